@@ -1,0 +1,2 @@
+//! allot
+fn main() {}

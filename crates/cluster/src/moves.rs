@@ -1,0 +1,275 @@
+//! The six moves of an instance, judged without applying them (algorithms spec §3.1).
+
+use crate::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, TagEffect};
+
+/// A way to change an instance's nodes. For an instance on primary p and secondary s:
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Move {
+    /// p:s becomes s:p.
+    Failover,
+    /// p becomes t (storage that every node reaches).
+    FailoverTo(NodeIdx),
+    /// p:s becomes p:t.
+    ReplaceSecondary(NodeIdx),
+    /// p:s becomes t:p, by replacing the secondary, then failing over.
+    ReplaceAndFailover(NodeIdx),
+    /// p:s becomes t:s, by failing over, replacing the secondary, and failing over again.
+    ReplacePrimary(NodeIdx),
+    /// p:s becomes s:t, by failing over, then replacing the secondary.
+    FailoverAndReplace(NodeIdx),
+}
+
+impl Move {
+    /// The node that the instance did not use before.
+    pub fn target(self) -> Option<NodeIdx> {
+        match self {
+            Self::Failover => None,
+            Self::FailoverTo(t)
+            | Self::ReplaceSecondary(t)
+            | Self::ReplaceAndFailover(t)
+            | Self::ReplacePrimary(t)
+            | Self::FailoverAndReplace(t) => Some(t),
+        }
+    }
+}
+
+/// New figures of one node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Which node.
+    pub node: NodeIdx,
+    /// Its figures afterwards.
+    pub figures: Figures,
+}
+
+/// What a placement would do: new figures of at most three nodes, and the instance's new nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    changes: [Change; 3],
+    len: u8,
+    /// The new primary.
+    pub primary: NodeIdx,
+    /// The new secondary.
+    pub secondary: Option<NodeIdx>,
+    /// The instance's new location score (without unmet wishes).
+    pub location_score: i64,
+}
+
+impl Outcome {
+    /// One to three changes, in any order; each node at most once.
+    #[inline]
+    pub fn new(
+        changes: &[Change],
+        primary: NodeIdx,
+        secondary: Option<NodeIdx>,
+        location_score: i64,
+    ) -> Self {
+        let mut all = [changes[0]; 3];
+        all[..changes.len()].copy_from_slice(changes);
+        Self { changes: all, len: changes.len() as u8, primary, secondary, location_score }
+    }
+
+    /// The nodes that change.
+    #[inline]
+    pub fn changes(&self) -> &[Change] {
+        &self.changes[..usize::from(self.len)]
+    }
+
+    /// Whether a node changes.
+    pub fn changes_node(&self, node: NodeIdx) -> bool {
+        self.changes().iter().any(|c| c.node == node)
+    }
+}
+
+/// An instance about to be moved: what all its moves share.
+#[derive(Clone, Debug)]
+pub struct Probe<'a> {
+    cluster: &'a Cluster,
+    index: InstanceIdx,
+    /// What it asks of a node.
+    pub demand: Demand,
+    /// Its primary.
+    pub primary: NodeIdx,
+    /// Its secondary.
+    pub secondary: Option<NodeIdx>,
+    /// Its primary without it.
+    pub primary_without: Figures,
+    /// Its secondary without it.
+    pub secondary_without: Option<Figures>,
+}
+
+impl<'a> Probe<'a> {
+    /// Prepares the moves of an instance.
+    pub fn new(cluster: &'a Cluster, index: InstanceIdx) -> Self {
+        let instance = cluster.instance(index);
+        let demand = instance.demand();
+        let (primary, secondary) = (instance.primary, instance.secondary);
+        let state = cluster.state(primary);
+        let primary_without = state.figures.remove_primary(
+            cluster.node(primary),
+            &demand,
+            state.conflicts_freed(&instance.exclusion_tags),
+            instance.location_score + cluster.unmet_wishes(instance, primary),
+        );
+        let secondary_without = secondary.map(|s| {
+            let state = cluster.state(s);
+            let reserve = state.reserve_without(primary, demand.reserved_memory);
+            state.figures.remove_secondary(cluster.node(s), &demand, reserve)
+        });
+        Self { cluster, index, demand, primary, secondary, primary_without, secondary_without }
+    }
+
+    /// The instance.
+    pub fn index(&self) -> InstanceIdx {
+        self.index
+    }
+
+    /// Judges a move. `force` is the global "ignore soft errors".
+    pub fn judge(&self, mov: Move, force: bool) -> Result<Outcome, FailMode> {
+        match mov {
+            Move::Failover => self.failover(force),
+            Move::FailoverTo(t) => self.failover_to(t, force),
+            Move::ReplaceSecondary(t) => self.replace_secondary(t, force),
+            Move::ReplaceAndFailover(t) => self.replace_and_failover(t, force),
+            Move::ReplacePrimary(t) => self.replace_primary(t, force),
+            Move::FailoverAndReplace(t) => self.failover_and_replace(t, force),
+        }
+    }
+
+    fn offline(&self, node: NodeIdx) -> bool {
+        self.cluster.node(node).offline
+    }
+
+    fn mirror(&self) -> Result<(NodeIdx, Figures), FailMode> {
+        self.secondary.zip(self.secondary_without).ok_or(FailMode::Internal)
+    }
+
+    fn may_migrate(&self, from: NodeIdx, to: NodeIdx) -> Result<(), FailMode> {
+        if self.cluster.migration_allowed(from, to) { Ok(()) } else { Err(FailMode::Migration) }
+    }
+
+    /// Location score counted on the primary: shared tags plus unmet wishes.
+    fn counted_location(&self, shared: i64, primary: NodeIdx) -> i64 {
+        shared + self.cluster.unmet_wishes(self.cluster.instance(self.index), primary)
+    }
+
+    fn tag_effect(&self, node: NodeIdx) -> TagEffect {
+        self.cluster.state(node).tag_effect(&self.cluster.instance(self.index).exclusion_tags)
+    }
+
+    fn as_primary(
+        &self,
+        node: NodeIdx,
+        figures: &Figures,
+        shared: i64,
+        force: bool,
+    ) -> Result<Figures, FailMode> {
+        let location = self.counted_location(shared, node);
+        figures.add_primary(self.cluster.node(node), &self.demand, self.tag_effect(node), location, force)
+    }
+
+    fn as_secondary(
+        &self,
+        node: NodeIdx,
+        figures: &Figures,
+        peer: NodeIdx,
+        force: bool,
+        ignore_disk: bool,
+    ) -> Result<Figures, FailMode> {
+        let reserved = self.cluster.state(node).reserved_for(peer);
+        figures.add_secondary(self.cluster.node(node), &self.demand, reserved, force, ignore_disk)
+    }
+
+    fn failover(&self, force: bool) -> Result<Outcome, FailMode> {
+        let (p, (s, without)) = (self.primary, self.mirror()?);
+        let shared = self.cluster.instance(self.index).location_score;
+        let dead = self.offline(p);
+        self.may_migrate(p, s)?;
+        let new_s = self.as_primary(s, &without, shared, dead || force)?;
+        let new_p = self.as_secondary(p, &self.primary_without, s, dead || force, dead)?;
+        let changes = [Change { node: p, figures: new_p }, Change { node: s, figures: new_s }];
+        Ok(Outcome::new(&changes, s, Some(p), shared))
+    }
+
+    fn failover_to(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
+        let p = self.primary;
+        let shared = self.cluster.instance(self.index).location_score;
+        self.may_migrate(p, t)?;
+        let new_t = self.as_primary(t, self.cluster.figures(t), shared, self.offline(p) || force)?;
+        let changes = [Change { node: p, figures: self.primary_without }, Change { node: t, figures: new_t }];
+        Ok(Outcome::new(&changes, t, self.secondary, shared))
+    }
+
+    fn replace_secondary(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
+        let (p, (s, without)) = (self.primary, self.mirror()?);
+        let shared = self.cluster.shared_locations(p, t);
+        let new_t = self.as_secondary(t, self.cluster.figures(t), p, self.offline(s) || force, false)?;
+        // The primary's tags are its own, and forced placement does not look at them.
+        let instance = self.cluster.instance(self.index);
+        let freed = self.cluster.state(p).conflicts_freed(&instance.exclusion_tags);
+        let tags = TagEffect { present: false, conflicts: freed };
+        let location = self.counted_location(shared, p);
+        let new_p =
+            self.primary_without.add_primary(self.cluster.node(p), &self.demand, tags, location, true)?;
+        let changes = [
+            Change { node: p, figures: new_p },
+            Change { node: s, figures: without },
+            Change { node: t, figures: new_t },
+        ];
+        Ok(Outcome::new(&changes, p, Some(t), shared))
+    }
+
+    fn replace_and_failover(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
+        let (p, (s, without)) = (self.primary, self.mirror()?);
+        let shared = self.cluster.shared_locations(t, p);
+        self.may_migrate(p, t)?;
+        let new_t = self.as_primary(t, self.cluster.figures(t), shared, force)?;
+        let new_p = self.as_secondary(p, &self.primary_without, t, self.offline(s) || force, false)?;
+        let changes = [
+            Change { node: p, figures: new_p },
+            Change { node: s, figures: without },
+            Change { node: t, figures: new_t },
+        ];
+        Ok(Outcome::new(&changes, t, Some(p), shared))
+    }
+
+    fn replace_primary(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
+        let (p, (s, without)) = (self.primary, self.mirror()?);
+        let shared = self.cluster.shared_locations(t, s);
+        let force = self.offline(p) || force;
+        self.may_migrate(p, s)?;
+        self.may_migrate(s, t)?;
+        // The instance runs on the secondary for a while; this must be possible, and leaves its mark on the
+        // last bits of the load figures.
+        let between = self.as_primary(s, &without, shared, force)?;
+        let between = between.remove_primary(
+            self.cluster.node(s),
+            &self.demand,
+            self.tag_effect(s).conflicts,
+            self.counted_location(shared, s),
+        );
+        let new_t = self.as_primary(t, self.cluster.figures(t), shared, force)?;
+        let new_s = self.as_secondary(s, &between, t, force, false)?;
+        let changes = [
+            Change { node: p, figures: self.primary_without },
+            Change { node: s, figures: new_s },
+            Change { node: t, figures: new_t },
+        ];
+        Ok(Outcome::new(&changes, t, Some(s), shared))
+    }
+
+    fn failover_and_replace(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
+        let (p, (s, without)) = (self.primary, self.mirror()?);
+        let shared = self.cluster.shared_locations(s, t);
+        let force = self.offline(p) || force;
+        self.may_migrate(p, s)?;
+        let new_s = self.as_primary(s, &without, shared, force)?;
+        let new_t = self.as_secondary(t, self.cluster.figures(t), s, force, false)?;
+        let changes = [
+            Change { node: p, figures: self.primary_without },
+            Change { node: s, figures: new_s },
+            Change { node: t, figures: new_t },
+        ];
+        Ok(Outcome::new(&changes, s, Some(t), shared))
+    }
+}

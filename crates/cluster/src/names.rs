@@ -1,0 +1,44 @@
+//! Looking things up by name or alias.
+
+use thiserror::Error;
+
+/// A name that does not denote exactly one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("Wrong number of elems found with name {0}")]
+pub struct LookupError(pub String);
+
+/// The longest suffix, starting with a dot, that all names share; empty if there is none.
+///
+/// It is stripped from names wherever an alias is shown.
+pub fn common_suffix<'a>(names: impl IntoIterator<Item = &'a str>) -> &'a str {
+    let mut names = names.into_iter();
+    let Some(first) = names.next() else { return "" };
+    let mut suffix = first;
+    for name in names {
+        let equal = suffix.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count();
+        let mut start = suffix.len() - equal;
+        while !suffix.is_char_boundary(start) {
+            start += 1;
+        }
+        suffix = &suffix[start..];
+        if suffix.is_empty() {
+            return "";
+        }
+    }
+    suffix.find('.').map_or("", |dot| &suffix[dot..])
+}
+
+/// The only element whose name or alias (the name without `suffix`) is `wanted`.
+pub(crate) fn find_unique<'a>(
+    names: impl Iterator<Item = &'a str>,
+    suffix: &str,
+    wanted: &str,
+) -> Result<usize, LookupError> {
+    let mut matches = names.enumerate().filter(|(_, name)| {
+        *name == wanted || name.strip_suffix(suffix).is_some_and(|alias| alias == wanted)
+    });
+    match (matches.next(), matches.next()) {
+        (Some((position, _)), None) => Ok(position),
+        _ => Err(LookupError(wanted.to_owned())),
+    }
+}

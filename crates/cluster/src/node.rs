@@ -1,0 +1,101 @@
+//! Nodes: what they are. What is on them is in [`crate::Figures`] and [`crate::NodeState`].
+
+use crate::{GroupIdx, Migration, TagId};
+
+/// What a node is; constant while instances move.
+///
+/// "Offline" means offline, drained or not able to run instances.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Full name.
+    pub name: String,
+    /// The group it belongs to.
+    pub group: GroupIdx,
+    /// Total memory, MiB.
+    pub total_memory: f64,
+    /// Memory of the node's own system, MiB.
+    pub node_memory: i64,
+    /// Free memory as the node reports it, MiB; never updated.
+    pub reported_free_memory: i64,
+    /// Total disk, MiB.
+    pub total_disk: f64,
+    /// Free disk as the node reports it, MiB.
+    pub reported_free_disk: i64,
+    /// Physical CPUs.
+    pub total_cpus: f64,
+    /// Virtual CPUs used by the node's own system.
+    pub node_cpus: i64,
+    /// Spindles: real ones with exclusive storage, else a parameter.
+    pub total_spindles: i64,
+    /// Free spindles as reported; meaningful with exclusive storage.
+    pub reported_free_spindles: i64,
+    /// Never a target.
+    pub offline: bool,
+    /// The master node.
+    pub master: bool,
+    /// Whether disks are given out as whole spindles.
+    pub exclusive_storage: bool,
+    /// Relative CPU speed.
+    pub cpu_speed: f64,
+    /// The node's tags, as loaded.
+    pub tags: Vec<String>,
+    /// Whether the node's hypervisor is KVM, whose own memory use is set rather than measured.
+    pub kvm: bool,
+
+    /// Memory that is neither accounted for nor free, MiB, may be negative; derived at load and fixed.
+    pub missing_memory: i64,
+    /// Disk to keep free, MiB; derived (`--min-disk`).
+    pub min_free_disk: i64,
+    /// Allowed ratio of virtual to physical CPUs; negative means no limit; derived from the policy.
+    pub max_vcpu_ratio: f64,
+    /// Allowed virtual CPUs; derived.
+    pub max_vcpus: i64,
+    /// Allowed instance spindles; derived.
+    pub max_spindles: f64,
+    /// Location tags, sorted; derived.
+    pub locations: Vec<TagId>,
+    /// Migration tags; derived.
+    pub migration: Migration,
+}
+
+impl Node {
+    /// An empty, healthy node; the caller fills in what it knows.
+    pub fn new(name: impl Into<String>, group: GroupIdx) -> Self {
+        Self {
+            name: name.into(),
+            group,
+            total_memory: 0.0,
+            node_memory: 0,
+            reported_free_memory: 0,
+            total_disk: 0.0,
+            reported_free_disk: 0,
+            total_cpus: 0.0,
+            node_cpus: 1,
+            total_spindles: 1,
+            reported_free_spindles: 0,
+            offline: false,
+            master: false,
+            exclusive_storage: false,
+            cpu_speed: 1.0,
+            tags: Vec::new(),
+            kvm: false,
+            missing_memory: 0,
+            min_free_disk: 0,
+            max_vcpu_ratio: 4.0,
+            max_vcpus: 0,
+            max_spindles: 0.0,
+            locations: Vec::new(),
+            migration: Migration::default(),
+        }
+    }
+
+    /// Total memory as the whole MiB below it.
+    pub fn total_memory_mib(&self) -> i64 {
+        self.total_memory as i64
+    }
+
+    /// Whether the node may receive instances.
+    pub fn online(&self) -> bool {
+        !self.offline
+    }
+}

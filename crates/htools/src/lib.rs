@@ -1,0 +1,19 @@
+//! Ganeti's placement tools: formats, options and programs, deciding with [`placement`].
+//!
+//! This crate reads files and prints; it decides nothing. Each format turns into the plain values of
+//! [`data::ClusterData`] at the edge, and each program is one module with one `run` function.
+
+pub mod data;
+pub mod dynu;
+pub mod hail;
+pub mod hbal;
+pub mod iallocator;
+pub mod io;
+pub mod mond;
+pub mod number;
+pub mod options;
+pub mod simulate;
+pub mod table;
+pub mod tables;
+pub mod text;
+pub mod units;
