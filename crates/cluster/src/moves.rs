@@ -75,6 +75,13 @@ impl Outcome {
         &self.changes[..usize::from(self.len)]
     }
 
+    /// The same outcome with every node's new figures put through `adjust`.
+    #[must_use]
+    pub fn map(mut self, mut adjust: impl FnMut(&mut Change)) -> Self {
+        self.changes[..usize::from(self.len)].iter_mut().for_each(&mut adjust);
+        self
+    }
+
     /// Whether a node changes.
     pub fn changes_node(&self, node: NodeIdx) -> bool {
         self.changes().iter().any(|c| c.node == node)

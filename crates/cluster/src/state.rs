@@ -334,6 +334,12 @@ impl Cluster {
         remove_most_recent(&mut state.primaries, index);
     }
 
+    /// Puts a detached instance back as `record`, where `outcome` has it.
+    pub fn reattach(&mut self, index: InstanceIdx, record: Instance, outcome: &Outcome) {
+        self.instances[index.at()] = record;
+        self.enter(index, outcome);
+    }
+
     fn save(&self, outcome: &Outcome) -> Vec<(NodeIdx, NodeState)> {
         outcome.changes().iter().map(|c| (c.node, self.states[c.node.at()].clone())).collect()
     }

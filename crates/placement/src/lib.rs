@@ -1,1 +1,22 @@
-//! Placement.
+//! Decisions on a cluster: the score, allocation, relocation, evacuation, balancing and redundancy.
+//!
+//! Everything here is pure: a decision is a function of a [`cluster::Cluster`] and options. In *exact* mode the
+//! decisions are the reference's, tie-breaks and last bits included (`spec/htools-algorithms.md`); speed comes
+//! from rigorous bounds that leave few candidates to score with the canonical formula.
+
+pub mod allocate;
+pub mod balance;
+pub mod board;
+pub mod change_group;
+mod classes;
+pub mod dedicated;
+pub mod evacuate;
+pub mod explain;
+pub mod groups;
+pub mod jobs;
+mod minorant;
+mod order;
+mod pair;
+pub mod redundancy;
+pub mod score;
+mod search;

@@ -1,0 +1,211 @@
+//! Requests for new instances (algorithms spec §4.3 to §4.5).
+
+use cluster::{AllocPolicy, Cluster, GroupIdx, Instance, NodeIdx};
+use placement::allocate::{Allocator, NoTargets, Scope, Targets, Trials};
+use placement::dedicated;
+use placement::groups::{self, GroupChoice};
+
+use super::decide::alloc_options;
+use super::sentence::{self, Metric};
+use crate::iallocator::{AllocateRequest, Response, ResultValue, failure, success};
+use crate::options::Options;
+
+/// How placements are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// By the cluster's score.
+    Balance,
+    /// By what is lost for later instances.
+    Dedicated,
+}
+
+impl Strategy {
+    /// Dedicated if all nodes that could be chosen have exclusive storage. Groups are compared by *name* only,
+    /// so a group given by UUID selects none, and then nothing speaks against it.
+    pub(super) fn of(cluster: &Cluster, group_name: Option<&str>) -> Self {
+        let relevant = |group: GroupIdx| {
+            let group = cluster.group(group);
+            match group_name {
+                Some(name) => group.name == name,
+                None => group.alloc_policy != AllocPolicy::Unallocable,
+            }
+        };
+        let dedicated = cluster.nodes.iter().all(|node| node.exclusive_storage || !relevant(node.group));
+        if dedicated { Self::Dedicated } else { Self::Balance }
+    }
+}
+
+/// A decision: the text for `info`, and where the instance goes, if anywhere.
+struct Decision {
+    detail: String,
+    placed: Option<cluster::Outcome>,
+}
+
+/// Answers a request for one instance.
+pub(super) fn one(cluster: &mut Cluster, wanted: &AllocateRequest, options: &Options) -> Response {
+    let mut instance = wanted.instance.clone();
+    cluster.derive_tags(&mut instance);
+    let strategy = Strategy::of(cluster, wanted.group_name.as_deref());
+    let allowed = options.restrict_allocation_to.as_ref().or(wanted.restrict_to_nodes.as_ref());
+    let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
+    let decision = match wanted.group_name.as_deref() {
+        None => anywhere(cluster, &request, strategy, None, options),
+        Some(name) => in_group(cluster, &request, strategy, name, options),
+    };
+    match decision.placed {
+        Some(outcome) => {
+            let nodes = names(cluster, &outcome);
+            cluster.add(instance, &outcome);
+            success(&decision.detail, ResultValue::Nodes(nodes))
+        }
+        None => failure(&decision.detail),
+    }
+}
+
+/// Answers a request for several instances, each placed after the ones before it.
+pub(super) fn several(
+    cluster: &mut Cluster,
+    wanted: &[AllocateRequest],
+    group_name: Option<&str>,
+    options: &Options,
+) -> Response {
+    let strategy = Strategy::of(cluster, group_name);
+    let mut allocated = Vec::new();
+    let mut failed = Vec::new();
+    let mut only_group: Option<GroupIdx> = None;
+    let mut placed = Vec::new();
+    for wanted in wanted {
+        let mut instance = wanted.instance.clone();
+        cluster.derive_tags(&mut instance);
+        let allowed = options.restrict_allocation_to.as_ref();
+        let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
+        let decision = match group_name {
+            None => anywhere(cluster, &request, strategy, only_group, options),
+            Some(name) => in_group(cluster, &request, strategy, name, options),
+        };
+        let Some(outcome) = decision.placed else {
+            if group_name.is_none() {
+                return failure(&decision.detail);
+            }
+            failed.push((instance.name, decision.detail));
+            continue;
+        };
+        allocated.push((instance.name.clone(), names(cluster, &outcome)));
+        match (strategy, group_name) {
+            // The reference judges each of these by the state before all of them.
+            (Strategy::Dedicated, Some(_)) => placed.push((instance, outcome)),
+            (Strategy::Dedicated, None) => {
+                // ... and leaves the group chosen first as the only one.
+                only_group.get_or_insert(cluster.node(outcome.primary).group);
+                cluster.add(instance, &outcome);
+            }
+            (Strategy::Balance, _) => {
+                cluster.add(instance, &outcome);
+            }
+        }
+    }
+    for (instance, outcome) in placed {
+        cluster.add(instance, &outcome);
+    }
+    let detail = format!(
+        "{} instances failed to allocate and {} were allocated successfully",
+        failed.len(),
+        allocated.len()
+    );
+    success(&detail, ResultValue::MultiAllocate { allocated, failed })
+}
+
+/// What is to be placed.
+struct Wanted<'a> {
+    instance: &'a Instance,
+    nodes: i64,
+    allowed: Option<&'a Vec<String>>,
+}
+
+fn names(cluster: &Cluster, outcome: &cluster::Outcome) -> Vec<String> {
+    let nodes = std::iter::once(outcome.primary).chain(outcome.secondary);
+    nodes.map(|n| cluster.node(n).name.clone()).collect()
+}
+
+fn targets(cluster: &Cluster, nodes: &[NodeIdx], wanted: &Wanted<'_>) -> Result<Targets, NoTargets> {
+    Targets::new(cluster, nodes, wanted.nodes, wanted.allowed.map(Vec::as_slice))
+}
+
+/// Tries all groups (or only one), and takes the best.
+fn anywhere(
+    cluster: &mut Cluster,
+    wanted: &Wanted<'_>,
+    strategy: Strategy,
+    only: Option<GroupIdx>,
+    options: &Options,
+) -> Decision {
+    let mut inhabited = groups::inhabited(cluster);
+    inhabited.retain(|g| only.is_none_or(|only| only == *g));
+    match strategy {
+        Strategy::Balance => {
+            let allocator = Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options));
+            let choice = groups::choose(cluster, &inhabited, wanted.instance, true, |cluster, group| {
+                let targets = targets(cluster, &cluster.nodes_of(group), wanted)?;
+                Ok(allocator.try_all(cluster, wanted.instance, &targets))
+            });
+            decided(cluster, &choice.map(Metric::Score), wanted, false)
+        }
+        Strategy::Dedicated => {
+            let force = options.ignore_soft_errors;
+            let choice = groups::choose(cluster, &inhabited, wanted.instance, true, |cluster, group| {
+                let targets = targets(cluster, &cluster.nodes_of(group), wanted)?;
+                Ok(dedicated::try_all(cluster, wanted.instance, &targets, force))
+            });
+            decided(cluster, &choice.map(Metric::Lost), wanted, true)
+        }
+    }
+}
+
+fn decided(
+    cluster: &Cluster,
+    choice: &GroupChoice<Metric>,
+    wanted: &Wanted<'_>,
+    dedicated: bool,
+) -> Decision {
+    let detail = if dedicated {
+        sentence::dedicated_choice(cluster, choice, &wanted.instance.name)
+    } else {
+        sentence::choice(cluster, choice, &wanted.instance.name)
+    };
+    Decision { detail, placed: choice.chosen().map(|(_, best)| best.outcome) }
+}
+
+/// Tries one group, given by name or UUID, whatever its allocation policy.
+fn in_group(
+    cluster: &mut Cluster,
+    wanted: &Wanted<'_>,
+    strategy: Strategy,
+    name: &str,
+    options: &Options,
+) -> Decision {
+    let refused = |detail: String| Decision { detail, placed: None };
+    let group = match cluster.find_group(name) {
+        Ok(group) => group,
+        Err(error) => return refused(error.to_string()),
+    };
+    if !groups::connected(cluster, group, wanted.instance) {
+        return refused(sentence::not_connected(cluster, group, &wanted.instance.name));
+    }
+    let targets = match targets(cluster, &cluster.nodes_of(group), wanted) {
+        Ok(targets) => targets,
+        Err(error) => return refused(error.to_string()),
+    };
+    let trials: Trials<Metric> = match strategy {
+        Strategy::Balance => {
+            let scope = Scope::group(cluster, group);
+            let allocator = Allocator::new(cluster, &scope, alloc_options(options));
+            allocator.try_all(cluster, wanted.instance, &targets).map(Metric::Score)
+        }
+        Strategy::Dedicated => {
+            dedicated::try_all(cluster, wanted.instance, &targets, options.ignore_soft_errors)
+                .map(Metric::Lost)
+        }
+    };
+    let placed = trials.best.as_ref().map(|best| best.outcome);
+    Decision { detail: sentence::group(cluster, group, &Ok(trials)), placed }
+}

@@ -1,0 +1,271 @@
+//! From a request to its answer.
+
+use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx};
+use placement::allocate::{AllocOptions, Allocator, Scope, Targets};
+use placement::change_group::{self, ChangeGroupError};
+use placement::evacuate::{self, Destination, EvacuateMode};
+
+use super::{allocate, explain, sentence};
+use crate::iallocator::{
+    self, Evacuation, Moved, OpCode, Request, Response, ResultValue, failure, success,
+};
+use crate::io::Io;
+use crate::options::Options;
+
+/// Whether all indices of a request exist in a cluster, which options may have put in the place of the
+/// request's own.
+pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
+    let instance = |i: &InstanceIdx| i.at() < cluster.instances.len();
+    let node = |n: &NodeIdx| n.at() < cluster.nodes.len();
+    let group = |g: &GroupIdx| g.at() < cluster.groups.len();
+    match request {
+        Request::Allocate(_) | Request::MultiAllocate { .. } => true,
+        Request::Relocate { instance: i, relocate_from, .. } => instance(i) && relocate_from.iter().all(node),
+        Request::NodeEvacuate { instances, .. } => instances.iter().all(instance),
+        Request::ChangeGroup { instances, target_groups } => {
+            instances.iter().all(instance) && target_groups.iter().all(group)
+        }
+        Request::AllocateSecondary { instance: i } => instance(i),
+        Request::MultiEvacuate { nodes } => nodes.iter().all(node),
+    }
+}
+
+/// Answers a request; the cluster is left as it would be once the answer is carried out.
+pub(super) fn decide(
+    cluster: &mut Cluster,
+    request: &Request,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Response {
+    match request {
+        Request::Allocate(wanted) => {
+            if options.explain {
+                explain::allocation(cluster, wanted, options, io);
+            }
+            allocate::one(cluster, wanted, options)
+        }
+        Request::MultiAllocate { instances, group_name } => {
+            allocate::several(cluster, instances, group_name.as_deref(), options)
+        }
+        Request::Relocate { instance, required_nodes, relocate_from } => {
+            relocate(cluster, *instance, *required_nodes, relocate_from, options)
+        }
+        Request::NodeEvacuate { instances, mode } => {
+            node_evacuate(cluster, instances, mode_of(*mode), options)
+        }
+        Request::ChangeGroup { instances, target_groups } => {
+            change_groups(cluster, instances, target_groups, options)
+        }
+        Request::AllocateSecondary { instance } => allocate_secondary(cluster, *instance, options),
+        Request::MultiEvacuate { nodes } => multi_evacuate(cluster, nodes, options),
+    }
+}
+
+fn mode_of(mode: iallocator::EvacuateMode) -> EvacuateMode {
+    match mode {
+        iallocator::EvacuateMode::PrimaryOnly => EvacuateMode::PrimaryOnly,
+        iallocator::EvacuateMode::SecondaryOnly => EvacuateMode::SecondaryOnly,
+        iallocator::EvacuateMode::All => EvacuateMode::All,
+    }
+}
+
+pub(super) fn alloc_options(options: &Options) -> AllocOptions {
+    AllocOptions {
+        ignore_soft_errors: options.ignore_soft_errors,
+        capacity_checks: !options.no_capacity_checks,
+    }
+}
+
+fn node_name(cluster: &Cluster, node: NodeIdx) -> String {
+    cluster.node(node).name.clone()
+}
+
+/// Names of an instance's nodes as an answer gives them: the secondary only of DRBD instances.
+fn nodes_of(cluster: &Cluster, instance: &Instance) -> Vec<String> {
+    instance.involved_nodes().map(|n| node_name(cluster, n)).collect()
+}
+
+fn relocate(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    required_nodes: i64,
+    from: &[NodeIdx],
+    options: &Options,
+) -> Response {
+    if required_nodes != 1 {
+        return failure(&format!("Exchange {required_nodes} nodes mode is not implemented"));
+    }
+    let instance = cluster.instance(index);
+    let (mode, leaving, word) = match instance.template.mirror() {
+        MirrorClass::None => return failure("Can't relocate non-mirrored instances"),
+        MirrorClass::Internal => (EvacuateMode::SecondaryOnly, instance.secondary, "secondary"),
+        MirrorClass::External => (EvacuateMode::PrimaryOnly, Some(instance.primary), "primary"),
+    };
+    if leaving.is_none() || from != leaving.as_slice() {
+        let number = leaving.map_or("-1".to_owned(), |n| n.0.to_string());
+        return failure(&format!(
+            "Unsupported request: excluded nodes not equal to instance's {word}({number} versus {from:?})"
+        ));
+    }
+    let excluded = evacuate::nodes_to_leave(cluster, &[index], mode);
+    let to = Destination::in_group(cluster, index, &excluded);
+    match evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
+        Ok(_) => {
+            let instance = cluster.instance(index);
+            let new = if mode == EvacuateMode::SecondaryOnly { instance.secondary } else { None };
+            let node = node_name(cluster, new.unwrap_or(instance.primary));
+            success("success", ResultValue::Nodes(vec![node]))
+        }
+        Err(error) => failure(&error.to_string()),
+    }
+}
+
+fn node_evacuate(
+    cluster: &mut Cluster,
+    instances: &[InstanceIdx],
+    mode: EvacuateMode,
+    options: &Options,
+) -> Response {
+    let excluded = evacuate::nodes_to_leave(cluster, instances, mode);
+    let mut moves = Evacuation::default();
+    for &index in instances {
+        let to = Destination::in_group(cluster, index, &excluded);
+        match evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
+            Ok(done) => {
+                let group = cluster.group_of(index);
+                record(cluster, index, group, &done, &mut moves);
+            }
+            Err(error) => moves.failed.push((cluster.instance(index).name.clone(), error.to_string())),
+        }
+    }
+    evacuated(moves)
+}
+
+fn change_groups(
+    cluster: &mut Cluster,
+    instances: &[InstanceIdx],
+    wanted: &[GroupIdx],
+    options: &Options,
+) -> Response {
+    let groups = change_group::target_groups(cluster, instances, wanted);
+    let mut moves = Evacuation::default();
+    for &index in instances {
+        match change_group::change_group(cluster, index, &groups, alloc_options(options)) {
+            Ok((group, done)) => record(cluster, index, group, &done, &mut moves),
+            Err(error) => {
+                let name = cluster.instance(index).name.clone();
+                let reason = match error {
+                    ChangeGroupError::NoRoom(choice) => {
+                        sentence::choice(cluster, &(*choice).map(sentence::Metric::Score), &name)
+                    }
+                    ChangeGroupError::NoGroups => {
+                        format!("no groups for evacuation: allowed groups was Just {groups:?}")
+                    }
+                    ChangeGroupError::Stuck(error) => error.to_string(),
+                };
+                moves.failed.push((name, reason));
+            }
+        }
+    }
+    evacuated(moves)
+}
+
+/// Notes where an instance went, and how it gets there.
+fn record(
+    cluster: &Cluster,
+    index: InstanceIdx,
+    group: GroupIdx,
+    done: &[Move],
+    moves: &mut Evacuation,
+) {
+    let instance = cluster.instance(index);
+    moves.moved.push(Moved {
+        instance: instance.name.clone(),
+        group: cluster.group(group).name.clone(),
+        nodes: nodes_of(cluster, instance),
+    });
+    moves.jobs.push(done.iter().flat_map(|mov| opcodes(cluster, instance, *mov)).collect());
+}
+
+/// The operations that carry a move out.
+fn opcodes(cluster: &Cluster, instance: &Instance, mov: Move) -> Vec<OpCode> {
+    let migrate = |target: Option<NodeIdx>| {
+        let (instance_name, target) = (instance.name.clone(), target.map(|t| node_name(cluster, t)));
+        if instance.forthcoming {
+            OpCode::Failover { instance: instance_name, target }
+        } else {
+            OpCode::Migrate { instance: instance_name, target }
+        }
+    };
+    let replace = |target: NodeIdx| OpCode::ReplaceDisks {
+        instance: instance.name.clone(),
+        remote_node: node_name(cluster, target),
+    };
+    match mov {
+        Move::Failover => vec![migrate(None)],
+        Move::FailoverTo(t) => vec![migrate(Some(t))],
+        Move::ReplaceSecondary(t) => vec![replace(t)],
+        Move::ReplaceAndFailover(t) => vec![replace(t), migrate(None)],
+        Move::ReplacePrimary(t) => vec![migrate(None), replace(t), migrate(None)],
+        Move::FailoverAndReplace(t) => vec![migrate(None), replace(t)],
+    }
+}
+
+fn evacuated(moves: Evacuation) -> Response {
+    let detail = format!(
+        "{} instances failed to move and {} were moved successfully",
+        moves.failed.len(),
+        moves.moved.len()
+    );
+    success(&detail, ResultValue::Evacuation(moves))
+}
+
+/// Converts a plain instance to DRBD, as far as choosing its secondary (algorithms spec §4.6).
+fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Options) -> Response {
+    if cluster.instance(index).secondary.is_some() {
+        return failure("Instance already has a secondary");
+    }
+    let primary = cluster.instance(index).primary;
+    cluster.detach(index);
+    let converted = Instance { template: DiskTemplate::Drbd, ..cluster.instance(index).clone() };
+    let group = cluster.node(primary).group;
+    // Offline nodes take part: the reference does not look.
+    let others: Vec<NodeIdx> = cluster.nodes_of(group).into_iter().filter(|n| *n != primary).collect();
+    let allocator = Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options));
+    let targets = Targets::Pairs(vec![(primary, others)]);
+    let trials = allocator.try_all(cluster, &converted, &targets).map(sentence::Metric::Score);
+    let detail = sentence::trials(cluster, &trials);
+    match trials.best.and_then(|best| best.outcome.secondary.map(|s| (s, best.outcome))) {
+        Some((secondary, outcome)) => {
+            cluster.reattach(index, converted, &outcome);
+            success(&detail, ResultValue::Node(node_name(cluster, secondary)))
+        }
+        None => failure(&detail),
+    }
+}
+
+/// Protocol version 2: a new secondary for every instance whose secondary is one of the nodes.
+fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options) -> Response {
+    let victims: Vec<InstanceIdx> = cluster
+        .instance_indices()
+        .filter(|i| {
+            let instance = cluster.instance(*i);
+            instance.template == DiskTemplate::Drbd && instance.secondary.is_some_and(|s| nodes.contains(&s))
+        })
+        .collect();
+    let mut moved = Vec::with_capacity(victims.len());
+    for index in victims {
+        let to = Destination::in_group(cluster, index, nodes);
+        let mode = EvacuateMode::SecondaryOnly;
+        if let Err(error) = evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
+            let name = &cluster.instance(index).name;
+            return failure(&format!("Can't evacuate instance {name}: {error}"));
+        }
+        let instance = cluster.instance(index);
+        if let Some(secondary) = instance.secondary {
+            moved.push((instance.name.clone(), node_name(cluster, secondary)));
+        }
+    }
+    let detail = format!("{} instances were given a new secondary", moved.len());
+    success(&detail, ResultValue::NewSecondaries(moved))
+}

@@ -1,0 +1,106 @@
+//! The sentences of an answer's `info` (formats spec §2.6).
+
+use cluster::{Cluster, GroupIdx};
+use placement::allocate::Trials;
+use placement::dedicated::LostAllocations;
+use placement::groups::GroupChoice;
+
+use crate::number::fixed;
+
+/// What a placement is judged by.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub(super) enum Metric {
+    /// The cluster's score.
+    Score(f64),
+    /// What is lost on a dedicated cluster.
+    Lost(LostAllocations),
+}
+
+impl Metric {
+    fn text(&self) -> String {
+        match self {
+            Self::Score(score) => fixed(*score, 8),
+            Self::Lost(lost) => {
+                let counts: Vec<String> = lost.lost.iter().map(ToString::to_string).collect();
+                format!("([{}],{})", counts.join(","), lost.disk_left)
+            }
+        }
+    }
+}
+
+/// What trying all nodes of a list came to.
+pub(super) fn trials(cluster: &Cluster, trials: &Trials<Metric>) -> String {
+    let reasons: Vec<String> =
+        trials.failures.reasons().map(|(mode, count)| format!("{mode}: {count}")).collect();
+    match &trials.best {
+        Some(best) => {
+            let nodes: Vec<&str> = best.nodes().iter().map(|n| cluster.node(*n).name.as_str()).collect();
+            format!(
+                "score: {}, successes {}, failures {} ({}) for node(s) {}",
+                best.score.text(),
+                trials.successes,
+                trials.failures.total(),
+                reasons.join(", "),
+                nodes.join("/")
+            )
+        }
+        None if reasons.is_empty() => {
+            "No valid allocation solutions, failure reasons: unknown reasons".to_owned()
+        }
+        None => format!("No valid allocation solutions, failure reasons: {}", reasons.join(", ")),
+    }
+}
+
+/// What trying one group came to.
+pub(super) fn group(
+    cluster: &Cluster,
+    group: GroupIdx,
+    outcome: &Result<Trials<Metric>, String>,
+) -> String {
+    let group = cluster.group(group);
+    match outcome {
+        Ok(found) => format!("Group {} ({}): {}", group.name, group.alloc_policy.name(), trials(cluster, found)),
+        Err(message) => format!("Group {}: error {message}", group.name),
+    }
+}
+
+/// What trying several groups came to, one item after another.
+pub(super) fn choice(cluster: &Cluster, choice: &GroupChoice<Metric>, instance: &str) -> String {
+    let mut items: Vec<String> = choice
+        .unconnected
+        .iter()
+        .map(|g| {
+            let name = &cluster.group(*g).name;
+            format!("group {name} is not connected to a network required by instance {instance}")
+        })
+        .collect();
+    for (index, outcome) in &choice.tried {
+        let outcome = outcome.clone().map_err(|e| e.to_string());
+        items.push(group(cluster, *index, &outcome));
+    }
+    selected(cluster, choice) + &items.join(", ")
+}
+
+/// A group lacks a network of the instance.
+pub(super) fn not_connected(cluster: &Cluster, group: GroupIdx, instance: &str) -> String {
+    let group = &cluster.group(group).name;
+    format!("The group {group} is not connected to a network required by instance {instance}")
+}
+
+/// As [`choice`], on a dedicated cluster: missing networks are errors of their groups.
+pub(super) fn dedicated_choice(
+    cluster: &Cluster,
+    choice: &GroupChoice<Metric>,
+    instance: &str,
+) -> String {
+    let missing = choice.unconnected.iter().map(|g| (*g, Err(not_connected(cluster, *g, instance))));
+    let tried = choice.tried.iter().map(|(g, outcome)| (*g, outcome.clone().map_err(|e| e.to_string())));
+    let mut all: Vec<_> = missing.chain(tried).collect();
+    all.sort_by_key(|(group, _)| *group);
+    let items: Vec<String> = all.iter().map(|(g, outcome)| group(cluster, *g, outcome)).collect();
+    selected(cluster, choice) + &items.join(", ")
+}
+
+fn selected(cluster: &Cluster, choice: &GroupChoice<Metric>) -> String {
+    choice.chosen().map_or(String::new(), |(g, _)| format!("Selected group: {}, ", cluster.group(g).name))
+}

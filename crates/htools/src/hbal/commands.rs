@@ -1,0 +1,63 @@
+//! The commands that carry a solution out.
+
+use cluster::{Cluster, Move};
+use placement::balance::Step;
+
+/// One line per command, job sets separated by empty lines; each job starts with a `check`.
+pub(super) fn lines(cluster: &Cluster, sets: &[Vec<Step>]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, set) in sets.iter().enumerate() {
+        let number = number + 1;
+        lines.push(String::new());
+        lines.push(format!("echo jobset {number}, {} jobs", set.len()));
+        for (job, step) in set.iter().enumerate() {
+            lines.push(format!("  echo job {number}/{}", job + 1));
+            lines.push("  check".to_owned());
+            lines.extend(commands(cluster, step).into_iter().map(|c| format!("  gnt-instance {c}")));
+        }
+    }
+    lines
+}
+
+/// A shell script of the lines, which stops between jobs when asked to.
+pub(super) fn script(lines: &[String]) -> String {
+    let prologue = "#!/bin/sh\n\n# Auto-generated script for executing cluster rebalancing\n\n# To stop, touch \
+                    the file /tmp/stop-htools\n\nset -e\n\ncheck() {\n  if [ -f /tmp/stop-htools ]; then\n    \
+                    echo 'Stop requested, exiting'\n    exit 0\n  fi\n}\n\n";
+    let mut script = prologue.to_owned();
+    for line in lines {
+        script.push_str(line);
+        script.push('\n');
+    }
+    script
+}
+
+/// The short form of a move, as the listing shows it.
+pub(super) fn action(cluster: &Cluster, mov: Move) -> String {
+    let name = |node| cluster.alias(&cluster.node(node).name);
+    match mov {
+        Move::Failover => "f".to_owned(),
+        Move::FailoverTo(t) => format!("fa:{}", name(t)),
+        Move::ReplaceSecondary(t) => format!("r:{}", name(t)),
+        Move::ReplaceAndFailover(t) => format!("r:{} f", name(t)),
+        Move::ReplacePrimary(t) => format!("f r:{} f", name(t)),
+        Move::FailoverAndReplace(t) => format!("f r:{}", name(t)),
+    }
+}
+
+fn commands(cluster: &Cluster, step: &Step) -> Vec<String> {
+    let instance = cluster.instance(step.instance);
+    let name = cluster.alias(&instance.name);
+    let node = |index| cluster.alias(&cluster.node(index).name);
+    let verb = if instance.status.running() { "migrate" } else { "failover" };
+    let over = || format!("{verb} -f {name}");
+    let replace = |t| format!("replace-disks -n {} {name}", node(t));
+    match step.mov {
+        Move::Failover => vec![over()],
+        Move::FailoverTo(t) => vec![format!("{verb} -f -n {} {name}", node(t))],
+        Move::ReplaceSecondary(t) => vec![replace(t)],
+        Move::ReplaceAndFailover(t) => vec![replace(t), over()],
+        Move::ReplacePrimary(t) => vec![over(), replace(t), over()],
+        Move::FailoverAndReplace(t) => vec![over(), replace(t)],
+    }
+}

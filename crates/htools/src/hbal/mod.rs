@@ -1,0 +1,301 @@
+//! `hbal`: balances one node group and prints the moves (formats spec §4.6).
+
+mod commands;
+mod json;
+mod show;
+
+use std::io::{self, Write};
+
+use cluster::{Cluster, DiskTemplate, GroupIdx, InstanceIdx, NodeIdx};
+use placement::balance::{BalanceOptions, Balancer, Step};
+use placement::jobs::job_sets;
+use placement::score::Values;
+use thiserror::Error;
+
+use crate::io::{FAILURE, Io, SUCCESS};
+use crate::number::{fixed, general6};
+use crate::options::{self, Options, PrintCommands, Program};
+use crate::source::{self, SourceError};
+use crate::{report, tables, text};
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum HbalError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The details have been printed.
+    #[error("Aborting.")]
+    Group,
+    #[error("{path}: {source}")]
+    Write { path: String, source: io::Error },
+    #[error("hbal: Execution of commands possible only on LUXI")]
+    NoExecution,
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Runs the program; returns its exit status.
+pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
+    let options = match options::parse(Program::Hbal, args) {
+        Ok(options) => options,
+        Err(stop) => return stop.print(io),
+    };
+    match balance(&options, io) {
+        Ok(()) => SUCCESS,
+        // The reader went away: nobody is left to tell.
+        Err(HbalError::Output(_)) => FAILURE,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+/// What a run is about: the group and what is in it.
+struct Scope {
+    group: GroupIdx,
+    nodes: Vec<NodeIdx>,
+    instances: Vec<InstanceIdx>,
+}
+
+/// A finished run.
+struct Solution {
+    steps: Vec<Step>,
+    before: Values,
+    after: Values,
+    optimal: f64,
+    explained: Vec<(Values, Values)>,
+}
+
+fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
+    let level = options.verbosity;
+    let mut cluster = source::load(options, io)?;
+    if !options.positional.is_empty() {
+        // Refused by the option parser already.
+        return Ok(());
+    }
+    show::loaded(&cluster, level, io)?;
+    if cluster.instances.is_empty() {
+        writeln!(io.out, "Cluster is empty, exiting.")?;
+        return Ok(());
+    }
+    show::split_instances(&cluster, level, io)?;
+    show::size(&cluster, level, io)?;
+    if let Some(prefix) = &options.save {
+        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
+        save(&cluster, &nodes, &instances, prefix, "original", "before balancing", io)?;
+    }
+    let scope = choose_group(&cluster, options.group.as_deref(), io)?;
+    show::scope(&cluster, &scope, options, io)?;
+    initial_tables(&cluster, &scope, options, io)?;
+    let original = show::totals(&cluster, &scope);
+    let Some(solution) = solve(&mut cluster, &scope, options, io)? else { return Ok(()) };
+    if options.json {
+        json::print(&cluster, &scope, &solution, io)?;
+    } else {
+        show::summary(&cluster, &scope, &solution, level, io)?;
+    }
+    print_commands(&cluster, &solution, options, io)?;
+    if let Some(prefix) = &options.save {
+        save(&cluster, &scope.nodes, &scope.instances, prefix, "balanced", "after balancing", io)?;
+    }
+    final_tables(&cluster, &scope, options, io)?;
+    if level > 3 && !options.json {
+        let (memory, disk) = original;
+        writeln!(io.out, "Original: mem={memory} disk={disk}")?;
+        let (memory, disk) = show::totals(&cluster, &scope);
+        writeln!(io.out, "Final:    mem={memory} disk={disk}")?;
+    }
+    if options.exec && !solution.steps.is_empty() {
+        return Err(HbalError::NoExecution);
+    }
+    Ok(())
+}
+
+/// Finds the moves, printing each as it is found; `None` when there is nothing to do.
+fn solve(
+    cluster: &mut Cluster,
+    scope: &Scope,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<Option<Solution>, HbalError> {
+    let quiet = options.json;
+    let listing = show::Listing::new(cluster, scope);
+    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance_options(options));
+    let before = *run.board().values();
+    if !quiet {
+        show::initial_score(run.board(), options.verbosity, io)?;
+    }
+    if run.well_balanced() {
+        if quiet {
+            let optimal = run.optimal();
+            let solution =
+                Solution { steps: Vec::new(), before, after: before, optimal, explained: Vec::new() };
+            json::print(cluster, scope, &solution, io)?;
+        } else {
+            writeln!(
+                io.out,
+                "Cluster is already well balanced (initial score {},\noptimum score due to N+1 reservations \
+                 {},\nminimum score {}).\nNothing to do, exiting",
+                general6(run.score()),
+                general6(run.optimal()),
+                general6(options.min_score)
+            )?;
+        }
+        return Ok(None);
+    }
+    if !quiet {
+        writeln!(io.out, "Trying to minimize the CV...")?;
+    }
+    let mut steps = Vec::new();
+    let mut explained = Vec::new();
+    let mut last = before;
+    while let Some(step) = run.step() {
+        steps.push(step);
+        let step = &steps[steps.len() - 1];
+        let now = *run.board().values();
+        if !quiet {
+            writeln!(io.out, "{}", listing.line(run.cluster(), steps.len(), step))?;
+            if options.explain {
+                show::explain(&last, &now, io)?;
+            }
+        } else if options.explain {
+            explained.push((last, now));
+        }
+        last = now;
+    }
+    let optimal = run.optimal();
+    Ok(Some(Solution { steps, before, after: last, optimal, explained }))
+}
+
+fn balance_options(options: &Options) -> BalanceOptions {
+    BalanceOptions {
+        disk_moves: !options.no_disk_moves,
+        instance_moves: !options.no_instance_moves,
+        restricted_migration: options.restricted_migration,
+        evacuate_only: options.evac_mode,
+        ignore_soft_errors: options.ignore_soft_errors,
+        min_gain_limit: options.min_gain_limit,
+        min_gain: options.min_gain,
+        min_score: options.min_score,
+        max_moves: usize::try_from(options.max_length).ok(),
+    }
+}
+
+/// The wanted group, or the only one that has nodes.
+fn choose_group(cluster: &Cluster, wanted: Option<&str>, io: &mut Io<'_>) -> Result<Scope, HbalError> {
+    let group = if let Some(name) = wanted {
+        match cluster.find_group(name) {
+            Ok(group) => group,
+            Err(_) => {
+                writeln!(io.err, "Node group {name} not found. Node group list is:")?;
+                for group in &cluster.groups {
+                    writeln!(io.err, "  {}", group.name)?;
+                }
+                return Err(HbalError::Group);
+            }
+        }
+    } else {
+        let inhabited = placement::groups::inhabited(cluster);
+        match inhabited.as_slice() {
+            [group] => *group,
+            several => {
+                writeln!(io.err, "Found multiple node groups:")?;
+                for group in several {
+                    writeln!(io.err, "  {}", cluster.group(*group).name)?;
+                }
+                return Err(HbalError::Group);
+            }
+        }
+    };
+    Ok(Scope { group, nodes: cluster.nodes_of(group), instances: cluster.instances_of(group) })
+}
+
+fn save(
+    cluster: &Cluster,
+    nodes: &[NodeIdx],
+    instances: &[InstanceIdx],
+    prefix: &str,
+    suffix: &str,
+    when: &str,
+    io: &mut Io<'_>,
+) -> Result<(), HbalError> {
+    let path = format!("{prefix}.{suffix}");
+    std::fs::write(&path, text::serialize(cluster, nodes, instances))
+        .map_err(|source| HbalError::Write { path: path.clone(), source })?;
+    writeln!(io.err, "The cluster state {when} has been written to file '{path}'")?;
+    Ok(())
+}
+
+fn initial_tables(
+    cluster: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<(), HbalError> {
+    print_tables(cluster, scope, options, "Initial", io)
+}
+
+fn final_tables(
+    cluster: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<(), HbalError> {
+    print_tables(cluster, scope, options, "Final", io)
+}
+
+fn print_tables(
+    cluster: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    when: &str,
+    io: &mut Io<'_>,
+) -> Result<(), HbalError> {
+    if options.print_instances {
+        let table = tables::instance_table(cluster, &scope.instances);
+        write!(io.err, "\n{when} instance map:\n{table}")?;
+    }
+    if let Some(fields) = &options.print_nodes {
+        let table = tables::node_table(cluster, &scope.nodes, fields);
+        write!(io.err, "\n{when} cluster status:\n{table}\n")?;
+    }
+    Ok(())
+}
+
+fn print_commands(
+    cluster: &Cluster,
+    solution: &Solution,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<(), HbalError> {
+    let Some(where_to) = &options.print_commands else { return Ok(()) };
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    let mut sets = job_sets(&solution.steps, drbd);
+    if options.first_job_group {
+        sets.truncate(1);
+    }
+    let lines = commands::lines(cluster, &sets);
+    match where_to {
+        PrintCommands::Stdout => {
+            let title =
+                if options.first_job_group { "First set of jobs:" } else { "Commands to run to reach the above solution:" };
+            writeln!(io.out, "\n{title}")?;
+            for line in lines.iter().filter(|line| line.trim() != "check") {
+                writeln!(io.out, "  {line}")?;
+            }
+        }
+        PrintCommands::File(path) => {
+            std::fs::write(path, commands::script(&lines))
+                .map_err(|source| HbalError::Write { path: path.clone(), source })?;
+            writeln!(io.out, "The commands have been written to file '{path}'")?;
+        }
+    }
+    Ok(())
+}
+
+/// A score with eight decimals.
+fn score(value: f64) -> String {
+    fixed(value, 8)
+}

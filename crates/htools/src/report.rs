@@ -1,0 +1,92 @@
+//! Sentences and dumps that several programs print.
+
+use std::fmt::Write;
+
+use cluster::{Cluster, DiskTemplate, ISpec, NodeIdx, Policy};
+use placement::board::Board;
+use placement::score::{COMPONENTS, Values};
+
+use crate::number;
+use crate::tables;
+
+/// The names shown for templates in dumps.
+fn constructor(template: DiskTemplate) -> &'static str {
+    match template {
+        DiskTemplate::Diskless => "DTDiskless",
+        DiskTemplate::File => "DTFile",
+        DiskTemplate::SharedFile => "DTSharedFile",
+        DiskTemplate::Plain => "DTPlain",
+        DiskTemplate::Block => "DTBlock",
+        DiskTemplate::Drbd => "DTDrbd8",
+        DiskTemplate::Rbd => "DTRbd",
+        DiskTemplate::Ext => "DTExt",
+        DiskTemplate::Gluster => "DTGluster",
+    }
+}
+
+fn spec(spec: &ISpec) -> String {
+    format!(
+        "ISpec {{iSpecMemorySize = {}, iSpecCpuCount = {}, iSpecDiskSize = {}, iSpecDiskCount = {}, \
+         iSpecNicCount = {}, iSpecSpindleUse = {}}}",
+        spec.memory_size, spec.cpu_count, spec.disk_size, spec.disk_count, spec.nic_count, spec.spindle_use
+    )
+}
+
+/// The policy on one line, in the notation that scripts around the reference expect.
+pub fn policy(policy: &Policy) -> String {
+    let pairs: Vec<String> = policy
+        .minmax
+        .iter()
+        .map(|pair| {
+            format!(
+                "MinMaxISpecs {{minMaxISpecsMinSpec = {}, minMaxISpecsMaxSpec = {}}}",
+                spec(&pair.min),
+                spec(&pair.max)
+            )
+        })
+        .collect();
+    let templates: Vec<&str> = policy.disk_templates.iter().map(|t| constructor(*t)).collect();
+    format!(
+        "IPolicy {{iPolicyMinMaxISpecs = [{}], iPolicyStdSpec = {}, iPolicyDiskTemplates = [{}], \
+         iPolicyVcpuRatio = {}, iPolicySpindleRatio = {}}}",
+        pairs.join(","),
+        spec(&policy.std),
+        templates.join(","),
+        number::show(policy.vcpu_ratio),
+        number::show(policy.spindle_ratio)
+    )
+}
+
+/// The table of score components; only its header when no node is online.
+pub fn metrics(board: &Board) -> String {
+    let values = board.values().in_order();
+    let rows: Vec<(&'static str, f64, f64)> = if board.online() == 0 {
+        Vec::new()
+    } else {
+        COMPONENTS.iter().zip(values).map(|(c, value)| (c.name, value, c.weight)).collect()
+    };
+    tables::metric_table(&rows)
+}
+
+/// Names in the notation of a list of strings.
+pub fn name_list(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
+    let mut list = String::from("[");
+    for (position, node) in nodes.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "," };
+        let _ = write!(list, "{separator}\"{}\"", cluster.node(*node).name);
+    }
+    list.push(']');
+    list
+}
+
+/// Which components change, most important first: name, value before, value after, weighted change.
+pub fn component_changes(before: &Values, after: &Values) -> Vec<(&'static str, f64, f64, f64)> {
+    let mut changes: Vec<_> = COMPONENTS
+        .iter()
+        .zip(before.in_order().into_iter().zip(after.in_order()))
+        .map(|(c, (old, new))| (c.name, old, new, c.weight * (new - old)))
+        .filter(|(_, old, new, _)| old != new)
+        .collect();
+    changes.sort_by(|a, b| b.3.abs().total_cmp(&a.3.abs()));
+    changes
+}

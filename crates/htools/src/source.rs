@@ -1,0 +1,140 @@
+//! Getting a cluster from where the options say it is.
+
+use std::fs;
+use std::io::Write;
+
+use cluster::{Cluster, InitialN1, LoadError, LoadOptions};
+use thiserror::Error;
+
+use crate::data::ClusterData;
+use crate::io::Io;
+use crate::options::Options;
+use crate::{dynu, iallocator, mond, simulate, tables, text};
+
+/// Why there is no cluster to work on.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// No source given.
+    #[error("failed to load data, aborting: No backend selected! Exiting.")]
+    NoSource,
+    /// Two sources given.
+    #[error("Only one of the rapi, luxi, and data files options should be given.")]
+    SeveralSources,
+    /// A live source, which this version cannot read yet.
+    #[error("failed to load data, aborting: {0} is not supported yet; save the cluster to a file (-t) first")]
+    LiveSource(&'static str),
+    /// A file that cannot be read.
+    #[error("failed to load data, aborting: {path}: {source}")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of options data that cannot be read.
+    #[error("{path}: {source}")]
+    UnreadableOption {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The cluster's description is wrong.
+    #[error("failed to load data, aborting: {0}")]
+    Malformed(String),
+    /// A request file used as a source is wrong.
+    #[error("{0}")]
+    MalformedRequest(String),
+    /// The utilisation file is wrong.
+    #[error("can't parse utilisation data: {0}")]
+    Utilisation(String),
+    /// The monitoring data are wrong.
+    #[error("can't parse MonD data: {0}")]
+    Monitoring(String),
+    /// Monitoring data are incomplete, and the options forbid to go on.
+    #[error("Not all required data available")]
+    MonitoringIncomplete,
+    /// The selection options name unknown instances.
+    #[error("failed to load data, aborting: {0}")]
+    Selection(#[from] LoadError),
+    /// `-O` names unknown nodes.
+    #[error("wrong node name(s) set as offline: {}\n", .0.join(","))]
+    UnknownOffline(Vec<String>),
+}
+
+/// Reads a file as text.
+fn read(path: &str) -> Result<String, std::io::Error> {
+    fs::read_to_string(path)
+}
+
+/// What the options say about loading, without the utilisation file.
+pub fn load_options(options: &Options) -> LoadOptions {
+    LoadOptions {
+        ignore_utilisation: options.ignore_dynu,
+        utilisation: Vec::new(),
+        exclusion_tags: options.exclusion_tags.clone(),
+        select_instances: options.select_instances.clone(),
+        exclude_instances: options.exclude_instances.clone(),
+        static_kvm_node_memory: options.static_kvm_node_memory,
+        initial_n1: if options.n1_recorded { InitialN1::Recorded } else { InitialN1::Reported },
+    }
+}
+
+/// Reads the cluster's description from the file that the options name.
+///
+/// Priority as the reference has it: simulated, text, request.
+fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
+    let exclusive = [options.master.is_some(), options.luxi.is_some(), options.text_data.is_some()];
+    if exclusive.iter().filter(|given| **given).count() > 1 {
+        return Err(SourceError::SeveralSources);
+    }
+    if options.master.is_some() {
+        return Err(SourceError::LiveSource("a remote API (-m)"));
+    }
+    if options.luxi.is_some() {
+        return Err(SourceError::LiveSource("a master daemon (-L)"));
+    }
+    if !options.simulate.is_empty() {
+        return simulate::parse(&options.simulate).map_err(|e| SourceError::Malformed(e.to_string()));
+    }
+    let contents = |path: &String| {
+        fs::read(path).map_err(|source| SourceError::Unreadable { path: path.clone(), source })
+    };
+    if let Some(path) = &options.text_data {
+        let text = String::from_utf8(contents(path)?)
+            .map_err(|_| SourceError::Malformed(format!("{path}: not UTF-8 text")))?;
+        return text::parse(&text).map_err(|e| SourceError::Malformed(e.to_string()));
+    }
+    if let Some(path) = &options.ialloc_src {
+        let message = iallocator::parse(&contents(path)?)
+            .map_err(|e| SourceError::MalformedRequest(e.to_string()))?;
+        return Ok(message.data);
+    }
+    Err(SourceError::NoSource)
+}
+
+/// The cluster that the options describe, with warnings about its records printed.
+pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> {
+    let mut load_options = load_options(options);
+    if let Some(path) = &options.dynu_file {
+        let text = read(path)
+            .map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
+        load_options.utilisation =
+            dynu::parse(&text).map_err(|e| SourceError::Utilisation(e.to_string()))?;
+    }
+    let data = cluster_data(options)?;
+    let (mut cluster, warnings) = data.load(&load_options)?;
+    apply_monitoring(options, &mut cluster, io)?;
+    if options.verbosity != 0 {
+        let _ = io.err.write_all(tables::inconsistency_warnings(&cluster, &warnings).as_bytes());
+    }
+    let unknown = cluster.set_offline(&options.offline);
+    if !unknown.is_empty() {
+        return Err(SourceError::UnknownOffline(unknown));
+    }
+    cluster.set_min_disk_ratio(options.min_disk);
+    if let Some(ratio) = options.max_cpu {
+        cluster.set_max_vcpu_ratio(ratio);
+    }
+    Ok(cluster)
+}

@@ -1,0 +1,291 @@
+//! Placing a new instance on one node or on a pair of nodes (algorithms spec §4.1 to §4.3).
+
+use cluster::{Change, Cluster, FailMode, Instance, InstanceIdx, NodeIdx, Outcome};
+
+use crate::board::Board;
+use crate::order::BestFirst;
+use crate::pair;
+use crate::redundancy::{Redundancy, Tentative};
+
+/// How often each reason refused a placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Failures([u64; FailMode::ALL.len()]);
+
+impl Failures {
+    /// Counts one refusal.
+    pub fn add(&mut self, mode: FailMode) {
+        self.add_many(mode, 1);
+    }
+
+    /// Counts several refusals for the same reason.
+    pub fn add_many(&mut self, mode: FailMode, count: u64) {
+        self.0[mode as usize] += count;
+    }
+
+    /// Reasons that occurred, with how often, in order.
+    pub fn reasons(&self) -> impl Iterator<Item = (FailMode, u64)> + '_ {
+        FailMode::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// All refusals.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// A possible placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed<S> {
+    /// What is best: less is better.
+    pub score: S,
+    /// The nodes and their new figures.
+    pub outcome: Outcome,
+}
+
+impl<S> Placed<S> {
+    /// The nodes, primary first.
+    pub fn nodes(&self) -> Vec<NodeIdx> {
+        std::iter::once(self.outcome.primary).chain(self.outcome.secondary).collect()
+    }
+}
+
+/// What trying all nodes, or pairs of nodes, came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trials<S> {
+    /// The best placement.
+    pub best: Option<Placed<S>>,
+    /// How many placements are acceptable.
+    pub successes: u64,
+    /// Why the others are not.
+    pub failures: Failures,
+}
+
+impl<S> Default for Trials<S> {
+    fn default() -> Self {
+        Self { best: None, successes: 0, failures: Failures::default() }
+    }
+}
+
+impl<S> Trials<S> {
+    /// The same with another kind of score.
+    pub fn map<T>(self, score: impl FnOnce(S) -> T) -> Trials<T> {
+        let best = self.best.map(|b| Placed { score: score(b.score), outcome: b.outcome });
+        Trials { best, successes: self.successes, failures: self.failures }
+    }
+}
+
+/// Where an instance may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// On one of these nodes.
+    Single(Vec<NodeIdx>),
+    /// On a primary and one of its possible secondaries.
+    Pairs(Vec<(NodeIdx, Vec<NodeIdx>)>),
+}
+
+/// Why no placement was even tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoTargets {
+    /// One node wanted, none online.
+    #[error("No online nodes")]
+    None,
+    /// Two nodes wanted, no two online in one group.
+    #[error("Not enough online nodes")]
+    TooFew,
+    /// Neither one nor two nodes wanted.
+    #[error("Unsupported number of nodes, only one or two  supported")]
+    Unsupported,
+}
+
+impl Targets {
+    /// The targets among `nodes` (ascending) for an instance that needs `count` nodes; `allowed` restricts
+    /// them by name.
+    pub fn new(
+        cluster: &Cluster,
+        nodes: &[NodeIdx],
+        count: i64,
+        allowed: Option<&[String]>,
+    ) -> Result<Self, NoTargets> {
+        let usable: Vec<NodeIdx> = nodes
+            .iter()
+            .copied()
+            .filter(|n| cluster.node(*n).online())
+            .filter(|n| allowed.is_none_or(|names| names.iter().any(|name| *name == cluster.node(*n).name)))
+            .collect();
+        match count {
+            1 if usable.is_empty() => Err(NoTargets::None),
+            1 => Ok(Self::Single(usable)),
+            2 => {
+                let partners = |p: NodeIdx| -> Vec<NodeIdx> {
+                    let group = cluster.node(p).group;
+                    usable.iter().copied().filter(|s| *s != p && cluster.node(*s).group == group).collect()
+                };
+                let pairs: Vec<_> = usable
+                    .iter()
+                    .map(|p| (*p, partners(*p)))
+                    .filter(|(_, secondaries)| !secondaries.is_empty())
+                    .collect();
+                if pairs.is_empty() { Err(NoTargets::TooFew) } else { Ok(Self::Pairs(pairs)) }
+            }
+            _ => Err(NoTargets::Unsupported),
+        }
+    }
+}
+
+/// How placements are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocOptions {
+    /// Place instances even where policies or redundancy suffer.
+    pub ignore_soft_errors: bool,
+    /// Accept only placements after which every node could still be emptied.
+    pub capacity_checks: bool,
+}
+
+/// The nodes and instances that a decision looks at: the whole cluster, or one group of it.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Nodes whose score counts and that must stay evacuable, ascending.
+    pub nodes: Vec<NodeIdx>,
+    /// Number of instances at hand; the reference gives this number to a new one.
+    pub instances: usize,
+    /// Whether the instance of a number is at hand, for scopes smaller than the cluster.
+    group: Option<cluster::GroupIdx>,
+}
+
+impl Scope {
+    /// Everything.
+    pub fn cluster(cluster: &Cluster) -> Self {
+        Self { nodes: cluster.node_indices().collect(), instances: cluster.instances.len(), group: None }
+    }
+
+    /// One group's nodes, and the instances whose primary is there.
+    pub fn group(cluster: &Cluster, group: cluster::GroupIdx) -> Self {
+        Self {
+            nodes: cluster.nodes_of(group),
+            instances: cluster.instances_of(group).len(),
+            group: Some(group),
+        }
+    }
+
+    /// The instance that a new one hides, because it gets the same number.
+    fn hidden(&self, cluster: &Cluster) -> Option<InstanceIdx> {
+        let group = self.group?;
+        let number = InstanceIdx::from_usize(self.instances);
+        let at_hand = number.at() < cluster.instances.len() && cluster.group_of(number) == group;
+        at_hand.then_some(number)
+    }
+}
+
+/// Judges placements of new instances in a scope; prepared once, used for any number of instances and targets.
+#[derive(Debug)]
+pub struct Allocator {
+    board: Board,
+    redundancy: Option<Redundancy>,
+    hidden: Option<InstanceIdx>,
+    force: bool,
+}
+
+impl Allocator {
+    /// Looks at the scope as things are. The cluster is left unchanged.
+    pub fn new(cluster: &mut Cluster, scope: &Scope, options: AllocOptions) -> Self {
+        Self {
+            board: Board::new(cluster, &scope.nodes),
+            redundancy: options.capacity_checks.then(|| Redundancy::new(cluster, &scope.nodes)),
+            hidden: scope.hidden(cluster),
+            force: options.ignore_soft_errors,
+        }
+    }
+
+    /// The score board of the scope.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Tries all targets for `instance`, whose tags must have been derived. The cluster is left unchanged.
+    pub fn try_all(&self, cluster: &mut Cluster, instance: &Instance, targets: &Targets) -> Trials<f64> {
+        let acceptable =
+            |cluster: &mut Cluster, outcome: &Outcome| self.redundant(cluster, instance, outcome);
+        match targets {
+            Targets::Single(nodes) => single(cluster, &self.board, instance, nodes, self.force, acceptable),
+            Targets::Pairs(pairs) => {
+                pair::best_pair(cluster, &self.board, instance, pairs, self.force, acceptable)
+            }
+        }
+    }
+
+    /// Whether every node could still be emptied with `instance` placed so.
+    fn redundant(&self, cluster: &mut Cluster, instance: &Instance, outcome: &Outcome) -> bool {
+        let Some(redundancy) = &self.redundancy else { return true };
+        let number = InstanceIdx::from_usize(cluster.instances.len());
+        let undo = cluster.add(instance.clone(), outcome);
+        let holds = redundancy.holds(cluster, outcome, Tentative { instance: number, hidden: self.hidden });
+        cluster.undo(undo);
+        holds
+    }
+}
+
+/// Puts `instance` on one node; the figures that result.
+pub(crate) fn on_one_node(
+    cluster: &Cluster,
+    instance: &Instance,
+    node: NodeIdx,
+    force: bool,
+) -> Result<Outcome, FailMode> {
+    let (target, state) = (cluster.node(node), cluster.state(node));
+    cluster.group(target.group).policy.check(instance, target.exclusive_storage)?;
+    let figures = state.figures.add_primary(
+        target,
+        &instance.demand(),
+        state.tag_effect(&instance.exclusion_tags),
+        instance.location_score + cluster.unmet_wishes(instance, node),
+        force,
+    )?;
+    Ok(Outcome::new(&[Change { node, figures }], node, None, instance.location_score))
+}
+
+/// Tries single nodes. Equal scores: the latest wins. `acceptable` is asked about the best ones until it
+/// agrees; each refusal counts as [`FailMode::N1`].
+pub(crate) fn single(
+    cluster: &mut Cluster,
+    board: &Board,
+    instance: &Instance,
+    nodes: &[NodeIdx],
+    force: bool,
+    mut acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
+) -> Trials<f64> {
+    let mut trials = Trials::default();
+    let mut possible: Vec<(Outcome, i64)> = Vec::new();
+    for &node in nodes {
+        match on_one_node(cluster, instance, node, force) {
+            Ok(outcome) => {
+                let located = board.located_delta_of_new(cluster, instance, node);
+                possible.push((outcome, located));
+            }
+            Err(mode) => trials.failures.add(mode),
+        }
+    }
+    let mut order = BestFirst::new(
+        possible.iter().map(|(outcome, located)| board.lower_bound(cluster, outcome.changes(), *located)),
+    );
+    let mut rejected = 0;
+    while let Some((position, score)) = order.next(|position| {
+        let (outcome, located) = &possible[position];
+        board.exact(cluster, outcome.changes(), *located)
+    }) {
+        let outcome = possible[position].0;
+        if acceptable(cluster, &outcome) {
+            trials.best = Some(Placed { score, outcome });
+            break;
+        }
+        rejected += 1;
+    }
+    trials.failures.add_many(FailMode::N1, rejected);
+    trials.successes = possible.len() as u64 - rejected;
+    trials
+}

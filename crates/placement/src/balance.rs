@@ -1,0 +1,241 @@
+//! Balancing: one best move after another (algorithms spec §3.2 to §3.4).
+
+use cluster::{Cluster, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
+
+use crate::board::Board;
+use crate::classes::Classes;
+use crate::score::optimal_score;
+use crate::search;
+
+/// What balancing may do, and when it stops.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BalanceOptions {
+    /// Whether moves that copy disks are allowed.
+    pub disk_moves: bool,
+    /// Whether moves that change the primary are allowed.
+    pub instance_moves: bool,
+    /// Leave out moves that migrate a running instance twice or off a healthy node.
+    pub restricted_migration: bool,
+    /// Move only what is on offline nodes.
+    pub evacuate_only: bool,
+    /// Place instances even where policies or redundancy suffer.
+    pub ignore_soft_errors: bool,
+    /// Below this score, a step must gain [`Self::min_gain`] to be taken.
+    pub min_gain_limit: f64,
+    /// The least gain of a step once the score is at most... see [`Self::min_gain_limit`].
+    pub min_gain: f64,
+    /// Stop when the score is within this of the optimum.
+    pub min_score: f64,
+    /// At most this many moves; no limit if `None`.
+    pub max_moves: Option<usize>,
+}
+
+impl Default for BalanceOptions {
+    fn default() -> Self {
+        Self {
+            disk_moves: true,
+            instance_moves: true,
+            restricted_migration: false,
+            evacuate_only: false,
+            ignore_soft_errors: false,
+            min_gain_limit: 0.1,
+            min_gain: 0.01,
+            min_score: 1e-9,
+            max_moves: None,
+        }
+    }
+}
+
+/// A move that balancing decided on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Which instance.
+    pub instance: InstanceIdx,
+    /// How it moves.
+    pub mov: Move,
+    /// Its nodes before.
+    pub from: (NodeIdx, Option<NodeIdx>),
+    /// Its nodes afterwards.
+    pub to: (NodeIdx, Option<NodeIdx>),
+    /// The score afterwards.
+    pub score: f64,
+}
+
+/// Which moves of one instance are tried, in this order: the plain failover first, then for every online node
+/// that it does not use, ascending, the kinds in [`Self::kinds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidates {
+    /// Whether a plain failover is tried.
+    pub failover: bool,
+    /// Kinds of move to another node.
+    pub kinds: &'static [Kind],
+}
+
+/// The kinds of move to another node, in the order of trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    FailoverTo,
+    ReplaceSecondary,
+    ReplaceAndFailover,
+    ReplacePrimary,
+    FailoverAndReplace,
+}
+
+impl Kind {
+    pub(crate) fn to(self, target: NodeIdx) -> Move {
+        match self {
+            Self::FailoverTo => Move::FailoverTo(target),
+            Self::ReplaceSecondary => Move::ReplaceSecondary(target),
+            Self::ReplaceAndFailover => Move::ReplaceAndFailover(target),
+            Self::ReplacePrimary => Move::ReplacePrimary(target),
+            Self::FailoverAndReplace => Move::FailoverAndReplace(target),
+        }
+    }
+}
+
+impl Candidates {
+    /// The moves that the options allow for an instance.
+    pub(crate) fn of(cluster: &Cluster, instance: &Instance, options: &BalanceOptions) -> Self {
+        use Kind::{FailoverAndReplace, FailoverTo, ReplaceAndFailover, ReplacePrimary, ReplaceSecondary};
+        let none = Self { failover: false, kinds: &[] };
+        let primary_online = cluster.node(instance.primary).online();
+        match instance.template.mirror() {
+            MirrorClass::None => none,
+            MirrorClass::External if !options.instance_moves => none,
+            MirrorClass::External => Self { failover: false, kinds: &[FailoverTo] },
+            MirrorClass::Internal => {
+                let Some(secondary) = instance.secondary else { return none };
+                let failover = cluster.node(secondary).online() && options.instance_moves;
+                let kinds: &[Kind] = if !options.disk_moves {
+                    &[]
+                } else if !options.instance_moves || (options.restricted_migration && primary_online) {
+                    &[ReplaceSecondary]
+                } else if !failover {
+                    &[ReplaceSecondary, ReplaceAndFailover]
+                } else if options.restricted_migration {
+                    &[ReplaceSecondary, ReplaceAndFailover, FailoverAndReplace]
+                } else {
+                    &[ReplaceSecondary, ReplaceAndFailover, ReplacePrimary, FailoverAndReplace]
+                };
+                Self { failover, kinds }
+            }
+        }
+    }
+}
+
+/// A balancing run on one set of nodes.
+#[derive(Debug)]
+pub struct Balancer<'a> {
+    pub(crate) cluster: &'a mut Cluster,
+    pub(crate) nodes: Vec<NodeIdx>,
+    pub(crate) online: Vec<NodeIdx>,
+    pub(crate) instances: Vec<InstanceIdx>,
+    pub(crate) options: BalanceOptions,
+    pub(crate) board: Board,
+    pub(crate) classes: Classes,
+    optimal: f64,
+    score: f64,
+    moves: usize,
+}
+
+impl<'a> Balancer<'a> {
+    /// A run over `nodes` and those of `instances` that may be moved, both ascending.
+    pub fn new(
+        cluster: &'a mut Cluster,
+        nodes: &[NodeIdx],
+        instances: &[InstanceIdx],
+        options: BalanceOptions,
+    ) -> Self {
+        let board = Board::new(cluster, nodes);
+        let optimal = optimal_of(cluster, nodes);
+        let online: Vec<NodeIdx> = nodes.iter().copied().filter(|n| cluster.node(*n).online()).collect();
+        let eligible = |i: &InstanceIdx| {
+            let instance = cluster.instance(*i);
+            instance.movable && instance.auto_balance
+        };
+        let instances: Vec<InstanceIdx> = instances.iter().copied().filter(eligible).collect();
+        let score = board.score();
+        let classes = Classes::new(cluster, &instances, &online);
+        Self { cluster, nodes: nodes.to_vec(), online, instances, options, board, classes, optimal, score, moves: 0 }
+    }
+
+    /// The score as things are.
+    pub fn score(&self) -> f64 {
+        self.score
+    }
+
+    /// The score board as things are.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The cluster as things are.
+    pub fn cluster(&self) -> &Cluster {
+        self.cluster
+    }
+
+    /// The score that no arrangement can beat.
+    pub fn optimal(&self) -> f64 {
+        self.optimal
+    }
+
+    /// Whether there is nothing to do from the start.
+    pub fn well_balanced(&self) -> bool {
+        self.score - self.optimal < self.options.min_score
+    }
+
+    /// Decides on the next move and makes it; `None` when balancing is done.
+    pub fn step(&mut self) -> Option<Step> {
+        if self.options.max_moves.is_some_and(|limit| self.moves >= limit)
+            || self.score <= self.optimal + self.options.min_score
+        {
+            return None;
+        }
+        let best = search::best_move(self)?;
+        let gain = self.score - best.score;
+        let accepted = best.score < self.score
+            && (self.score > self.options.min_gain_limit || gain >= self.options.min_gain);
+        if !accepted {
+            return None;
+        }
+        let probe = Probe::new(self.cluster, best.instance);
+        let from = (probe.primary, probe.secondary);
+        let outcome = probe.judge(best.mov, self.options.ignore_soft_errors).ok()?;
+        self.cluster.apply(best.instance, &outcome);
+        let changed: Vec<NodeIdx> = outcome.changes().iter().map(|c| c.node).collect();
+        self.board.update(self.cluster, &self.nodes, &changed);
+        let positions: Vec<usize> = changed.iter().filter_map(|n| self.board.online_slot(*n)).collect();
+        self.classes.update(self.cluster, &self.online, &positions);
+        self.score = best.score;
+        self.moves += 1;
+        let to = (outcome.primary, outcome.secondary);
+        Some(Step { instance: best.instance, mov: best.mov, from, to, score: best.score })
+    }
+
+    /// Whether the options leave the instance a move at this time.
+    pub(crate) fn eligible(&self, index: InstanceIdx) -> bool {
+        !self.options.evacuate_only
+            || self.cluster.instance(index).involved_nodes().any(|n| self.cluster.node(n).offline)
+    }
+
+    /// The exact score of an outcome for an instance.
+    pub(crate) fn exact(&self, index: InstanceIdx, outcome: &Outcome) -> f64 {
+        let located = self.board.located_delta_of(self.cluster, self.cluster.instance(index), outcome);
+        self.board.exact(self.cluster, outcome.changes(), located)
+    }
+
+    /// A lower bound of the score of an outcome for an instance.
+    pub(crate) fn lower_bound(&self, index: InstanceIdx, outcome: &Outcome) -> f64 {
+        let located = self.board.located_delta_of(self.cluster, self.cluster.instance(index), outcome);
+        self.board.lower_bound(self.cluster, outcome.changes(), located)
+    }
+}
+
+/// The score that no arrangement of the instances on `nodes` can beat.
+pub fn optimal_of(cluster: &Cluster, nodes: &[NodeIdx]) -> f64 {
+    let figures = nodes.iter().map(|n| {
+        let reserved: i64 = cluster.state(*n).peers.iter().map(|(_, memory)| *memory).sum();
+        (cluster.node(*n).total_memory, reserved)
+    });
+    optimal_score(figures)
+}

@@ -1,0 +1,383 @@
+//! A score board: the score of a set of nodes, and what it becomes when up to a few nodes change.
+//!
+//! [`Board::exact`] is the canonical formula, bit for bit. [`Board::lower_bound`] is a rigorous bound in constant
+//! time: a candidate whose bound is above the best exact score cannot win, not even a tie (algorithms
+//! spec §6.2).
+
+use std::collections::HashMap;
+
+use cluster::{Change, Cluster, Instance, NodeIdx, Outcome, TagId};
+
+use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
+
+/// Where a node is on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// Not among the board's nodes.
+    Absent,
+    /// Among them, but its ratios do not count.
+    Offline,
+    /// At this position among the online nodes.
+    Online(u32),
+}
+
+/// The score of a set of nodes.
+#[derive(Clone, Debug)]
+pub struct Board {
+    slots: Vec<Slot>,
+    rows: Vec<Row>,
+    counts: Counts,
+    located: HashMap<(TagId, TagId), i64>,
+    values: Values,
+    /// Everything is finite, so bounds hold.
+    bounded: bool,
+    mean: Row,
+    /// Sum of squared distances from the mean.
+    squares: Row,
+    magnitude: Row,
+    reserved_sum: f64,
+}
+
+/// Unit of rounding of binary64.
+const UNIT: f64 = 1.110_223_024_625_156_5e-16;
+
+impl Board {
+    /// The board of `nodes`, ascending.
+    pub fn new(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
+        let mut slots = vec![Slot::Absent; cluster.nodes.len()];
+        let mut rows = Vec::with_capacity(nodes.len());
+        let mut counts = Counts::default();
+        let mut located: HashMap<(TagId, TagId), i64> = HashMap::new();
+        let mut bounded = true;
+        for &index in nodes {
+            let (node, state) = (cluster.node(index), cluster.state(index));
+            let values = row(node, &state.figures);
+            bounded &= values.iter().all(|v| v.is_finite()) || node.offline;
+            bounded &= state.figures.load.iter().all(|v| v.is_finite());
+            counts = counts.replace(&Counts::default(), &Counts::of(node, &state.figures));
+            slots[index.at()] = if node.offline {
+                Slot::Offline
+            } else {
+                rows.push(values);
+                for (pair, count) in &state.located_tags {
+                    *located.entry(*pair).or_default() += count;
+                }
+                Slot::Online(rows.len() as u32 - 1)
+            };
+        }
+        counts.located_exclusion = located.values().map(|count| (count - 1).max(0)).sum();
+        let mut board = Self {
+            slots,
+            rows,
+            counts,
+            located,
+            values: Values { deviations: [0.0; 14], counts, reserved_total: 0.0 },
+            bounded,
+            mean: [0.0; 14],
+            squares: [0.0; 14],
+            magnitude: [0.0; 14],
+            reserved_sum: 0.0,
+        };
+        board.refresh();
+        board
+    }
+
+    /// Takes a change of the cluster over; `cluster` is the cluster *after* it.
+    pub fn update(&mut self, cluster: &Cluster, nodes: &[NodeIdx], changed: &[NodeIdx]) {
+        if cluster_has_located_tags(cluster, changed) {
+            *self = Self::new(cluster, nodes);
+            return;
+        }
+        self.counts = Counts { located_exclusion: self.counts.located_exclusion, ..Counts::default() };
+        for &index in nodes {
+            self.counts = self
+                .counts
+                .replace(&Counts::default(), &Counts::of(cluster.node(index), cluster.figures(index)));
+        }
+        for &index in changed {
+            if let Slot::Online(slot) = self.slots[index.at()] {
+                self.rows[slot as usize] = row(cluster.node(index), cluster.figures(index));
+            }
+        }
+        self.refresh();
+    }
+
+    fn refresh(&mut self) {
+        let passes = two_passes(&self.rows, &[]);
+        self.mean = passes.mean;
+        self.squares = passes.squares;
+        self.reserved_sum = passes.sums[RESERVED_MEMORY_LANE];
+        self.values = self.values_from(&passes, self.counts);
+        self.magnitude = [0.0; 14];
+        for values in &self.rows {
+            for (most, value) in self.magnitude.iter_mut().zip(values) {
+                *most = most.max(value.abs());
+            }
+        }
+    }
+
+    fn values_from(&self, passes: &Passes, counts: Counts) -> Values {
+        if self.rows.is_empty() {
+            return Values { deviations: [0.0; 14], counts: Counts::default(), reserved_total: 0.0 };
+        }
+        Values { deviations: passes.deviations(), counts, reserved_total: passes.sums[RESERVED_MEMORY_LANE] }
+    }
+
+    /// The values of all components as things are.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// The score as things are.
+    pub fn score(&self) -> f64 {
+        self.values.score()
+    }
+
+    /// Number of online nodes.
+    pub fn online(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows of the online nodes, in order.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Means of the lanes over the online nodes.
+    pub fn mean(&self) -> &Row {
+        &self.mean
+    }
+
+    /// Sums of squared distances from the mean.
+    pub fn squares(&self) -> &Row {
+        &self.squares
+    }
+
+    /// Largest magnitude per lane.
+    pub fn magnitude(&self) -> &Row {
+        &self.magnitude
+    }
+
+    /// Whether bounds hold: no value is infinite or undefined.
+    pub fn bounded(&self) -> bool {
+        self.bounded
+    }
+
+    /// The position of a node among the online nodes of the board.
+    #[inline]
+    pub fn online_slot(&self, node: NodeIdx) -> Option<usize> {
+        match self.slots[node.at()] {
+            Slot::Online(slot) => Some(slot as usize),
+            _ => None,
+        }
+    }
+
+    /// How a placement changes the (location, exclusion) count: `tags` leave `from` and arrive at `to`.
+    pub fn located_delta(
+        &self,
+        cluster: &Cluster,
+        tags: &[TagId],
+        from: Option<NodeIdx>,
+        to: Option<NodeIdx>,
+    ) -> i64 {
+        if tags.is_empty() {
+            return 0;
+        }
+        let mut deltas: Vec<((TagId, TagId), i64)> = Vec::new();
+        let mut bump = |node: Option<NodeIdx>, step: i64| {
+            let Some(node) = node.filter(|n| self.online_slot(*n).is_some()) else { return };
+            for &location in &cluster.node(node).locations {
+                for &tag in tags {
+                    match deltas.iter_mut().find(|(pair, _)| *pair == (location, tag)) {
+                        Some((_, delta)) => *delta += step,
+                        None => deltas.push(((location, tag), step)),
+                    }
+                }
+            }
+        };
+        bump(from, -1);
+        bump(to, 1);
+        let beyond_first = |count: i64| (count - 1).max(0);
+        deltas
+            .iter()
+            .map(|(pair, delta)| {
+                let before = self.located.get(pair).copied().unwrap_or(0);
+                beyond_first(before + delta) - beyond_first(before)
+            })
+            .sum()
+    }
+
+    /// As [`Self::located_delta`] for a new instance.
+    pub fn located_delta_of_new(&self, cluster: &Cluster, instance: &Instance, primary: NodeIdx) -> i64 {
+        if instance.forthcoming {
+            return 0;
+        }
+        self.located_delta(cluster, &instance.exclusion_tags, None, Some(primary))
+    }
+
+    /// As [`Self::located_delta`] for a move of `instance`.
+    #[inline]
+    pub fn located_delta_of(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> i64 {
+        if instance.exclusion_tags.is_empty() || instance.forthcoming || instance.primary == outcome.primary {
+            return 0;
+        }
+        self.located_delta(cluster, &instance.exclusion_tags, Some(instance.primary), Some(outcome.primary))
+    }
+
+    /// The counts after `changes`.
+    #[inline]
+    pub fn counts_with(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> Counts {
+        let mut counts = self.counts;
+        for change in changes {
+            if self.slots[change.node.at()] == Slot::Absent {
+                continue;
+            }
+            let node = cluster.node(change.node);
+            let old = Counts::of(node, cluster.figures(change.node));
+            counts = counts.replace(&old, &Counts::of(node, &change.figures));
+        }
+        counts.located_exclusion += located_delta;
+        counts
+    }
+
+    /// The canonical values after `changes`.
+    pub fn exact_values(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> Values {
+        let mut substitutes: [(usize, Row); 4] = [(usize::MAX, [0.0; 14]); 4];
+        let mut used = 0;
+        for change in changes {
+            if let Some(slot) = self.online_slot(change.node) {
+                substitutes[used] = (slot, row(cluster.node(change.node), &change.figures));
+                used += 1;
+            }
+        }
+        let substitutes = &mut substitutes[..used];
+        substitutes.sort_unstable_by_key(|(slot, _)| *slot);
+        let passes = two_passes(&self.rows, substitutes);
+        self.values_from(&passes, self.counts_with(cluster, changes, located_delta))
+    }
+
+    /// The canonical score after `changes`; at most four nodes change.
+    pub fn exact(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> f64 {
+        self.exact_values(cluster, changes, located_delta).score()
+    }
+
+    /// A lower bound of [`Self::exact`], in constant time; minus infinity where no bound holds.
+    #[inline]
+    pub fn lower_bound(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> f64 {
+        if !self.bounded || self.rows.is_empty() {
+            return f64::NEG_INFINITY;
+        }
+        let mut moved = [0.0; 14];
+        let mut squares = self.squares;
+        let mut magnitude = self.magnitude;
+        for change in changes {
+            let Some(slot) = self.online_slot(change.node) else { continue };
+            let old = &self.rows[slot];
+            let new = row(cluster.node(change.node), &change.figures);
+            for lane in 0..14 {
+                let delta = new[lane] - old[lane];
+                moved[lane] += delta;
+                squares[lane] += delta * ((new[lane] - self.mean[lane]) + (old[lane] - self.mean[lane]));
+                magnitude[lane] = magnitude[lane].max(new[lane].abs());
+            }
+        }
+        let counts = self.counts_with(cluster, changes, located_delta);
+        self.bound_from(&moved, &squares, &magnitude, counts)
+    }
+
+    /// The bound from the summed effects on each lane: what values move by in total, the new sum of squared
+    /// distances from the *old* mean, and the largest magnitude.
+    #[inline]
+    fn bound_from(&self, moved: &Row, squares: &Row, magnitude: &Row, counts: Counts) -> f64 {
+        let n = self.rows.len() as f64;
+        let inverse = 1.0 / n;
+        let rounding = self.rounding();
+        let mut deviations = [0.0; 14];
+        for lane in 0..14 {
+            let variance = (squares[lane] - moved[lane] * moved[lane] * inverse) * inverse;
+            let slack = rounding * magnitude[lane] * magnitude[lane];
+            deviations[lane] = LANE_WEIGHT[lane] * (variance - slack).max(0.0).sqrt();
+        }
+        let reserved = self.reserved_sum + moved[RESERVED_MEMORY_LANE];
+        let total = deviations.iter().sum::<f64>() + counts.weighted() + 0.25 * reserved;
+        total - self.sum_slack(total)
+    }
+
+    /// Bound of the relative rounding error of a variance, to be multiplied by the squared magnitude.
+    #[inline]
+    pub fn rounding(&self) -> f64 {
+        (64.0 + 4.0 * self.rows.len() as f64) * UNIT
+    }
+
+    /// Bound of the rounding error of the final additions and of the sum of reserved memory.
+    #[inline]
+    pub fn sum_slack(&self, total: f64) -> f64 {
+        1e-12 * (1.0 + total.abs()) + 2.0 * self.rows.len() as f64 * UNIT * (self.reserved_sum.abs() + 4.0)
+    }
+
+    /// Sum of the reserved memory ratios.
+    pub fn reserved_sum(&self) -> f64 {
+        self.reserved_sum
+    }
+}
+
+fn cluster_has_located_tags(cluster: &Cluster, changed: &[NodeIdx]) -> bool {
+    changed.iter().any(|n| !cluster.node(*n).locations.is_empty())
+}
+
+/// Results of the two passes over all rows.
+struct Passes {
+    n: f64,
+    sums: Row,
+    mean: Row,
+    squares: Row,
+}
+
+impl Passes {
+    fn deviations(&self) -> Row {
+        let mut deviations = [0.0; 14];
+        for lane in 0..DEVIATIONS {
+            deviations[lane] = (self.squares[lane] / self.n).sqrt();
+        }
+        deviations
+    }
+}
+
+/// Sums, then squared distances from the mean, each lane strictly left to right; `substitutes` (sorted by
+/// slot) stand in for rows.
+fn two_passes(rows: &[Row], substitutes: &[(usize, Row)]) -> Passes {
+    let n = rows.len() as f64;
+    let mut sums = [0.0; 14];
+    each_row(rows, substitutes, |values| {
+        for lane in 0..14 {
+            sums[lane] += values[lane];
+        }
+    });
+    let mut mean = [0.0; 14];
+    for lane in 0..14 {
+        mean[lane] = sums[lane] / n;
+    }
+    let mut squares = [0.0; 14];
+    each_row(rows, substitutes, |values| {
+        for lane in 0..14 {
+            let distance = values[lane] - mean[lane];
+            squares[lane] += distance * distance;
+        }
+    });
+    Passes { n, sums, mean, squares }
+}
+
+#[inline]
+fn each_row(rows: &[Row], substitutes: &[(usize, Row)], mut visit: impl FnMut(&Row)) {
+    let mut start = 0;
+    for (slot, values) in substitutes {
+        for row in &rows[start..*slot] {
+            visit(row);
+        }
+        visit(values);
+        start = slot + 1;
+    }
+    for row in &rows[start..] {
+        visit(row);
+    }
+}

@@ -1,0 +1,130 @@
+//! Instances and nodes that look alike to the search.
+//!
+//! A *class* is a set of instances that ask the same of a node; a *shape* is a class without its utilisation,
+//! which decides where such an instance fits. Nodes with the same location tags form a *site*.
+
+use std::collections::HashMap;
+
+use cluster::{Cluster, Demand, InstanceIdx, NodeIdx, TagEffect, TagId};
+
+/// Whether a node takes instances of a shape, by role and force. A node that refuses here refuses every
+/// such instance; one that accepts may still refuse for tags, or for what it reserves already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fits {
+    /// As primary: strictly, forced.
+    pub primary: [bool; 2],
+    /// As secondary: strictly, forced.
+    pub secondary: [bool; 2],
+}
+
+/// What instances of a class ask, without utilisation, and where it fits.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    demand: Demand,
+    /// By position among the online nodes.
+    pub fits: Vec<Fits>,
+}
+
+/// Instances that ask the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    /// What they ask.
+    pub demand: Demand,
+    /// Position of their shape.
+    pub shape: usize,
+    /// The instances, ascending.
+    pub instances: Vec<InstanceIdx>,
+}
+
+/// All classes, shapes and sites of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Classes {
+    /// The classes, in order of their first instance.
+    pub classes: Vec<Class>,
+    /// The shapes.
+    pub shapes: Vec<Shape>,
+    /// Whether there is one site only, without location tags.
+    pub plain: bool,
+    /// The site of each online node, by position.
+    pub site_of: Vec<u32>,
+    /// Some node of each site.
+    pub site_node: Vec<NodeIdx>,
+}
+
+type ShapeKey = ([i64; 6], u64, u8);
+type ClassKey = (ShapeKey, [u64; 4]);
+
+fn shape_key(demand: &Demand) -> ShapeKey {
+    let numbers = [
+        demand.memory,
+        demand.disk,
+        demand.vcpus,
+        demand.spindles.unwrap_or(i64::MIN),
+        demand.used_memory,
+        demand.reserved_memory,
+    ];
+    let flags =
+        u8::from(demand.local_storage) | u8::from(demand.drbd) << 1 | u8::from(demand.forthcoming) << 2;
+    (numbers, demand.spindle_use.to_bits(), flags)
+}
+
+impl Classes {
+    /// Sorts out `instances`; `online` are the nodes that may be targets, ascending.
+    pub fn new(cluster: &Cluster, instances: &[InstanceIdx], online: &[NodeIdx]) -> Self {
+        let mut classes: Vec<Class> = Vec::new();
+        let mut shapes: Vec<Shape> = Vec::new();
+        let mut known_classes: HashMap<ClassKey, usize> = HashMap::new();
+        let mut known_shapes: HashMap<ShapeKey, usize> = HashMap::new();
+        for &index in instances {
+            let demand = cluster.instance(index).demand();
+            let key = shape_key(&demand);
+            let shape = *known_shapes.entry(key).or_insert_with(|| {
+                let demand = Demand { utilisation: [0.0; 4], ..demand };
+                let fits = online.iter().map(|n| fits(cluster, &demand, *n)).collect();
+                shapes.push(Shape { demand, fits });
+                shapes.len() - 1
+            });
+            let class = *known_classes
+                .entry((key, demand.utilisation.map(f64::to_bits)))
+                .or_insert_with(|| {
+                    classes.push(Class { demand, shape, instances: Vec::new() });
+                    classes.len() - 1
+                });
+            classes[class].instances.push(index);
+        }
+        let mut known_sites: HashMap<&[TagId], u32> = HashMap::new();
+        let mut site_node = Vec::new();
+        let site_of = online
+            .iter()
+            .map(|node| {
+                *known_sites.entry(&cluster.node(*node).locations).or_insert_with(|| {
+                    site_node.push(*node);
+                    site_node.len() as u32 - 1
+                })
+            })
+            .collect();
+        let plain = site_node.iter().all(|n| cluster.node(*n).locations.is_empty());
+        Self { classes, shapes, plain, site_of, site_node }
+    }
+
+    /// Takes a change of the online nodes at `positions` over.
+    pub fn update(&mut self, cluster: &Cluster, online: &[NodeIdx], positions: &[usize]) {
+        for shape in &mut self.shapes {
+            for &position in positions {
+                shape.fits[position] = fits(cluster, &shape.demand, online[position]);
+            }
+        }
+    }
+}
+
+fn fits(cluster: &Cluster, demand: &Demand, index: NodeIdx) -> Fits {
+    let (node, figures) = (cluster.node(index), cluster.figures(index));
+    let primary =
+        |force| figures.add_primary(node, demand, TagEffect::default(), 0, force).is_ok();
+    // A node refuses the more, the more it reserves already for the same primary.
+    let secondary = |force| figures.add_secondary(node, demand, 0, force, false).is_ok();
+    Fits {
+        primary: [primary(false), primary(true)],
+        secondary: [secondary(false), secondary(true)],
+    }
+}

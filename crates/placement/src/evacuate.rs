@@ -1,0 +1,215 @@
+//! Moving given instances off their nodes (algorithms spec §4.7 and §4.8).
+
+use cluster::{
+    Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,
+};
+use thiserror::Error;
+
+use crate::board::Board;
+
+/// Which of an instance's nodes it must leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvacuateMode {
+    /// Its primary.
+    PrimaryOnly,
+    /// Its secondary.
+    SecondaryOnly,
+    /// Both.
+    All,
+}
+
+/// Why an instance cannot be moved.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EvacuateError {
+    /// Its data is on one node only.
+    #[error("Instances of type {} cannot be relocated", .0.name())]
+    NotMirrored(DiskTemplate),
+    /// It has no secondary to change.
+    #[error("Instances with disk template '{}' can't execute change secondary", .0.name())]
+    NoSecondary(DiskTemplate),
+    /// Every node refused; names and reasons.
+    #[error("Can't find any good node: {}", refusals(.0))]
+    NoGoodNode(Vec<(String, FailMode)>),
+    /// There are no two nodes to move to.
+    #[error("Can't find any good nodes for relocation: no nodes available")]
+    NoPairs,
+    /// Every pair of nodes refused; the step at which the last one did, and why.
+    #[error("Can't find any good nodes for relocation: Allocation failed: {0}: {1}")]
+    NoGoodPair(&'static str, FailMode),
+    /// The only possible move is refused.
+    #[error("{0}")]
+    Refused(FailMode),
+}
+
+fn refusals(nodes: &[(String, FailMode)]) -> String {
+    nodes.iter().map(|(name, mode)| format!(" Node {name} failed: {mode};")).collect()
+}
+
+/// Where evacuated instances may go.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// Nodes whose score decides, ascending.
+    pub group: Vec<NodeIdx>,
+    /// Nodes that may be used, ascending.
+    pub available: Vec<NodeIdx>,
+}
+
+impl Destination {
+    /// The nodes of the instance's own group, without `excluded` ones and its own primary.
+    pub fn in_group(cluster: &Cluster, instance: InstanceIdx, excluded: &[NodeIdx]) -> Self {
+        let group = cluster.nodes_of(cluster.group_of(instance));
+        let primary = cluster.instance(instance).primary;
+        let usable = |n: &NodeIdx| cluster.node(*n).online() && !excluded.contains(n) && *n != primary;
+        let available = group.iter().copied().filter(usable).collect();
+        Self { group, available }
+    }
+}
+
+/// The nodes that the instances must leave; nothing may be moved to them.
+pub fn nodes_to_leave(cluster: &Cluster, instances: &[InstanceIdx], mode: EvacuateMode) -> Vec<NodeIdx> {
+    let mut nodes: Vec<NodeIdx> = Vec::new();
+    for &index in instances {
+        let instance = cluster.instance(index);
+        let secondary = instance.secondary.filter(|_| instance.template == DiskTemplate::Drbd);
+        match mode {
+            EvacuateMode::PrimaryOnly => nodes.push(instance.primary),
+            EvacuateMode::SecondaryOnly => nodes.extend(secondary),
+            EvacuateMode::All => nodes.extend(std::iter::once(instance.primary).chain(secondary)),
+        }
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Moves one instance and returns how; a refusal changes nothing.
+pub fn evacuate(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    mode: EvacuateMode,
+    to: &Destination,
+    force: bool,
+) -> Result<Vec<Move>, EvacuateError> {
+    let template = cluster.instance(index).template;
+    match (template.mirror(), mode) {
+        (MirrorClass::None, _) => Err(EvacuateError::NotMirrored(template)),
+        (MirrorClass::External, EvacuateMode::SecondaryOnly) => Err(EvacuateError::NoSecondary(template)),
+        (MirrorClass::External, _) => best_single(cluster, index, Move::FailoverTo, to, force),
+        (MirrorClass::Internal, EvacuateMode::PrimaryOnly) => {
+            let outcome =
+                Probe::new(cluster, index).judge(Move::Failover, force).map_err(EvacuateError::Refused)?;
+            cluster.apply(index, &outcome);
+            Ok(vec![Move::Failover])
+        }
+        (MirrorClass::Internal, EvacuateMode::SecondaryOnly) => {
+            best_single(cluster, index, Move::ReplaceSecondary, to, force)
+        }
+        (MirrorClass::Internal, EvacuateMode::All) => best_pair(cluster, index, to, force),
+    }
+}
+
+/// The best choice so far by the exact score; of equals, the latest.
+#[derive(Debug)]
+struct Latest<T>(Option<(f64, T)>);
+
+impl<T> Latest<T> {
+    fn offer(&mut self, cluster: &Cluster, board: &Board, index: InstanceIdx, outcome: &Outcome, choice: T) {
+        let located = board.located_delta_of(cluster, cluster.instance(index), outcome);
+        let limit = self.0.as_ref().map_or(f64::INFINITY, |(score, _)| *score);
+        if board.lower_bound(cluster, outcome.changes(), located) > limit {
+            return;
+        }
+        let score = board.exact(cluster, outcome.changes(), located);
+        // An undefined score replaces, and is replaced by, anything.
+        let keep = self.0.as_ref().is_some_and(|(old, _)| *old < score);
+        if !keep {
+            self.0 = Some((score, choice));
+        }
+    }
+}
+
+/// The best of the available nodes.
+fn best_single(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    kind: fn(NodeIdx) -> Move,
+    to: &Destination,
+    force: bool,
+) -> Result<Vec<Move>, EvacuateError> {
+    let board = Board::new(cluster, &to.group);
+    let probe = Probe::new(cluster, index);
+    let mut best = Latest(None);
+    let mut refused = Vec::new();
+    for &target in &to.available {
+        match probe.judge(kind(target), force) {
+            Ok(outcome) => best.offer(cluster, &board, index, &outcome, (target, outcome)),
+            Err(mode) => refused.push((cluster.node(target).name.clone(), mode)),
+        }
+    }
+    let Some((_, (target, outcome))) = best.0 else { return Err(EvacuateError::NoGoodNode(refused)) };
+    cluster.apply(index, &outcome);
+    Ok(vec![kind(target)])
+}
+
+/// The best ordered pair of available nodes for both copies of a DRBD instance.
+fn best_pair(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    to: &Destination,
+    force: bool,
+) -> Result<Vec<Move>, EvacuateError> {
+    let mut failure = EvacuateError::NoPairs;
+    let mut best = Latest(None);
+    for &first in to.available.iter().filter(|_| to.available.len() > 1) {
+        let mut undo = Vec::new();
+        match make_primary(cluster, index, first, force, &mut undo) {
+            Ok(_) => {
+                let board = Board::new(cluster, &to.group);
+                let probe = Probe::new(cluster, index);
+                for &second in to.available.iter().filter(|second| **second != first) {
+                    match probe.judge(Move::ReplaceSecondary(second), force) {
+                        Ok(outcome) => best.offer(cluster, &board, index, &outcome, (first, second)),
+                        Err(mode) => {
+                            failure =
+                                EvacuateError::NoGoodPair("Changing secondary to final secondary", mode);
+                        }
+                    }
+                }
+            }
+            Err(refusal) => failure = refusal,
+        }
+        for step in undo.into_iter().rev() {
+            cluster.undo(step);
+        }
+    }
+    let Some((_, (first, second))) = best.0 else { return Err(failure) };
+    let mut moves = make_primary(cluster, index, first, force, &mut Vec::new())?;
+    let last = Move::ReplaceSecondary(second);
+    let outcome = Probe::new(cluster, index).judge(last, force).map_err(EvacuateError::Refused)?;
+    cluster.apply(index, &outcome);
+    moves.push(last);
+    Ok(moves)
+}
+
+/// Makes `first` the primary, the old primary the secondary; on refusal, `undo` holds what was done.
+fn make_primary(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    first: NodeIdx,
+    force: bool,
+    undo: &mut Vec<Undo>,
+) -> Result<Vec<Move>, EvacuateError> {
+    let mut steps = Vec::with_capacity(4);
+    if cluster.node(cluster.instance(index).primary).offline {
+        steps.push((Move::Failover, "Failing over to the secondary"));
+    }
+    steps.push((Move::ReplaceSecondary(first), "Changing secondary to new primary"));
+    steps.push((Move::Failover, "Failing over to new primary"));
+    for (mov, name) in &steps {
+        let outcome = Probe::new(cluster, index)
+            .judge(*mov, force)
+            .map_err(|mode| EvacuateError::NoGoodPair(name, mode))?;
+        undo.push(cluster.apply(index, &outcome));
+    }
+    Ok(steps.into_iter().map(|(mov, _)| mov).collect())
+}

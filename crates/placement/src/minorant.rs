@@ -1,0 +1,403 @@
+//! A lower bound of the score that falls apart into one number per node.
+//!
+//! A candidate changes one copy of an instance on each of a few nodes. Let V be the sum of squared distances
+//! of a lane's values from their mean, and let a node's value move by δ from a distance y. Then n times the
+//! new variance is V + d, where d is the sum over the nodes touched of δ(δ + 2y), less (Σδ)²/n. The lane's
+//! deviation √((V + d) / n) is concave in d, so on the range of d that is possible for a class of instances it
+//! lies above the chord between the ends of that range, and the chord is *linear* in d. Thus the
+//! score of every candidate of a class is bounded from below by a constant, plus a number for the node that the
+//! instance leaves, plus one for the node that it comes to. What the best target is worth is then known
+//! for all instances of the class at once.
+//!
+//! Rounding is accounted for as in [`crate::board::Board::lower_bound`]: variances by their bound in
+//! terms of the largest magnitude, sums by a relative slack.
+
+use cluster::{Cluster, Demand, Figures, Node, NodeIdx};
+
+use crate::board::Board;
+use crate::classes::{Class, Classes, Fits};
+use crate::score::{DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row};
+
+/// Relative slack for the roundings of the bound's own sums.
+const SLACK: f64 = 1e-11;
+
+/// Lanes that a secondary changes as a primary does: disk, disk load and spindles, real and booked.
+const MIRROR_LANES: [bool; 14] =
+    [false, true, false, false, false, false, true, false, true, false, true, false, true, false];
+
+/// How a node's values react to a demand.
+#[derive(Clone, Copy, Debug)]
+struct Sensitivity {
+    /// Change of each lane per unit asked.
+    per_unit: Row,
+    exclusive: bool,
+}
+
+impl Sensitivity {
+    fn of(node: &Node) -> Self {
+        let inverse = |total: f64| if total == 0.0 { 0.0 } else { 1.0 / total };
+        let memory = -inverse(node.total_memory);
+        let disk = if node.exclusive_storage {
+            -inverse(node.total_spindles as f64)
+        } else {
+            -inverse(node.total_disk)
+        };
+        let cpu = inverse(node.total_cpus * node.cpu_speed);
+        let spindles = if node.exclusive_storage { 0.0 } else { inverse(node.max_spindles) };
+        let per_unit =
+            [memory, disk, 0.0, cpu, 1.0, 1.0, 1.0, 1.0, spindles, memory, disk, cpu, spindles, 0.0];
+        Self { per_unit, exclusive: node.exclusive_storage }
+    }
+}
+
+/// What a class asks, lane by lane; on nodes with exclusive storage, spindles stand for disk.
+fn units(demand: &Demand, exclusive: bool) -> Row {
+    let disk = if exclusive {
+        demand.spindles.unwrap_or(0) as f64
+    } else if demand.local_storage {
+        demand.disk as f64
+    } else {
+        0.0
+    };
+    let spindles = if demand.local_storage { demand.spindle_use } else { 0.0 };
+    let booked = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, demand.memory as f64, disk];
+    let mut row = [0.0; 14];
+    row[..booked.len()].copy_from_slice(&booked);
+    row[11] = demand.vcpus as f64;
+    row[12] = spindles;
+    if !demand.forthcoming {
+        row[0] = demand.used_memory as f64;
+        row[1] = disk;
+        row[3] = demand.vcpus as f64;
+        row[4..8].copy_from_slice(&demand.utilisation);
+        row[8] = spindles;
+    }
+    row
+}
+
+/// What is the same for all classes of a step.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    cluster: &'a Cluster,
+    board: &'a Board,
+    classes: &'a Classes,
+    online: &'a [NodeIdx],
+    sensitivity: Vec<Sensitivity>,
+    /// Distances from the mean, by position.
+    distances: Vec<Row>,
+    /// Whether instances may leave offline nodes, whose values do not count.
+    any_offline: bool,
+}
+
+/// What it is worth to put one copy on a node, to take one away, and to have both kinds of copies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Worth {
+    /// Lanes that only primaries change.
+    primary_only: f64,
+    /// Lanes that mirrors change as well.
+    mirror: f64,
+}
+
+/// The bound for one class: a constant, and numbers per node.
+#[derive(Debug)]
+pub(crate) struct Minorant {
+    /// Bound of a candidate that changes nothing.
+    pub base: f64,
+    /// By position: worth of coming to and of leaving a node.
+    arrive: Vec<Worth>,
+    leave: Vec<Worth>,
+    /// Reserved memory: slope of the chord, mean.
+    reserve_slope: f64,
+    reserve_mean: f64,
+    /// By position: worth of a target as primary and as secondary.
+    pub as_primary: Vec<f64>,
+    /// See [`Self::as_primary`].
+    pub as_secondary: Vec<f64>,
+}
+
+impl<'a> Frame<'a> {
+    /// Prepares a step on a board that is bounded.
+    pub fn new(
+        cluster: &'a Cluster,
+        board: &'a Board,
+        classes: &'a Classes,
+        online: &'a [NodeIdx],
+        any_offline: bool,
+    ) -> Self {
+        let sensitivity = online.iter().map(|n| Sensitivity::of(cluster.node(*n))).collect();
+        let mean = board.mean();
+        let distances = board
+            .rows()
+            .iter()
+            .map(|values| std::array::from_fn(|lane| values[lane] - mean[lane]))
+            .collect();
+        Self { cluster, board, classes, online, sensitivity, distances, any_offline }
+    }
+
+    /// The bound for a class.
+    pub fn minorant(&self, class: &Class) -> Minorant {
+        let units = [units(&class.demand, false), units(&class.demand, true)];
+        let reserved = if class.demand.forthcoming { 0.0 } else { class.demand.reserved_memory as f64 };
+        let ranges = self.ranges(&units, reserved);
+        let chords = self.chords(&ranges);
+        let count = self.online.len();
+        let mut minorant = Minorant {
+            base: chords.base,
+            arrive: Vec::with_capacity(count),
+            leave: Vec::with_capacity(count),
+            reserve_slope: chords.slopes[RESERVED_MEMORY_LANE],
+            reserve_mean: self.board.mean()[RESERVED_MEMORY_LANE],
+            as_primary: Vec::with_capacity(count),
+            as_secondary: Vec::with_capacity(count),
+        };
+        for (position, node) in self.online.iter().enumerate() {
+            let (arrive, leave) = self.worths(position, &units, &chords.slopes);
+            let (node, figures) = (self.cluster.node(*node), self.cluster.figures(*node));
+            let (penalty, reserve) = if class.demand.forthcoming {
+                (0.0, 0.0)
+            } else {
+                let least = figures.reserved_memory.max(class.demand.reserved_memory);
+                (arrival_penalty(node, figures), minorant.reserve(node, figures, least))
+            };
+            let mirror = arrive.mirror + reserve + penalty;
+            minorant.as_primary.push(arrive.primary_only + arrive.mirror + penalty);
+            minorant.as_secondary.push(mirror);
+            minorant.arrive.push(arrive);
+            minorant.leave.push(leave);
+        }
+        minorant
+    }
+
+    #[inline]
+    fn moved(&self, position: usize, units: &[Row; 2]) -> Row {
+        let sensitivity = &self.sensitivity[position];
+        let units = &units[usize::from(sensitivity.exclusive)];
+        std::array::from_fn(|lane| units[lane] * sensitivity.per_unit[lane])
+    }
+
+    #[inline]
+    fn worths(&self, position: usize, units: &[Row; 2], slopes: &Row) -> (Worth, Worth) {
+        let moved = self.moved(position, units);
+        let distance = &self.distances[position];
+        let mut arrive = Worth::default();
+        let mut leave = Worth::default();
+        for lane in 0..14 {
+            let delta = moved[lane];
+            let added = slopes[lane] * (delta * (delta + 2.0 * distance[lane]));
+            let taken = slopes[lane] * (delta * (delta - 2.0 * distance[lane]));
+            if MIRROR_LANES[lane] {
+                arrive.mirror += added;
+                leave.mirror += taken;
+            } else {
+                arrive.primary_only += added;
+                leave.primary_only += taken;
+            }
+        }
+        (arrive, leave)
+    }
+
+    /// For each lane, the range of d over all candidates of the class, and the bound of (Σδ)²/n.
+    fn ranges(&self, units: &[Row; 2], reserved: f64) -> Ranges {
+        let mut low_added = [0.0_f64; 14];
+        let mut high_added = [0.0_f64; 14];
+        let mut low_taken = [0.0_f64; 14];
+        let mut high_taken = [0.0_f64; 14];
+        let mut least = [f64::INFINITY; 14];
+        let mut most = [f64::NEG_INFINITY; 14];
+        for position in 0..self.online.len() {
+            let mut moved = self.moved(position, units);
+            // Any part of the memory may become, or cease to be, reserved.
+            let reserve = reserved * self.sensitivity[position].per_unit[0].abs();
+            moved[RESERVED_MEMORY_LANE] = reserve;
+            let distance = &self.distances[position];
+            for lane in 0..14 {
+                let delta = moved[lane];
+                let added = delta * (delta + 2.0 * distance[lane]);
+                let taken = delta * (delta - 2.0 * distance[lane]);
+                low_added[lane] = low_added[lane].min(added);
+                high_added[lane] = high_added[lane].max(added);
+                low_taken[lane] = low_taken[lane].min(taken);
+                high_taken[lane] = high_taken[lane].max(taken);
+                least[lane] = least[lane].min(delta);
+                most[lane] = most[lane].max(delta);
+            }
+            // In between, the parabola may dip to its vertex.
+            let lane = RESERVED_MEMORY_LANE;
+            if distance[lane].abs() < reserve {
+                let dip = -distance[lane] * distance[lane];
+                low_added[lane] = low_added[lane].min(dip);
+                low_taken[lane] = low_taken[lane].min(dip);
+            }
+        }
+        let n = self.online.len() as f64;
+        let mut ranges = Ranges { low: [0.0; 14], high: [0.0; 14], drift: [0.0; 14] };
+        for lane in 0..14 {
+            let largest = least[lane].abs().max(most[lane].abs());
+            let drift = if lane == RESERVED_MEMORY_LANE {
+                // Two nodes may reserve more, one less.
+                2.0 * largest
+            } else if self.any_offline {
+                largest
+            } else {
+                most[lane] - least[lane]
+            };
+            let arrivals = if lane == RESERVED_MEMORY_LANE { 2.0 } else { 1.0 };
+            ranges.drift[lane] = drift * drift / n;
+            ranges.low[lane] = low_taken[lane] + arrivals * low_added[lane] - ranges.drift[lane];
+            ranges.high[lane] = high_taken[lane] + arrivals * high_added[lane];
+        }
+        ranges
+    }
+
+    fn chords(&self, ranges: &Ranges) -> Chords {
+        let n = self.online.len() as f64;
+        let mut chords = Chords { base: 0.0, slopes: [0.0; 14] };
+        for lane in 0..DEVIATIONS {
+            let squares = self.board.squares()[lane];
+            // Values may grow by what a copy adds; twice the largest magnitude is ample unless it is 0.
+            let magnitude = self.board.magnitude()[lane] + ranges.high[lane].abs().sqrt()
+                + ranges.low[lane].abs().sqrt();
+            let slack = n * self.board.rounding() * magnitude * magnitude;
+            let root = |d: f64| ((squares + d - slack).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
+            let low = ranges.low[lane].max(slack - squares);
+            let high = ranges.high[lane];
+            let at_low = root(low);
+            let slope = if high > low { (root(high) - at_low) / (high - low) } else { 0.0 };
+            if slope > 0.0 {
+                chords.slopes[lane] = slope;
+                chords.base += at_low - slope * low - slope * ranges.drift[lane];
+            } else {
+                // Nothing is known but that the deviation does not fall below its least value.
+                chords.base += root(ranges.low[lane]);
+            }
+        }
+        let total = chords.base + self.board.values().counts.weighted() + 0.25 * self.board.reserved_sum();
+        chords.base = total - SLACK * (1.0 + total.abs() + self.board.score().abs()) - self.board.sum_slack(total);
+        chords
+    }
+}
+
+/// Ranges of d, and bounds of (Σδ)²/n, per lane.
+struct Ranges {
+    low: Row,
+    high: Row,
+    drift: Row,
+}
+
+/// The chords: their slopes, and the bound at d = 0.
+struct Chords {
+    base: f64,
+    slopes: Row,
+}
+
+/// The least that arriving at a node costs in instances on nodes failing N+1.
+fn arrival_penalty(node: &Node, figures: &Figures) -> f64 {
+    if !figures.fails_n1 {
+        0.0
+    } else if figures.unallocated_memory(node) <= figures.reserved_memory {
+        1.0
+    } else {
+        // It fails by what it reports; by the records it may turn out not to.
+        -((figures.primaries + figures.secondaries) as f64)
+    }
+}
+
+impl Minorant {
+    /// The least that it costs for a node to reserve `least` MiB or more, instead of what it does.
+    pub fn reserve(&self, node: &Node, figures: &Figures, least: i64) -> f64 {
+        let inverse = 1.0 / node.total_memory;
+        let old = figures.reserved_memory as f64 * inverse;
+        let vertex = if self.reserve_slope > 0.0 {
+            self.reserve_mean - 0.125 / self.reserve_slope
+        } else {
+            f64::NEG_INFINITY
+        };
+        let new = (least as f64 * inverse).max(vertex);
+        let delta = new - old;
+        self.reserve_slope * delta * (new + old - 2.0 * self.reserve_mean) + 0.25 * delta
+    }
+
+    /// A primary leaves the node at a position.
+    pub fn leave_primary(&self, position: usize) -> f64 {
+        self.leave[position].primary_only + self.leave[position].mirror
+    }
+
+    /// A secondary leaves.
+    pub fn leave_secondary(&self, position: usize) -> f64 {
+        self.leave[position].mirror
+    }
+
+    /// A primary becomes the secondary.
+    pub fn demote(&self, position: usize) -> f64 {
+        self.leave[position].primary_only
+    }
+
+    /// A secondary becomes the primary.
+    pub fn promote(&self, position: usize) -> f64 {
+        self.arrive[position].primary_only
+    }
+}
+
+/// The three best targets of a set: enough to know the best one other than the instance's own nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Podium([(f64, u32); 3]);
+
+impl Podium {
+    pub const EMPTY: Self = Self([(f64::INFINITY, u32::MAX); 3]);
+
+    pub fn offer(&mut self, worth: f64, position: u32) {
+        if worth >= self.0[2].0 {
+            return;
+        }
+        self.0[2] = (worth, position);
+        if self.0[2].0 < self.0[1].0 {
+            self.0.swap(1, 2);
+        }
+        if self.0[1].0 < self.0[0].0 {
+            self.0.swap(0, 1);
+        }
+    }
+
+    /// The best, positions `not` aside.
+    pub fn best(&self, not: [u32; 2]) -> f64 {
+        self.0.iter().find(|(_, position)| !not.contains(position)).map_or(f64::INFINITY, |(worth, _)| *worth)
+    }
+}
+
+/// The best targets per site, for both roles, strictly and forced.
+#[derive(Debug)]
+pub(crate) struct Podiums {
+    primary: Vec<[Podium; 2]>,
+    secondary: Vec<[Podium; 2]>,
+}
+
+impl Podiums {
+    pub fn new(frame: &Frame<'_>, class: &Class, minorant: &Minorant) -> Self {
+        let sites = frame.classes.site_node.len();
+        let mut podiums = Self {
+            primary: vec![[Podium::EMPTY; 2]; sites],
+            secondary: vec![[Podium::EMPTY; 2]; sites],
+        };
+        let fits: &[Fits] = &frame.classes.shapes[class.shape].fits;
+        for (position, fits) in fits.iter().enumerate() {
+            let site = frame.classes.site_of[position] as usize;
+            for force in 0..2 {
+                if fits.primary[force] {
+                    podiums.primary[site][force].offer(minorant.as_primary[position], position as u32);
+                }
+                if fits.secondary[force] {
+                    podiums.secondary[site][force].offer(minorant.as_secondary[position], position as u32);
+                }
+            }
+        }
+        podiums
+    }
+
+    pub fn primary(&self, site: usize, force: bool) -> &Podium {
+        &self.primary[site][usize::from(force)]
+    }
+
+    pub fn secondary(&self, site: usize, force: bool) -> &Podium {
+        &self.secondary[site][usize::from(force)]
+    }
+}

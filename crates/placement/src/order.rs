@@ -1,0 +1,110 @@
+//! Best first, with as few exact scores as possible.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Yields candidates by ascending exact score, equal scores latest first; knows only lower bounds at the start
+/// and asks for an exact score when the order depends on it.
+///
+/// Undefined scores come in the order of trial: the reference sorts them so.
+#[derive(Debug)]
+pub(crate) struct BestFirst {
+    heap: BinaryHeap<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: f64,
+    exact: bool,
+    position: usize,
+}
+
+impl Ord for Entry {
+    /// The greatest entry is the one to look at next: least key; a bound before an exact score; the latest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.key.is_nan(), other.key.is_nan()) {
+            (true, true) => return other.position.cmp(&self.position),
+            (true, false) => return Ordering::Less,
+            (false, true) => return Ordering::Greater,
+            (false, false) => {}
+        }
+        let by_key = other.key.partial_cmp(&self.key).unwrap_or(Ordering::Equal);
+        by_key.then(other.exact.cmp(&self.exact)).then(self.position.cmp(&other.position))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+impl BestFirst {
+    /// Candidates 0, 1, ... with their lower bounds.
+    pub fn new(bounds: impl Iterator<Item = f64>) -> Self {
+        let entry = |(position, key)| Entry { key, exact: false, position };
+        Self { heap: bounds.enumerate().map(entry).collect() }
+    }
+
+    /// The next candidate and its exact score.
+    pub fn next(&mut self, mut exact: impl FnMut(usize) -> f64) -> Option<(usize, f64)> {
+        loop {
+            let entry = self.heap.pop()?;
+            if entry.exact {
+                return Some((entry.position, entry.key));
+            }
+            self.heap.push(Entry { key: exact(entry.position), exact: true, position: entry.position });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(scores: &[f64], bound: impl Fn(f64) -> f64) -> (Vec<usize>, usize) {
+        let mut asked = 0;
+        let mut order = BestFirst::new(scores.iter().map(|s| bound(*s)));
+        let mut positions = Vec::new();
+        while let Some((position, _)) = order.next(|p| {
+            asked += 1;
+            scores[p]
+        }) {
+            positions.push(position);
+        }
+        (positions, asked)
+    }
+
+    #[test]
+    fn equal_scores_come_latest_first() {
+        assert_eq!(order(&[2.0, 1.0, 2.0, 1.0], |s| s - 0.5).0, [3, 1, 2, 0]);
+        assert_eq!(order(&[2.0, 1.0, 2.0, 1.0], |s| s).0, [3, 1, 2, 0]);
+        assert_eq!(order(&[2.0, 1.0, 2.0, 1.0], |_| f64::NEG_INFINITY).0, [3, 1, 2, 0]);
+    }
+
+    #[test]
+    fn undefined_scores_come_in_order() {
+        assert_eq!(order(&[f64::NAN; 3], |_| f64::NEG_INFINITY).0, [0, 1, 2]);
+    }
+
+    #[test]
+    fn exact_scores_are_asked_for_only_where_needed() {
+        let scores = [5.0, 1.0, 9.0];
+        let mut order = BestFirst::new(scores.iter().map(|s| s - 0.1));
+        let mut asked = Vec::new();
+        let first = order.next(|p| {
+            asked.push(p);
+            scores[p]
+        });
+        assert_eq!(first, Some((1, 1.0)));
+        assert_eq!(asked, [1]);
+    }
+}
