@@ -156,7 +156,18 @@ impl<'a> Balancer<'a> {
         let instances: Vec<InstanceIdx> = instances.iter().copied().filter(eligible).collect();
         let score = board.score();
         let classes = Classes::new(cluster, &instances, &online);
-        Self { cluster, nodes: nodes.to_vec(), online, instances, options, board, classes, optimal, score, moves: 0 }
+        Self {
+            cluster,
+            nodes: nodes.to_vec(),
+            online,
+            instances,
+            options,
+            board,
+            classes,
+            optimal,
+            score,
+            moves: 0,
+        }
     }
 
     /// The score as things are.

@@ -1,11 +1,11 @@
-//! Instances and nodes that look alike to the search.
+//! Instances that look alike to the search.
 //!
 //! A *class* is a set of instances that ask the same of a node; a *shape* is a class without its utilisation,
-//! which decides where such an instance fits. Nodes with the same location tags form a *site*.
+//! which decides where such an instance fits.
 
 use std::collections::HashMap;
 
-use cluster::{Cluster, Demand, InstanceIdx, NodeIdx, TagEffect, TagId};
+use cluster::{Cluster, Demand, InstanceIdx, NodeIdx, TagEffect, Utilisation};
 
 /// Whether a node takes instances of a shape, by role and force. A node that refuses here refuses every
 /// such instance; one that accepts may still refuse for tags, or for what it reserves already.
@@ -32,23 +32,21 @@ pub(crate) struct Class {
     pub demand: Demand,
     /// Position of their shape.
     pub shape: usize,
+    /// Position of their load among [`Classes::loads`].
+    pub load: usize,
     /// The instances, ascending.
     pub instances: Vec<InstanceIdx>,
 }
 
-/// All classes, shapes and sites of a run.
+/// All classes and shapes of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     /// The classes, in order of their first instance.
     pub classes: Vec<Class>,
     /// The shapes.
     pub shapes: Vec<Shape>,
-    /// Whether there is one site only, without location tags.
-    pub plain: bool,
-    /// The site of each online node, by position.
-    pub site_of: Vec<u32>,
-    /// Some node of each site.
-    pub site_node: Vec<NodeIdx>,
+    /// What instances add to the load of a node: each combination once.
+    pub loads: Vec<Utilisation>,
 }
 
 type ShapeKey = ([i64; 6], u64, u8);
@@ -75,6 +73,8 @@ impl Classes {
         let mut shapes: Vec<Shape> = Vec::new();
         let mut known_classes: HashMap<ClassKey, usize> = HashMap::new();
         let mut known_shapes: HashMap<ShapeKey, usize> = HashMap::new();
+        let mut loads: Vec<Utilisation> = Vec::new();
+        let mut known_loads: HashMap<[u64; 4], usize> = HashMap::new();
         for &index in instances {
             let demand = cluster.instance(index).demand();
             let key = shape_key(&demand);
@@ -84,27 +84,19 @@ impl Classes {
                 shapes.push(Shape { demand, fits });
                 shapes.len() - 1
             });
-            let class = *known_classes
-                .entry((key, demand.utilisation.map(f64::to_bits)))
-                .or_insert_with(|| {
-                    classes.push(Class { demand, shape, instances: Vec::new() });
+            let class =
+                *known_classes.entry((key, demand.utilisation.map(f64::to_bits))).or_insert_with(|| {
+                    let added = if demand.forthcoming { [0.0; 4] } else { demand.utilisation };
+                    let load = *known_loads.entry(added.map(f64::to_bits)).or_insert_with(|| {
+                        loads.push(added);
+                        loads.len() - 1
+                    });
+                    classes.push(Class { demand, shape, load, instances: Vec::new() });
                     classes.len() - 1
                 });
             classes[class].instances.push(index);
         }
-        let mut known_sites: HashMap<&[TagId], u32> = HashMap::new();
-        let mut site_node = Vec::new();
-        let site_of = online
-            .iter()
-            .map(|node| {
-                *known_sites.entry(&cluster.node(*node).locations).or_insert_with(|| {
-                    site_node.push(*node);
-                    site_node.len() as u32 - 1
-                })
-            })
-            .collect();
-        let plain = site_node.iter().all(|n| cluster.node(*n).locations.is_empty());
-        Self { classes, shapes, plain, site_of, site_node }
+        Self { classes, shapes, loads }
     }
 
     /// Takes a change of the online nodes at `positions` over.
@@ -119,12 +111,8 @@ impl Classes {
 
 fn fits(cluster: &Cluster, demand: &Demand, index: NodeIdx) -> Fits {
     let (node, figures) = (cluster.node(index), cluster.figures(index));
-    let primary =
-        |force| figures.add_primary(node, demand, TagEffect::default(), 0, force).is_ok();
+    let primary = |force| figures.add_primary(node, demand, TagEffect::default(), 0, force).is_ok();
     // A node refuses the more, the more it reserves already for the same primary.
     let secondary = |force| figures.add_secondary(node, demand, 0, force, false).is_ok();
-    Fits {
-        primary: [primary(false), primary(true)],
-        secondary: [secondary(false), secondary(true)],
-    }
+    Fits { primary: [primary(false), primary(true)], secondary: [secondary(false), secondary(true)] }
 }

@@ -15,6 +15,7 @@
 use cluster::{Cluster, Demand, Figures, Node, NodeIdx};
 
 use crate::board::Board;
+use crate::cells::{Cells, LOAD_LANES, LoadTable};
 use crate::classes::{Class, Classes, Fits};
 use crate::score::{DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row};
 
@@ -82,6 +83,10 @@ pub(crate) struct Frame<'a> {
     board: &'a Board,
     classes: &'a Classes,
     online: &'a [NodeIdx],
+    /// Nodes that are alike.
+    pub cells: Cells,
+    /// Tables of the load by [`Class::load`]; none if cells do not tell loads apart.
+    tables: Vec<LoadTable>,
     sensitivity: Vec<Sensitivity>,
     /// Distances from the mean, by position.
     distances: Vec<Row>,
@@ -126,12 +131,12 @@ impl<'a> Frame<'a> {
     ) -> Self {
         let sensitivity = online.iter().map(|n| Sensitivity::of(cluster.node(*n))).collect();
         let mean = board.mean();
-        let distances = board
-            .rows()
-            .iter()
-            .map(|values| std::array::from_fn(|lane| values[lane] - mean[lane]))
-            .collect();
-        Self { cluster, board, classes, online, sensitivity, distances, any_offline }
+        let distances =
+            board.rows().iter().map(|values| std::array::from_fn(|lane| values[lane] - mean[lane])).collect();
+        let cells = Cells::new(cluster, board, online, classes.loads.len());
+        let told_apart = classes.loads.iter().filter(|_| cells.by_load);
+        let tables = told_apart.map(|asked| LoadTable::new(board, &cells, *asked)).collect();
+        Self { cluster, board, classes, online, cells, tables, sensitivity, distances, any_offline }
     }
 
     /// The bound for a class.
@@ -166,6 +171,11 @@ impl<'a> Frame<'a> {
             minorant.leave.push(leave);
         }
         minorant
+    }
+
+    /// The load's part of the bound for a class, where it is not in the minorant.
+    pub fn load_table(&self, class: &Class) -> Option<&LoadTable> {
+        self.tables.get(class.load)
     }
 
     #[inline]
@@ -252,11 +262,11 @@ impl<'a> Frame<'a> {
     fn chords(&self, ranges: &Ranges) -> Chords {
         let n = self.online.len() as f64;
         let mut chords = Chords { base: 0.0, slopes: [0.0; 14] };
-        for lane in 0..DEVIATIONS {
+        for lane in (0..DEVIATIONS).filter(|lane| !(self.cells.by_load && LOAD_LANES.contains(lane))) {
             let squares = self.board.squares()[lane];
             // Values may grow by what a copy adds; twice the largest magnitude is ample unless it is 0.
-            let magnitude = self.board.magnitude()[lane] + ranges.high[lane].abs().sqrt()
-                + ranges.low[lane].abs().sqrt();
+            let magnitude =
+                self.board.magnitude()[lane] + ranges.high[lane].abs().sqrt() + ranges.low[lane].abs().sqrt();
             let slack = n * self.board.rounding() * magnitude * magnitude;
             let root = |d: f64| ((squares + d - slack).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
             let low = ranges.low[lane].max(slack - squares);
@@ -272,7 +282,8 @@ impl<'a> Frame<'a> {
             }
         }
         let total = chords.base + self.board.values().counts.weighted() + 0.25 * self.board.reserved_sum();
-        chords.base = total - SLACK * (1.0 + total.abs() + self.board.score().abs()) - self.board.sum_slack(total);
+        chords.base =
+            total - SLACK * (1.0 + total.abs() + self.board.score().abs()) - self.board.sum_slack(total);
         chords
     }
 }
@@ -364,7 +375,7 @@ impl Podium {
     }
 }
 
-/// The best targets per site, for both roles, strictly and forced.
+/// The best targets per cell, for both roles, strictly and forced.
 #[derive(Debug)]
 pub(crate) struct Podiums {
     primary: Vec<[Podium; 2]>,
@@ -373,31 +384,29 @@ pub(crate) struct Podiums {
 
 impl Podiums {
     pub fn new(frame: &Frame<'_>, class: &Class, minorant: &Minorant) -> Self {
-        let sites = frame.classes.site_node.len();
-        let mut podiums = Self {
-            primary: vec![[Podium::EMPTY; 2]; sites],
-            secondary: vec![[Podium::EMPTY; 2]; sites],
-        };
+        let cells = frame.cells.nodes.len();
+        let mut podiums =
+            Self { primary: vec![[Podium::EMPTY; 2]; cells], secondary: vec![[Podium::EMPTY; 2]; cells] };
         let fits: &[Fits] = &frame.classes.shapes[class.shape].fits;
         for (position, fits) in fits.iter().enumerate() {
-            let site = frame.classes.site_of[position] as usize;
+            let cell = frame.cells.of[position] as usize;
             for force in 0..2 {
                 if fits.primary[force] {
-                    podiums.primary[site][force].offer(minorant.as_primary[position], position as u32);
+                    podiums.primary[cell][force].offer(minorant.as_primary[position], position as u32);
                 }
                 if fits.secondary[force] {
-                    podiums.secondary[site][force].offer(minorant.as_secondary[position], position as u32);
+                    podiums.secondary[cell][force].offer(minorant.as_secondary[position], position as u32);
                 }
             }
         }
         podiums
     }
 
-    pub fn primary(&self, site: usize, force: bool) -> &Podium {
-        &self.primary[site][usize::from(force)]
+    pub fn primary(&self, cell: usize, force: bool) -> &Podium {
+        &self.primary[cell][usize::from(force)]
     }
 
-    pub fn secondary(&self, site: usize, force: bool) -> &Podium {
-        &self.secondary[site][usize::from(force)]
+    pub fn secondary(&self, cell: usize, force: bool) -> &Podium {
+        &self.secondary[cell][usize::from(force)]
     }
 }

@@ -12,6 +12,7 @@ use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Probe};
 use rayon::prelude::*;
 
 use crate::balance::{Balancer, Candidates, Kind};
+use crate::cells::{Cells, LoadTable};
 use crate::classes::Class;
 use crate::minorant::{Frame, Minorant, Podiums};
 
@@ -121,7 +122,13 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
     let survey = |(number, class): (usize, &Class)| {
         let minorant = frame.minorant(class);
         let podiums = Podiums::new(&frame, class, &minorant);
-        let surveyor = Surveyor { run, number: number as u32, minorant: &minorant };
+        let surveyor = Surveyor {
+            run,
+            cells: &frame.cells,
+            loads: frame.load_table(class),
+            number: number as u32,
+            minorant: &minorant,
+        };
         let mut prospects = Vec::new();
         for &index in class.instances.iter().filter(|i| run.eligible(**i)) {
             surveyor.prospects(index, &podiums, &mut prospects);
@@ -148,9 +155,9 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
             let number = prospect.class as usize;
             let class = &classes.classes[number];
             if let Some(minorant) = &surveyed[number].0 {
-                explore_prospect(class, minorant, prospect, trials);
+                explore_prospect(&frame, class, minorant, prospect, trials);
             } else {
-                explore_prospect(class, &frame.minorant(class), prospect, trials);
+                explore_prospect(&frame, class, &frame.minorant(class), prospect, trials);
             }
         }
     };
@@ -177,6 +184,7 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
 
 /// Tries the targets that the bound leaves.
 fn explore_prospect(
+    frame: &Frame<'_>,
     class: &Class,
     minorant: &Minorant,
     prospect: &Prospect,
@@ -193,10 +201,11 @@ fn explore_prospect(
         Role::Primary => &minorant.as_primary,
         Role::Secondary => &minorant.as_secondary,
     };
-    let site_terms = site_terms(run, run.cluster.instance(prospect.instance), kind);
+    let instance = run.cluster.instance(prospect.instance);
+    let terms = cell_terms(run, &frame.cells, frame.load_table(class), instance, kind);
     let fits = &run.classes.shapes[class.shape].fits;
     for (position, worth) in worths.iter().enumerate() {
-        let bound = prospect.fixed + worth + site_terms[run.classes.site_of[position] as usize];
+        let bound = prospect.fixed + worth + terms[frame.cells.of[position] as usize];
         if bound > trials.limit {
             continue;
         }
@@ -230,43 +239,84 @@ fn role_of(run: &Balancer<'_>, probe: &Probe<'_>, kind: Kind) -> (Role, bool) {
     }
 }
 
-/// Per site of the target: location tags it would share with the other node, wishes it would not meet, and the
-/// change in pairs of location and exclusion tags.
-fn site_terms(run: &Balancer<'_>, instance: &Instance, kind: Kind) -> Vec<f64> {
+/// Per cell of the target, what the bound counts exactly: location tags that it would share with the other
+/// node, wishes that it would not meet, the change in pairs of location and exclusion tags, and the load.
+fn cell_terms(
+    run: &Balancer<'_>,
+    cells: &Cells,
+    loads: Option<&LoadTable>,
+    instance: &Instance,
+    kind: Kind,
+) -> Vec<f64> {
+    let loads = |target: usize| match loads {
+        Some(table) => load_term(run, cells, table, instance, Some((kind, target))),
+        None => 0.0,
+    };
+    let mut terms: Vec<f64> = (0..cells.nodes.len()).map(loads).collect();
+    if !instance.forthcoming {
+        for (term, node) in terms.iter_mut().zip(&cells.nodes) {
+            *term += location_term(run, cells, instance, kind, *node) as f64;
+        }
+    }
+    terms
+}
+
+/// The load's part of the score after a move to a cell, or after a plain failover.
+fn load_term(
+    run: &Balancer<'_>,
+    cells: &Cells,
+    table: &LoadTable,
+    instance: &Instance,
+    to: Option<(Kind, usize)>,
+) -> f64 {
+    let nowhere = table.nowhere();
+    let cell = |node: NodeIdx| run.board.online_slot(node).map_or(nowhere, |slot| cells.of[slot] as usize);
+    let primary = cell(instance.primary);
+    let secondary = instance.secondary.map_or(nowhere, cell);
+    let stays = nowhere;
+    match to {
+        None => table.primary(primary, secondary) + table.mirror(stays, stays),
+        Some((Kind::FailoverTo | Kind::ReplacePrimary, t)) => {
+            table.primary(primary, t) + table.mirror(primary, t)
+        }
+        Some((Kind::ReplaceSecondary, t)) => table.primary(stays, stays) + table.mirror(secondary, t),
+        Some((Kind::ReplaceAndFailover, t)) => table.primary(primary, t) + table.mirror(secondary, t),
+        Some((Kind::FailoverAndReplace, t)) => table.primary(primary, secondary) + table.mirror(primary, t),
+    }
+}
+
+fn location_term(run: &Balancer<'_>, cells: &Cells, instance: &Instance, kind: Kind, target: NodeIdx) -> i64 {
     let cluster = &*run.cluster;
     let (primary, secondary) = (instance.primary, instance.secondary);
+    if cells.plain && instance.desired_locations.is_empty() {
+        return if kind == Kind::FailoverTo { instance.location_score } else { 0 };
+    }
     let counted = |node: NodeIdx| cluster.node(node).online();
-    let term = |site: NodeIdx| -> i64 {
-        if instance.forthcoming {
-            return 0;
+    match kind {
+        Kind::ReplaceSecondary if counted(primary) => cluster.shared_locations(primary, target),
+        Kind::ReplaceSecondary => 0,
+        Kind::FailoverAndReplace => match secondary {
+            Some(s) if counted(s) => cluster.shared_locations(s, target),
+            _ => 0,
+        },
+        Kind::FailoverTo | Kind::ReplaceAndFailover | Kind::ReplacePrimary => {
+            let shared = match (kind, secondary) {
+                (Kind::ReplaceAndFailover, _) => cluster.shared_locations(target, primary),
+                (Kind::ReplacePrimary, Some(s)) => cluster.shared_locations(target, s),
+                _ => instance.location_score,
+            };
+            let tags = &instance.exclusion_tags;
+            let located = run.board.located_delta(cluster, tags, Some(primary), Some(target));
+            shared + cluster.unmet_wishes(instance, target) + located
         }
-        match kind {
-            Kind::ReplaceSecondary if counted(primary) => {
-                cluster.shared_locations(primary, site)
-            }
-            Kind::ReplaceSecondary => 0,
-            Kind::FailoverAndReplace => match secondary {
-                Some(s) if counted(s) => cluster.shared_locations(s, site),
-                _ => 0,
-            },
-            Kind::FailoverTo | Kind::ReplaceAndFailover | Kind::ReplacePrimary => {
-                let shared = match (kind, secondary) {
-                    (Kind::ReplaceAndFailover, _) => cluster.shared_locations(site, primary),
-                    (Kind::ReplacePrimary, Some(s)) => cluster.shared_locations(site, s),
-                    _ => instance.location_score,
-                };
-                let tags = &instance.exclusion_tags;
-                let located = run.board.located_delta(cluster, tags, Some(primary), Some(site));
-                shared + cluster.unmet_wishes(instance, site) + located
-            }
-        }
-    };
-    run.classes.site_node.iter().map(|site| term(*site) as f64).collect()
+    }
 }
 
 /// Finds what is worth exploring for the instances of a class.
 struct Surveyor<'a> {
     run: &'a Balancer<'a>,
+    cells: &'a Cells,
+    loads: Option<&'a LoadTable>,
     number: u32,
     minorant: &'a Minorant,
 }
@@ -321,24 +371,16 @@ impl Surveyor<'_> {
         let run = self.run;
         let offline = |node: Option<NodeIdx>| node.is_some_and(|n| run.cluster.node(n).offline);
         let global = run.options.ignore_soft_errors;
-        let podium = |site: usize| match kind {
+        let podium = |cell: usize| match kind {
             Kind::FailoverTo | Kind::ReplacePrimary => {
-                podiums.primary(site, global || offline(Some(ends.primary)))
+                podiums.primary(cell, global || offline(Some(ends.primary)))
             }
-            Kind::ReplaceAndFailover => podiums.primary(site, global),
-            Kind::ReplaceSecondary => podiums.secondary(site, global || offline(ends.secondary)),
-            Kind::FailoverAndReplace => podiums.secondary(site, global || offline(Some(ends.primary))),
+            Kind::ReplaceAndFailover => podiums.primary(cell, global),
+            Kind::ReplaceSecondary => podiums.secondary(cell, global || offline(ends.secondary)),
+            Kind::FailoverAndReplace => podiums.secondary(cell, global || offline(Some(ends.primary))),
         };
-        if self.run.classes.plain && ends.instance.desired_locations.is_empty() {
-            let kept = if kind == Kind::FailoverTo && !ends.forthcoming {
-                ends.instance.location_score as f64
-            } else {
-                0.0
-            };
-            return podium(0).best(own) + kept;
-        }
-        let terms = site_terms(run, ends.instance, kind);
-        (0..terms.len()).map(|site| podium(site).best(own) + terms[site]).fold(f64::INFINITY, f64::min)
+        let terms = cell_terms(run, self.cells, self.loads, ends.instance, kind);
+        (0..terms.len()).map(|cell| podium(cell).best(own) + terms[cell]).fold(f64::INFINITY, f64::min)
     }
 
     /// The change in counts of a node.
@@ -433,7 +475,9 @@ impl Surveyor<'_> {
     fn failover(&self, ends: &Ends<'_>) -> f64 {
         let reserved = ends.secondary.map_or(0, |s| self.run.cluster.state(ends.primary).reserved_for(s));
         let least = ends.primary_reserve.max(reserved + ends.need);
-        self.primary_steps_down(ends, least) + self.secondary_steps_up(ends, ends.location)
+        let loads =
+            self.loads.map_or(0.0, |table| load_term(self.run, self.cells, table, ends.instance, None));
+        self.primary_steps_down(ends, least) + self.secondary_steps_up(ends, ends.location) + loads
     }
 
     /// What a kind of move changes on the instance's own nodes, whatever the target.
@@ -442,11 +486,8 @@ impl Surveyor<'_> {
         match kind {
             Kind::FailoverTo => self.primary_leaves(ends),
             Kind::ReplaceSecondary => {
-                let swap = Swap {
-                    reserve: ends.primary_reserve,
-                    location: -ends.location,
-                    ..Swap::default()
-                };
+                let swap =
+                    Swap { reserve: ends.primary_reserve, location: -ends.location, ..Swap::default() };
                 self.secondary_leaves(ends) + self.counts(ends, ends.primary, swap)
             }
             Kind::ReplaceAndFailover => {
