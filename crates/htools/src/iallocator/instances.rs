@@ -1,0 +1,205 @@
+//! Instances, those that exist and those that are asked for: their descriptions have the same keys.
+
+use std::borrow::Cow;
+
+use cluster::{Disk, DiskTemplate, Instance, InstanceStatus, NodeIdx};
+use serde::de::{MapAccess, SeqAccess};
+
+use super::Dialect;
+use super::error::{Complaint, Flaw};
+use super::json::{Json, Read, each, json_record, record};
+
+json_record!(
+    /// An instance as it is written.
+    RawInstance<'de>, InstanceKey, Complaint::NotObject, {
+        "nodes" => nodes: NodeNames<'de>,
+        "memory" => memory: i64,
+        "vcpus" => vcpus: i64,
+        "disk_space_total" => disk_space_total: i64,
+        "disks" => disks: Disks,
+        "disk_template" => disk_template: DiskTemplate,
+        "tags" => tags: Vec<String>,
+        "spindle_use" => spindle_use: i64,
+        "nics" => nics: Networks,
+        "admin_state" => admin_state: AdminState,
+        "admin_up" => admin_up: bool,
+        "should_run" => should_run: bool,
+        "forthcoming" => forthcoming: bool,
+    }
+);
+
+/// The nodes of an instance that matter: primary and secondary.
+#[derive(Debug, Default)]
+pub(super) struct NodeNames<'de> {
+    pub(super) primary: Option<Cow<'de, str>>,
+    pub(super) secondary: Option<Cow<'de, str>>,
+}
+
+impl<'de> Json<'de> for NodeNames<'de> {
+    fn unfit() -> Complaint {
+        Complaint::Kind("list")
+    }
+
+    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+        let mut names = Self::default();
+        let read = each(seq, |name| {
+            if names.primary.is_none() {
+                names.primary = Some(name);
+            } else if names.secondary.is_none() {
+                names.secondary = Some(name);
+            }
+        })?;
+        Ok(match read {
+            Ok(()) => Ok(names),
+            Err(Complaint::Element { index, .. }) => {
+                Err(Complaint::Element { index, inner: Box::new(Complaint::NotName) })
+            }
+            Err(other) => Err(other),
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Disks(Vec<Disk>);
+
+json_record!(RawDisk, DiskKey, Complaint::NotObject, {
+    "size" => size: i64,
+    "spindles" => spindles: i64,
+});
+
+impl<'de> Json<'de> for Disk {
+    fn unfit() -> Complaint {
+        Complaint::NotObject
+    }
+
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
+        let raw: RawDisk = record(map)?;
+        let read = || {
+            let size = raw.size.required("size")?;
+            Ok(Self { size, spindles: raw.spindles.optional("spindles")? })
+        };
+        Ok(read().map_err(|flaw: Flaw| flaw.complaint))
+    }
+}
+
+impl<'de> Json<'de> for Disks {
+    fn unfit() -> Complaint {
+        Complaint::NotArray
+    }
+
+    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+        let mut disks = Vec::new();
+        Ok(each(seq, |disk| {
+            // Most instances have one disk, and there may be very many instances.
+            if disks.is_empty() {
+                disks.reserve_exact(1);
+            }
+            disks.push(disk);
+        })?
+        .map(|()| Self(disks)))
+    }
+}
+
+/// The networks of an instance's interfaces; of the interfaces nothing else matters.
+#[derive(Debug)]
+pub(super) struct Networks(Vec<String>);
+
+json_record!(RawInterface<'de>, InterfaceKey, Complaint::NotObject, {
+    "mac" => mac: Cow<'de, str>,
+    "ip" => ip: Cow<'de, str>,
+    "mode" => mode: Cow<'de, str>,
+    "link" => link: Cow<'de, str>,
+    "bridge" => bridge: Cow<'de, str>,
+    "network" => network: Cow<'de, str>,
+});
+
+struct Interface {
+    network: Option<String>,
+}
+
+impl Interface {
+    fn from_raw(raw: RawInterface<'_>) -> Result<Self, Flaw> {
+        raw.mac.optional("mac")?;
+        raw.ip.optional("ip")?;
+        raw.link.optional("link")?;
+        raw.bridge.optional("bridge")?;
+        let network = raw.network.optional("network")?.map(Cow::into_owned);
+        if let Some(mode) = raw.mode.optional("mode")?
+            && !matches!(mode.as_ref(), "bridged" | "routed" | "openvswitch")
+        {
+            return Err(Complaint::NicMode.into());
+        }
+        Ok(Self { network })
+    }
+}
+
+impl<'de> Json<'de> for Interface {
+    fn unfit() -> Complaint {
+        Complaint::NotObject
+    }
+
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
+        let raw: RawInterface<'de> = record(map)?;
+        Ok(Self::from_raw(raw).map_err(|flaw| flaw.complaint))
+    }
+}
+
+impl<'de> Json<'de> for Networks {
+    fn unfit() -> Complaint {
+        Complaint::NotArray
+    }
+
+    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+        let mut networks = Vec::new();
+        let read = each(seq, |interface: Interface| networks.extend(interface.network))?;
+        Ok(read.map(|()| Self(networks)))
+    }
+}
+
+/// Whether the instance should run; whatever is not known means that it should.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdminState(InstanceStatus);
+
+impl<'de> Json<'de> for AdminState {
+    fn unfit() -> Complaint {
+        Complaint::NotWord("AdminState")
+    }
+
+    fn from_text(text: Cow<'de, str>) -> Read<Self> {
+        Ok(Self(match text.as_ref() {
+            "down" => InstanceStatus::AdminDown,
+            "offline" => InstanceStatus::AdminOffline,
+            _ => InstanceStatus::Running,
+        }))
+    }
+}
+
+impl RawInstance<'_> {
+    /// The instance of that name, on no node yet; its primary is a placeholder.
+    pub(super) fn finish(self, name: String, dialect: Dialect) -> Result<Instance, Flaw> {
+        let template = self.disk_template.required("disk_template")?;
+        let mut instance = Instance::new(name, template, NodeIdx(0));
+        instance.memory = self.memory.required("memory")?;
+        instance.vcpus = self.vcpus.required("vcpus")?;
+        instance.disks = self.disks.required("disks")?.0;
+        let running = self.admin_state.lenient().map(|state| state.0);
+        if dialect == Dialect::Current {
+            instance.disk = self.disk_space_total.required("disk_space_total")?;
+            instance.spindle_use = self.spindle_use.required("spindle_use")?;
+            instance.tags = self.tags.required("tags")?;
+            instance.networks = self.nics.required("nics")?.0;
+            instance.status = running.unwrap_or(InstanceStatus::Running);
+        } else {
+            let sum = || instance.disks.iter().map(|d| d.size).sum();
+            instance.disk = self.disk_space_total.optional("disk_space_total")?.unwrap_or_else(sum);
+            instance.spindle_use = self.spindle_use.optional("spindle_use")?.unwrap_or(1);
+            instance.tags = self.tags.optional("tags")?.unwrap_or_default();
+            instance.networks = self.nics.optional("nics")?.map_or_else(Vec::new, |nics| nics.0);
+            let should_run = self.admin_up.lenient().or(self.should_run.lenient()).unwrap_or(true);
+            let assumed = if should_run { InstanceStatus::Running } else { InstanceStatus::AdminDown };
+            instance.status = running.unwrap_or(assumed);
+        }
+        instance.forthcoming = self.forthcoming.lenient().unwrap_or(false);
+        Ok(instance)
+    }
+}
