@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use cluster::{AllocPolicy, DiskTemplate, Group, ISpec, MinMax, Policy};
-use serde::de::{IgnoredAny, MapAccess};
 
 use super::Dialect;
+use super::cursor::{Cursor, Syntax};
 use super::error::{Complaint, Flaw};
-use super::json::{Json, Name, Read, Record, Slot, json_record};
+use super::json::{Json, Read, Record, Slot, json_record};
 use super::legacy;
 
 json_record!(
     /// A group as it is written.
-    RawGroup<'de>, GroupKey, Complaint::NotObject, {
-        "name" => name: Cow<'de, str>,
+    RawGroup<'t>, Complaint::NotObject, {
+        "name" => name: Cow<'t, str>,
         "alloc_policy" => alloc_policy: AllocPolicy,
         "networks" => networks: Vec<String>,
         "ipolicy" => ipolicy: Policy,
@@ -64,7 +64,7 @@ impl Json<'_> for DiskTemplate {
     }
 }
 
-json_record!(RawPolicy, PolicyKey, Complaint::Kind("JSObject"), {
+json_record!(RawPolicy, Complaint::Kind("JSObject"), {
     "disk-templates" => disk_templates: Vec<DiskTemplate>,
     "minmax" => minmax: Vec<MinMax>,
     "spindle-ratio" => spindle_ratio: f64,
@@ -72,12 +72,12 @@ json_record!(RawPolicy, PolicyKey, Complaint::Kind("JSObject"), {
     "vcpu-ratio" => vcpu_ratio: f64,
 });
 
-json_record!(RawMinMax, MinMaxKey, Complaint::Kind("JSObject"), {
+json_record!(RawMinMax, Complaint::Kind("JSObject"), {
     "max" => max: ISpec,
     "min" => min: ISpec,
 });
 
-json_record!(RawISpec, ISpecKey, Complaint::Kind("JSObject"), {
+json_record!(RawISpec, Complaint::Kind("JSObject"), {
     "cpu-count" => cpu_count: i64,
     "disk-count" => disk_count: i64,
     "disk-size" => disk_size: i64,
@@ -87,20 +87,19 @@ json_record!(RawISpec, ISpecKey, Complaint::Kind("JSObject"), {
 });
 
 /// Reads an object that must hold no other keys than its record's.
-fn strict<'de, R: Record<'de>, A: MapAccess<'de>>(
-    mut map: A,
+fn strict<'t, R: Record<'t>>(
+    cursor: &mut Cursor<'t>,
     allowed: &[&'static str],
-) -> Result<Read<R>, A::Error> {
+) -> Result<Read<R>, Syntax> {
     let mut record = R::default();
     let mut found = Vec::new();
-    while let Some(Name(name)) = map.next_key()? {
-        if let Some(key) = R::key(&name) {
-            record.accept(key, &mut map)?;
-        } else {
-            map.next_value::<IgnoredAny>()?;
-            found.push(name.into_owned());
+    cursor.object(|cursor, name| {
+        if record.accept(&name, cursor)? {
+            return Ok(());
         }
-    }
+        found.push(name.into_owned());
+        cursor.skip()
+    })?;
     if found.is_empty() {
         return Ok(Ok(record));
     }
@@ -110,21 +109,21 @@ fn strict<'de, R: Record<'de>, A: MapAccess<'de>>(
 }
 
 /// The value of a key within a policy.
-fn part<'de, T: Json<'de>>(slot: Slot<T>, key: &'static str) -> Read<T> {
+fn part<'t, T: Json<'t>>(slot: Slot<T>, key: &'static str) -> Read<T> {
     if let Slot::Absent = slot {
         return Err(Complaint::missing(key));
     }
     slot.element().map_err(|inner| Complaint::PolicyField { key, inner: Box::new(inner) })
 }
 
-impl<'de> Json<'de> for Policy {
+impl<'t> Json<'t> for Policy {
     fn unfit() -> Complaint {
         RawPolicy::unfit()
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let allowed = ["disk-templates", "minmax", "spindle-ratio", "std", "vcpu-ratio"];
-        let raw = strict::<RawPolicy, A>(map, &allowed)?;
+        let raw = strict::<RawPolicy>(cursor, &allowed)?;
         Ok(raw.and_then(|raw| {
             Ok(Self {
                 minmax: part(raw.minmax, "minmax")?,
@@ -137,25 +136,25 @@ impl<'de> Json<'de> for Policy {
     }
 }
 
-impl<'de> Json<'de> for MinMax {
+impl<'t> Json<'t> for MinMax {
     fn unfit() -> Complaint {
         RawMinMax::unfit()
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
-        let raw = strict::<RawMinMax, A>(map, &["max", "min"])?;
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        let raw = strict::<RawMinMax>(cursor, &["max", "min"])?;
         Ok(raw.and_then(|raw| Ok(Self { min: part(raw.min, "min")?, max: part(raw.max, "max")? })))
     }
 }
 
-impl<'de> Json<'de> for ISpec {
+impl<'t> Json<'t> for ISpec {
     fn unfit() -> Complaint {
         RawISpec::unfit()
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let allowed = ["cpu-count", "disk-count", "disk-size", "memory-size", "nic-count", "spindle-use"];
-        let raw = strict::<RawISpec, A>(map, &allowed)?;
+        let raw = strict::<RawISpec>(cursor, &allowed)?;
         Ok(raw.and_then(|raw| {
             Ok(Self {
                 memory_size: part(raw.memory_size, "memory-size")?,

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use cluster::{Disk, DiskTemplate, Instance, InstanceStatus, NodeIdx};
-use serde::de::{MapAccess, SeqAccess};
 
 use super::Dialect;
+use super::cursor::{Cursor, Syntax};
 use super::error::{Complaint, Flaw};
 use super::json::{Json, Read, each, json_record, record};
 
 json_record!(
     /// An instance as it is written.
-    RawInstance<'de>, InstanceKey, Complaint::NotObject, {
-        "nodes" => nodes: NodeNames<'de>,
+    RawInstance<'t>, Complaint::NotObject, {
+        "nodes" => nodes: NodeNames<'t>,
         "memory" => memory: i64,
         "vcpus" => vcpus: i64,
         "disk_space_total" => disk_space_total: i64,
@@ -30,19 +30,19 @@ json_record!(
 
 /// The nodes of an instance that matter: primary and secondary.
 #[derive(Debug, Default)]
-pub(super) struct NodeNames<'de> {
-    pub(super) primary: Option<Cow<'de, str>>,
-    pub(super) secondary: Option<Cow<'de, str>>,
+pub(super) struct NodeNames<'t> {
+    pub(super) primary: Option<Cow<'t, str>>,
+    pub(super) secondary: Option<Cow<'t, str>>,
 }
 
-impl<'de> Json<'de> for NodeNames<'de> {
+impl<'t> Json<'t> for NodeNames<'t> {
     fn unfit() -> Complaint {
         Complaint::Kind("list")
     }
 
-    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut names = Self::default();
-        let read = each(seq, |name| {
+        let read = each(cursor, |name| {
             if names.primary.is_none() {
                 names.primary = Some(name);
             } else if names.secondary.is_none() {
@@ -62,18 +62,18 @@ impl<'de> Json<'de> for NodeNames<'de> {
 #[derive(Debug)]
 pub(super) struct Disks(Vec<Disk>);
 
-json_record!(RawDisk, DiskKey, Complaint::NotObject, {
+json_record!(RawDisk, Complaint::NotObject, {
     "size" => size: i64,
     "spindles" => spindles: i64,
 });
 
-impl<'de> Json<'de> for Disk {
+impl<'t> Json<'t> for Disk {
     fn unfit() -> Complaint {
         Complaint::NotObject
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
-        let raw: RawDisk = record(map)?;
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        let raw: RawDisk = record(cursor)?;
         let read = || {
             let size = raw.size.required("size")?;
             Ok(Self { size, spindles: raw.spindles.optional("spindles")? })
@@ -82,14 +82,14 @@ impl<'de> Json<'de> for Disk {
     }
 }
 
-impl<'de> Json<'de> for Disks {
+impl<'t> Json<'t> for Disks {
     fn unfit() -> Complaint {
         Complaint::NotArray
     }
 
-    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut disks = Vec::new();
-        Ok(each(seq, |disk| {
+        Ok(each(cursor, |disk| {
             // Most instances have one disk, and there may be very many instances.
             if disks.is_empty() {
                 disks.reserve_exact(1);
@@ -104,13 +104,13 @@ impl<'de> Json<'de> for Disks {
 #[derive(Debug)]
 pub(super) struct Networks(Vec<String>);
 
-json_record!(RawInterface<'de>, InterfaceKey, Complaint::NotObject, {
-    "mac" => mac: Cow<'de, str>,
-    "ip" => ip: Cow<'de, str>,
-    "mode" => mode: Cow<'de, str>,
-    "link" => link: Cow<'de, str>,
-    "bridge" => bridge: Cow<'de, str>,
-    "network" => network: Cow<'de, str>,
+json_record!(RawInterface<'t>, Complaint::NotObject, {
+    "mac" => mac: Cow<'t, str>,
+    "ip" => ip: Cow<'t, str>,
+    "mode" => mode: Cow<'t, str>,
+    "link" => link: Cow<'t, str>,
+    "bridge" => bridge: Cow<'t, str>,
+    "network" => network: Cow<'t, str>,
 });
 
 struct Interface {
@@ -133,25 +133,25 @@ impl Interface {
     }
 }
 
-impl<'de> Json<'de> for Interface {
+impl<'t> Json<'t> for Interface {
     fn unfit() -> Complaint {
         Complaint::NotObject
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
-        let raw: RawInterface<'de> = record(map)?;
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        let raw: RawInterface<'t> = record(cursor)?;
         Ok(Self::from_raw(raw).map_err(|flaw| flaw.complaint))
     }
 }
 
-impl<'de> Json<'de> for Networks {
+impl<'t> Json<'t> for Networks {
     fn unfit() -> Complaint {
         Complaint::NotArray
     }
 
-    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut networks = Vec::new();
-        let read = each(seq, |interface: Interface| networks.extend(interface.network))?;
+        let read = each(cursor, |interface: Interface| networks.extend(interface.network))?;
         Ok(read.map(|()| Self(networks)))
     }
 }
@@ -160,12 +160,12 @@ impl<'de> Json<'de> for Networks {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdminState(InstanceStatus);
 
-impl<'de> Json<'de> for AdminState {
+impl<'t> Json<'t> for AdminState {
     fn unfit() -> Complaint {
         Complaint::NotWord("AdminState")
     }
 
-    fn from_text(text: Cow<'de, str>) -> Read<Self> {
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
         Ok(Self(match text.as_ref() {
             "down" => InstanceStatus::AdminDown,
             "offline" => InstanceStatus::AdminOffline,

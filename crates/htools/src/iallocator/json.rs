@@ -5,11 +5,8 @@
 //! keys are skipped, and of a key that occurs twice the first occurrence counts.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
+use super::cursor::{Cursor, Number, Syntax};
 use super::error::{Complaint, Flaw};
 
 /// A value, or what is wrong with it.
@@ -40,9 +37,9 @@ impl<T> Slot<T> {
     }
 
     /// The value of a key that must be there.
-    pub(super) fn required<'de>(self, key: &'static str) -> Result<T, Flaw>
+    pub(super) fn required<'t>(self, key: &'static str) -> Result<T, Flaw>
     where
-        T: Json<'de>,
+        T: Json<'t>,
     {
         match self {
             Self::Is(value) => Ok(value),
@@ -67,9 +64,9 @@ impl<T> Slot<T> {
     }
 
     /// The value of a list's element.
-    pub(super) fn element<'de>(self) -> Read<T>
+    pub(super) fn element<'t>(self) -> Read<T>
     where
-        T: Json<'de>,
+        T: Json<'t>,
     {
         match self {
             Self::Is(value) => Ok(value),
@@ -86,7 +83,7 @@ impl<T> From<Read<T>> for Slot<T> {
 }
 
 /// A type that can be read; each JSON type that it does not take is complained about.
-pub(super) trait Json<'de>: Sized {
+pub(super) trait Json<'t>: Sized {
     /// The complaint about a value of another JSON type.
     fn unfit() -> Complaint;
 
@@ -102,70 +99,49 @@ pub(super) trait Json<'de>: Sized {
         Self::from_number(value as f64)
     }
 
-    fn from_text(_: Cow<'de, str>) -> Read<Self> {
+    fn from_text(_: Cow<'t, str>) -> Read<Self> {
         Err(Self::unfit())
     }
 
-    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Read<Self>, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
+    /// Reads the list that the cursor is at.
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        cursor.skip()?;
         Ok(Err(Self::unfit()))
     }
 
-    fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Read<Self>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    /// Reads the object that the cursor is at.
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        cursor.skip()?;
         Ok(Err(Self::unfit()))
     }
 }
 
-struct SlotVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Json<'de>> Visitor<'de> for SlotVisitor<T> {
-    type Value = Slot<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Slot<T>, E> {
-        Ok(Slot::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Slot<T>, E> {
-        Ok(T::from_bool(value).into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Slot<T>, E> {
-        Ok(T::from_int(value).into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Slot<T>, E> {
-        Ok(i64::try_from(value).map_or_else(|_| T::from_number(value as f64), T::from_int).into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Slot<T>, E> {
-        Ok(T::from_number(value).into())
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Slot<T>, E> {
-        Ok(T::from_text(Cow::Borrowed(text)).into())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Slot<T>, E> {
-        Ok(T::from_text(Cow::Owned(text.to_owned())).into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Slot<T>, A::Error> {
-        Ok(T::from_seq(seq)?.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Slot<T>, A::Error> {
-        Ok(T::from_map(map)?.into())
-    }
-}
-
-impl<'de, T: Json<'de>> Deserialize<'de> for Slot<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SlotVisitor(PhantomData))
+impl<'t, T: Json<'t>> Slot<T> {
+    /// Reads the value that the cursor is at.
+    #[inline]
+    pub(super) fn read(cursor: &mut Cursor<'t>) -> Result<Self, Syntax> {
+        let read = match cursor.peek()? {
+            b'"' => T::from_text(cursor.string()?),
+            b'{' => T::from_object(cursor)?,
+            b'[' => T::from_list(cursor)?,
+            b't' => {
+                cursor.word("true")?;
+                T::from_bool(true)
+            }
+            b'f' => {
+                cursor.word("false")?;
+                T::from_bool(false)
+            }
+            b'n' => {
+                cursor.word("null")?;
+                return Ok(Self::Null);
+            }
+            _ => match cursor.number()? {
+                Number::Int(value) => T::from_int(value),
+                Number::Float(value) => T::from_number(value),
+            },
+        };
+        Ok(read.into())
     }
 }
 
@@ -217,149 +193,89 @@ impl Json<'_> for String {
     }
 }
 
-impl<'de> Json<'de> for Cow<'de, str> {
+impl<'t> Json<'t> for Cow<'t, str> {
     fn unfit() -> Complaint {
         Complaint::Kind("String")
     }
 
-    fn from_text(text: Cow<'de, str>) -> Read<Self> {
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
         Ok(text)
     }
 }
 
 /// Feeds the elements of a list to `take`; after the first that is wrong, the rest is skipped.
-pub(super) fn each<'de, T, A>(mut seq: A, mut take: impl FnMut(T)) -> Result<Read<()>, A::Error>
-where
-    T: Json<'de>,
-    A: SeqAccess<'de>,
-{
+pub(super) fn each<'t, T: Json<'t>>(
+    cursor: &mut Cursor<'t>,
+    mut take: impl FnMut(T),
+) -> Result<Read<()>, Syntax> {
     let mut index = 0;
-    while let Some(slot) = seq.next_element::<Slot<T>>()? {
-        match slot.element() {
+    let mut read = Ok(());
+    cursor.list(|cursor| {
+        if read.is_err() {
+            return cursor.skip();
+        }
+        match Slot::<T>::read(cursor)?.element() {
             Ok(value) => take(value),
-            Err(complaint) => {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(Err(Complaint::Element { index, inner: Box::new(complaint) }));
-            }
+            Err(complaint) => read = Err(Complaint::Element { index, inner: Box::new(complaint) }),
         }
         index += 1;
-    }
-    Ok(Ok(()))
+        Ok(())
+    })?;
+    Ok(read)
 }
 
-impl<'de, T: Json<'de>> Json<'de> for Vec<T> {
+impl<'t, T: Json<'t>> Json<'t> for Vec<T> {
     fn unfit() -> Complaint {
         Complaint::Kind("list")
     }
 
-    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Read<Self>, A::Error> {
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut values = Self::new();
-        Ok(each(seq, |value| values.push(value))?.map(|()| values))
+        Ok(each(cursor, |value| values.push(value))?.map(|()| values))
     }
 }
 
 /// An object whose keys are names, in their order.
 #[derive(Debug)]
-pub(super) struct Dict<'de, T>(pub(super) Vec<(Cow<'de, str>, Slot<T>)>);
+pub(super) struct Dict<'t, T>(pub(super) Vec<(Cow<'t, str>, Slot<T>)>);
 
-impl<'de, T: Json<'de>> Json<'de> for Dict<'de, T> {
+impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
     fn unfit() -> Complaint {
         Complaint::Kind("JSObject")
     }
 
-    fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Read<Self>, A::Error> {
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut entries = Vec::new();
-        while let Some((Name(name), value)) = map.next_entry()? {
-            entries.push((name, value));
-        }
+        cursor.object(|cursor, name| {
+            entries.push((name, Slot::read(cursor)?));
+            Ok(())
+        })?;
         Ok(Ok(Self(entries)))
     }
 }
 
-/// A key, borrowed where it has no escapes.
-pub(super) struct Name<'de>(pub(super) Cow<'de, str>);
-
-struct NameVisitor;
-
-impl<'de> Visitor<'de> for NameVisitor {
-    type Value = Name<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Name<'de>, E> {
-        Ok(Name(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Name<'de>, E> {
-        Ok(Name(Cow::Owned(text.to_owned())))
-    }
-}
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor)
-    }
-}
-
 /// An object with known keys.
-pub(super) trait Record<'de>: Default {
-    /// One of the known keys.
-    type Key: Copy;
-
-    /// The key of that name, if it is known.
-    fn key(name: &str) -> Option<Self::Key>;
-
-    /// Reads the value of a key.
-    fn accept<A: MapAccess<'de>>(&mut self, key: Self::Key, map: &mut A) -> Result<(), A::Error>;
+pub(super) trait Record<'t>: Default {
+    /// Reads the value of a key that is known; otherwise reads nothing and returns false.
+    fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax>;
 }
 
 /// Reads the value of a key into its slot, unless the slot is taken.
-pub(super) fn fill<'de, T, A>(slot: &mut Slot<T>, map: &mut A) -> Result<(), A::Error>
-where
-    T: Json<'de>,
-    A: MapAccess<'de>,
-{
+#[inline]
+pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     if slot.is_absent() {
-        *slot = map.next_value()?;
+        *slot = Slot::read(cursor)?;
+        Ok(())
     } else {
-        map.next_value::<IgnoredAny>()?;
-    }
-    Ok(())
-}
-
-struct Known<K, R>(Option<K>, PhantomData<R>);
-
-struct KnownVisitor<R>(PhantomData<R>);
-
-impl<'de, R: Record<'de>> Visitor<'de> for KnownVisitor<R> {
-    type Value = Known<R::Key, R>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Known(R::key(text), PhantomData))
-    }
-}
-
-impl<'de, R: Record<'de>> Deserialize<'de> for Known<R::Key, R> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_identifier(KnownVisitor(PhantomData))
+        cursor.skip()
     }
 }
 
 /// Reads an object into a record.
-pub(super) fn record<'de, R: Record<'de>, A: MapAccess<'de>>(mut map: A) -> Result<R, A::Error> {
+#[inline]
+pub(super) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
     let mut record = R::default();
-    while let Some(Known(key, _)) = map.next_key::<Known<R::Key, R>>()? {
-        match key {
-            Some(key) => record.accept(key, &mut map)?,
-            None => drop(map.next_value::<IgnoredAny>()?),
-        }
-    }
+    cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })?;
     Ok(record)
 }
 
@@ -367,32 +283,16 @@ pub(super) fn record<'de, R: Record<'de>, A: MapAccess<'de>>(mut map: A) -> Resu
 #[derive(Default, Debug)]
 pub(super) struct Both<A, B>(pub(super) A, pub(super) B);
 
-/// A key of [`Both`].
-#[derive(Clone, Copy)]
-pub(super) enum Either<A, B> {
-    First(A),
-    Second(B),
-}
-
-impl<'de, R: Record<'de>, S: Record<'de>> Record<'de> for Both<R, S> {
-    type Key = Either<R::Key, S::Key>;
-
-    fn key(name: &str) -> Option<Self::Key> {
-        R::key(name).map(Either::First).or_else(|| S::key(name).map(Either::Second))
-    }
-
-    fn accept<A: MapAccess<'de>>(&mut self, key: Self::Key, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            Either::First(key) => self.0.accept(key, map),
-            Either::Second(key) => self.1.accept(key, map),
-        }
+impl<'t, R: Record<'t>, S: Record<'t>> Record<'t> for Both<R, S> {
+    fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax> {
+        Ok(self.0.accept(name, cursor)? || self.1.accept(name, cursor)?)
     }
 }
 
-/// Declares a record: its type, the type of its keys, the complaint about something else than an object, and
-/// its fields with their keys.
+/// Declares a record: its type, the complaint about something else than an object, and its fields with their
+/// keys.
 macro_rules! json_record {
-    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)?, $key:ident, $unfit:expr, {
+    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)?, $unfit:expr, {
         $($text:literal => $field:ident: $type:ty,)*
     }) => {
         $(#[$doc])*
@@ -401,47 +301,39 @@ macro_rules! json_record {
             $(pub(super) $field: $crate::iallocator::json::Slot<$type>,)*
         }
 
-        #[derive(Clone, Copy)]
-        #[allow(non_camel_case_types)]
-        pub(super) enum $key {
-            $($field,)*
-        }
-
-        json_record!(@impls $name $(<$life>)?, $key, $unfit, { $($text => $field,)* });
+        json_record!(@impls $name $(<$life>)?, $unfit, { $($text => $field,)* });
     };
-    (@impls $name:ident<$life:lifetime>, $key:ident, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
-        json_record!(@bodies [$life] $name<$life>, $key, $unfit, { $($text => $field,)* });
+    (@impls $name:ident<$life:lifetime>, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        json_record!(@bodies [$life] $name<$life>, $unfit, { $($text => $field,)* });
     };
-    (@impls $name:ident, $key:ident, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
-        json_record!(@bodies ['de] $name, $key, $unfit, { $($text => $field,)* });
+    (@impls $name:ident, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        json_record!(@bodies ['t] $name, $unfit, { $($text => $field,)* });
     };
-    (@bodies [$de:lifetime] $name:ty, $key:ident, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
-        impl<$de> $crate::iallocator::json::Record<$de> for $name {
-            type Key = $key;
-
-            fn key(name: &str) -> Option<$key> {
+    (@bodies [$t:lifetime] $name:ty, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        impl<$t> $crate::iallocator::json::Record<$t> for $name {
+            #[inline]
+            fn accept(
+                &mut self,
+                name: &str,
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<bool, $crate::iallocator::cursor::Syntax> {
                 match name {
-                    $($text => Some($key::$field),)*
-                    _ => None,
+                    $($text => $crate::iallocator::json::fill(&mut self.$field, cursor)?,)*
+                    _ => return Ok(false),
                 }
-            }
-
-            fn accept<A: serde::de::MapAccess<$de>>(&mut self, key: $key, map: &mut A) -> Result<(), A::Error> {
-                match key {
-                    $($key::$field => $crate::iallocator::json::fill(&mut self.$field, map),)*
-                }
+                Ok(true)
             }
         }
 
-        impl<$de> $crate::iallocator::json::Json<$de> for $name {
+        impl<$t> $crate::iallocator::json::Json<$t> for $name {
             fn unfit() -> $crate::iallocator::error::Complaint {
                 $unfit
             }
 
-            fn from_map<A: serde::de::MapAccess<$de>>(
-                map: A,
-            ) -> Result<$crate::iallocator::json::Read<Self>, A::Error> {
-                Ok(Ok($crate::iallocator::json::record(map)?))
+            fn from_object(
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<$crate::iallocator::json::Read<Self>, $crate::iallocator::cursor::Syntax> {
+                Ok(Ok($crate::iallocator::json::record(cursor)?))
             }
         }
     };

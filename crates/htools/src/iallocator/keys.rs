@@ -2,12 +2,8 @@
 //!
 //! Records do not remember the keys that they skip; a message that is wrong is read a second time instead.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
+use super::cursor::{Cursor, Syntax};
 use super::error::Complaint;
-use super::json::Name;
 
 /// One step from a value to one that it holds.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +17,10 @@ pub(super) enum Step {
 /// Completes the lists of keys in a complaint about the value at `path`.
 pub(super) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Step>) {
     match complaint {
-        Complaint::Missing { present, .. } => *present = keys_at(text, path),
+        Complaint::Missing { present, .. } => {
+            // The text was read before, so it is well-formed.
+            let _ = keys_at(&mut Cursor::new(text), path, present);
+        }
         Complaint::Field { key, inner } | Complaint::PolicyField { key, inner } => {
             path.push(Step::Key(key));
             complete(inner, text, path);
@@ -34,64 +33,32 @@ pub(super) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Ste
     }
 }
 
-/// The keys of the object at `path`, in their order; none if there is no such object.
-fn keys_at(text: &str, path: &[Step]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Reading stops at the object, which leaves the rest of the text unread: always an error, and never one
-    // that matters.
-    let _ = KeysAt { path, found: &mut found }.deserialize(&mut deserializer);
-    found
-}
-
-struct KeysAt<'p> {
-    path: &'p [Step],
-    found: &'p mut Vec<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for KeysAt<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeysAt<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut position = 0;
-        while let Some(Name(key)) = map.next_key()? {
-            let Some((step, rest)) = self.path.split_first() else {
-                map.next_value::<IgnoredAny>()?;
-                self.found.push(key.into_owned());
-                continue;
-            };
-            let wanted = match step {
-                Step::Key(name) => key == *name,
-                Step::At(index) => position == *index,
-            };
-            if wanted {
-                return map.next_value_seed(KeysAt { path: rest, found: self.found });
-            }
-            map.next_value::<IgnoredAny>()?;
+/// Collects the keys of the object at `path`, in their order; none if there is no such object.
+fn keys_at(cursor: &mut Cursor<'_>, path: &[Step], found: &mut Vec<String>) -> Result<(), Syntax> {
+    let kind = cursor.peek()?;
+    let mut position = 0;
+    match path.split_first() {
+        None if kind == b'{' => cursor.object(|cursor, key| {
+            found.push(key.into_owned());
+            cursor.skip()
+        }),
+        Some((step, rest)) if kind == b'{' => {
+            let mut done = false;
+            cursor.object(|cursor, key| {
+                let here = match step {
+                    Step::Key(name) => key == *name && !done,
+                    Step::At(index) => position == *index,
+                };
+                position += 1;
+                done |= here;
+                if here { keys_at(cursor, rest, found) } else { cursor.skip() }
+            })
+        }
+        Some((Step::At(index), rest)) if kind == b'[' => cursor.list(|cursor| {
+            let here = position == *index;
             position += 1;
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        if let Some((Step::At(index), rest)) = self.path.split_first() {
-            for _ in 0..*index {
-                seq.next_element::<IgnoredAny>()?;
-            }
-            seq.next_element_seed(KeysAt { path: rest, found: self.found })?;
-        }
-        Ok(())
+            if here { keys_at(cursor, rest, found) } else { cursor.skip() }
+        }),
+        _ => cursor.skip(),
     }
 }

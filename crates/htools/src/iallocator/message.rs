@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use cluster::{Group, GroupIdx, Instance, Node, NodeIdx, Policy};
 
+use super::cursor::{Cursor, Syntax};
 use super::error::{Complaint, Flaw, Owner, ProtocolError};
 use super::groups::RawGroup;
 use super::instances::{NodeNames, RawInstance};
@@ -15,27 +16,27 @@ use super::request::RawRequest;
 use super::{Dialect, Message, legacy};
 use crate::data::ClusterData;
 
-json_record!(RawMessage<'de>, MessageKey, Complaint::Kind("JSObject"), {
+json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "cluster_tags" => cluster_tags: Vec<String>,
     "enabled_hypervisors" => enabled_hypervisors: Vec<Hypervisor>,
-    "nodegroups" => nodegroups: Dict<'de, RawGroup<'de>>,
-    "nodes" => nodes: Dict<'de, RawNode<'de>>,
-    "instances" => instances: Dict<'de, RawInstance<'de>>,
-    "request" => request: RawRequest<'de>,
+    "nodegroups" => nodegroups: Dict<'t, RawGroup<'t>>,
+    "nodes" => nodes: Dict<'t, RawNode<'t>>,
+    "instances" => instances: Dict<'t, RawInstance<'t>>,
+    "request" => request: RawRequest<'t>,
 });
 
 /// A hypervisor; which one matters only as far as KVM is concerned.
 #[derive(Clone, Copy, Debug)]
-struct Hypervisor {
+pub(super) struct Hypervisor {
     kvm: bool,
 }
 
-impl<'de> Json<'de> for Hypervisor {
+impl<'t> Json<'t> for Hypervisor {
     fn unfit() -> Complaint {
         Complaint::NotWord("Hypervisor")
     }
 
-    fn from_text(text: Cow<'de, str>) -> Read<Self> {
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
         match text.as_ref() {
             "kvm" => Ok(Self { kvm: true }),
             "xen-pvm" | "chroot" | "xen-hvm" | "lxc" | "fake" => Ok(Self { kvm: false }),
@@ -48,10 +49,16 @@ impl<'de> Json<'de> for Hypervisor {
 pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {
     let text = std::str::from_utf8(json).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let slot: Slot<RawMessage> =
-        serde_json::from_str(text).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
+    let slot = read_whole(text).map_err(|e| ProtocolError::Syntax(e.describe(text)))?;
     let raw = slot.element().map_err(|complaint| ProtocolError::Syntax(complaint.to_string()))?;
     Reader { text, dialect: dialect_of(&raw) }.message(raw)
+}
+
+fn read_whole(text: &str) -> Result<Slot<RawMessage<'_>>, Syntax> {
+    let mut cursor = Cursor::new(text);
+    let slot = Slot::read(&mut cursor)?;
+    cursor.end()?;
+    Ok(slot)
 }
 
 fn dialect_of(raw: &RawMessage) -> Dialect {

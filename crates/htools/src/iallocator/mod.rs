@@ -6,6 +6,7 @@
 //! Two dialects are understood: the one of Ganeti since 2.5, and protocol version 2 as Ganeti 2.1 documented
 //! it, which has no node groups and asks for `multi-evacuate`.
 
+mod cursor;
 mod error;
 mod groups;
 mod instances;

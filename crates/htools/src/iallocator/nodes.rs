@@ -11,8 +11,8 @@ use super::legacy;
 
 json_record!(
     /// A node as it is written.
-    RawNode<'de>, NodeKey, Complaint::NotObject, {
-        "group" => group: Cow<'de, str>,
+    RawNode<'t>, Complaint::NotObject, {
+        "group" => group: Cow<'t, str>,
         "offline" => offline: bool,
         "drained" => drained: bool,
         "vm_capable" => vm_capable: bool,
@@ -32,7 +32,7 @@ json_record!(
 
 json_record!(
     /// A node's parameters as they are written.
-    RawParameters, ParameterKey, Complaint::NotObject, {
+    RawParameters, Complaint::NotObject, {
         "exclusive_storage" => exclusive_storage: bool,
         "spindle_count" => spindle_count: i64,
     }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use cluster::{GroupIdx, Instance, InstanceIdx, LookupError, NodeIdx, common_suffix};
-use serde::de::MapAccess;
 
 use super::Dialect;
+use super::cursor::{Cursor, Syntax};
 use super::error::{Complaint, Flaw, Owner, ProtocolError};
 use super::instances::RawInstance;
 use super::json::{Both, Json, Read, Slot, json_record, record};
@@ -103,32 +103,32 @@ impl Json<'_> for EvacuateMode {
 
 json_record!(
     /// The keys of requests of all types that do not describe an instance.
-    RequestKeys<'de>, RequestKey, Complaint::Kind("JSObject"), {
-        "type" => kind: Cow<'de, str>,
-        "name" => name: Cow<'de, str>,
+    RequestKeys<'t>, Complaint::Kind("JSObject"), {
+        "type" => kind: Cow<'t, str>,
+        "name" => name: Cow<'t, str>,
         "required_nodes" => required_nodes: i64,
-        "relocate_from" => relocate_from: Vec<Cow<'de, str>>,
+        "relocate_from" => relocate_from: Vec<Cow<'t, str>>,
         "evac_mode" => evac_mode: EvacuateMode,
-        "instances" => instances: Vec<Item<'de>>,
-        "target_groups" => target_groups: Vec<Cow<'de, str>>,
+        "instances" => instances: Vec<Item<'t>>,
+        "target_groups" => target_groups: Vec<Cow<'t, str>>,
         "group_name" => group_name: String,
         "restrict-to-nodes" => restrict_to_nodes: Vec<String>,
-        "evac_nodes" => evac_nodes: Vec<Cow<'de, str>>,
-        "nodes" => nodes: Vec<Cow<'de, str>>,
+        "evac_nodes" => evac_nodes: Vec<Cow<'t, str>>,
+        "nodes" => nodes: Vec<Cow<'t, str>>,
     }
 );
 
 /// A request as it is written; requests for allocation describe an instance.
 #[derive(Debug)]
-pub(super) struct RawRequest<'de>(Both<RequestKeys<'de>, RawInstance<'de>>);
+pub(super) struct RawRequest<'t>(Both<RequestKeys<'t>, RawInstance<'t>>);
 
-impl<'de> Json<'de> for RawRequest<'de> {
+impl<'t> Json<'t> for RawRequest<'t> {
     fn unfit() -> Complaint {
         Complaint::Kind("JSObject")
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
-        Ok(Ok(Self(record(map)?)))
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        Ok(Ok(Self(record(cursor)?)))
     }
 }
 
@@ -140,13 +140,13 @@ impl RawRequest<'_> {
 
 /// An element of a request's `instances`: a name, or an instance to allocate.
 #[derive(Debug)]
-enum Item<'de> {
-    Name(Cow<'de, str>),
-    New(Box<RawRequest<'de>>),
+pub(super) enum Item<'t> {
+    Name(Cow<'t, str>),
+    New(Box<RawRequest<'t>>),
     Other,
 }
 
-impl<'de> Json<'de> for Item<'de> {
+impl<'t> Json<'t> for Item<'t> {
     fn unfit() -> Complaint {
         Complaint::Kind("String")
     }
@@ -159,12 +159,12 @@ impl<'de> Json<'de> for Item<'de> {
         Ok(Self::Other)
     }
 
-    fn from_text(text: Cow<'de, str>) -> Read<Self> {
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
         Ok(Self::Name(text))
     }
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Read<Self>, A::Error> {
-        Ok(RawRequest::from_map(map)?.map(|raw| Self::New(Box::new(raw))))
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        Ok(RawRequest::from_object(cursor)?.map(|raw| Self::New(Box::new(raw))))
     }
 }
 
@@ -270,7 +270,7 @@ fn optional_name(slot: Slot<String>) -> Result<Option<String>, Flaw> {
     slot.optional("group_name").map_err(Flaw::unnamed)
 }
 
-fn names<'de>(slot: Slot<Vec<Item<'de>>>) -> Result<Vec<Cow<'de, str>>, Flaw> {
+fn names<'t>(slot: Slot<Vec<Item<'t>>>) -> Result<Vec<Cow<'t, str>>, Flaw> {
     let items = slot.required("instances")?;
     let mut names = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
