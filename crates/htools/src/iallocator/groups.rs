@@ -23,7 +23,7 @@ json_record!(
 
 impl RawGroup<'_> {
     /// The group of that UUID.
-    pub(super) fn finish(self, uuid: String, dialect: Dialect) -> Result<Group, Flaw> {
+    pub(super) fn finish(&mut self, uuid: String, dialect: Dialect) -> Result<Group, Flaw> {
         let name = self.name.required("name")?.into_owned();
         let alloc_policy = self.alloc_policy.required("alloc_policy")?;
         let (networks, tags, policy) = match dialect {
@@ -109,7 +109,7 @@ fn strict<'t, R: Record<'t>>(
 }
 
 /// The value of a key within a policy.
-fn part<'t, T: Json<'t>>(slot: Slot<T>, key: &'static str) -> Read<T> {
+fn part<'t, T: Json<'t>>(mut slot: Slot<T>, key: &'static str) -> Read<T> {
     if let Slot::Absent = slot {
         return Err(Complaint::missing(key));
     }

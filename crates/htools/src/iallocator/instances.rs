@@ -73,8 +73,8 @@ impl<'t> Json<'t> for Disk {
     }
 
     fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
-        let raw: RawDisk = record(cursor)?;
-        let read = || {
+        let mut raw: RawDisk = record(cursor)?;
+        let mut read = || {
             let size = raw.size.required("size")?;
             Ok(Self { size, spindles: raw.spindles.optional("spindles")? })
         };
@@ -118,7 +118,7 @@ struct Interface {
 }
 
 impl Interface {
-    fn from_raw(raw: RawInterface<'_>) -> Result<Self, Flaw> {
+    fn from_raw(mut raw: RawInterface<'_>) -> Result<Self, Flaw> {
         raw.mac.optional("mac")?;
         raw.ip.optional("ip")?;
         raw.link.optional("link")?;
@@ -176,7 +176,7 @@ impl<'t> Json<'t> for AdminState {
 
 impl RawInstance<'_> {
     /// The instance of that name, on no node yet; its primary is a placeholder.
-    pub(super) fn finish(self, name: String, dialect: Dialect) -> Result<Instance, Flaw> {
+    pub(super) fn finish(&mut self, name: String, dialect: Dialect) -> Result<Instance, Flaw> {
         let template = self.disk_template.required("disk_template")?;
         let mut instance = Instance::new(name, template, NodeIdx(0));
         instance.memory = self.memory.required("memory")?;

@@ -36,12 +36,12 @@ impl<T> Slot<T> {
         matches!(self, Self::Absent)
     }
 
-    /// The value of a key that must be there.
-    pub(super) fn required<'t>(self, key: &'static str) -> Result<T, Flaw>
+    /// Takes the value of a key that must be there.
+    pub(super) fn required<'t>(&mut self, key: &'static str) -> Result<T, Flaw>
     where
         T: Json<'t>,
     {
-        match self {
+        match std::mem::take(self) {
             Self::Is(value) => Ok(value),
             Self::Absent => Err(Complaint::missing(key).into()),
             Self::Null => Err(Complaint::field(key, T::unfit()).into()),
@@ -49,26 +49,34 @@ impl<T> Slot<T> {
         }
     }
 
-    /// The value of a key that may be missing, or null.
-    pub(super) fn optional(self, key: &'static str) -> Result<Option<T>, Flaw> {
-        match self {
+    /// Takes the value of a key that may be missing, or null.
+    pub(super) fn optional(&mut self, key: &'static str) -> Result<Option<T>, Flaw> {
+        match std::mem::take(self) {
             Self::Is(value) => Ok(Some(value)),
             Self::Absent | Self::Null => Ok(None),
             Self::Bad(complaint) => Err(Complaint::field(key, *complaint).into()),
         }
     }
 
-    /// The value, whatever is wrong with it otherwise.
-    pub(super) fn lenient(self) -> Option<T> {
-        if let Self::Is(value) = self { Some(value) } else { None }
+    /// Takes the value, whatever is wrong with it otherwise.
+    pub(super) fn lenient(&mut self) -> Option<T> {
+        if let Self::Is(value) = std::mem::take(self) { Some(value) } else { None }
     }
 
-    /// The value of a list's element.
-    pub(super) fn element<'t>(self) -> Read<T>
+    /// What is wrong with a list's or dictionary's element that is no value.
+    pub(super) fn complaint<'t>(&mut self) -> Complaint
     where
         T: Json<'t>,
     {
-        match self {
+        self.element().err().unwrap_or_else(T::unfit)
+    }
+
+    /// Takes the value of a list's element.
+    pub(super) fn element<'t>(&mut self) -> Read<T>
+    where
+        T: Json<'t>,
+    {
+        match std::mem::take(self) {
             Self::Is(value) => Ok(value),
             Self::Absent | Self::Null => Err(T::unfit()),
             Self::Bad(complaint) => Err(*complaint),
@@ -113,6 +121,13 @@ pub(super) trait Json<'t>: Sized {
     fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         cursor.skip()?;
         Ok(Err(Self::unfit()))
+    }
+
+    /// Reads the value that the cursor is at where it is to stay; worth it for large types.
+    #[inline]
+    fn read_into(slot: &mut Slot<Self>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+        *slot = Slot::read(cursor)?;
+        Ok(())
     }
 }
 
@@ -214,7 +229,9 @@ pub(super) fn each<'t, T: Json<'t>>(
         if read.is_err() {
             return cursor.skip();
         }
-        match Slot::<T>::read(cursor)?.element() {
+        let mut slot = Slot::<T>::Absent;
+        T::read_into(&mut slot, cursor)?;
+        match slot.element() {
             Ok(value) => take(value),
             Err(complaint) => read = Err(Complaint::Element { index, inner: Box::new(complaint) }),
         }
@@ -247,8 +264,8 @@ impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
     fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut entries = Vec::new();
         cursor.object(|cursor, name| {
-            entries.push((name, Slot::read(cursor)?));
-            Ok(())
+            entries.push((name, Slot::Absent));
+            entries.last_mut().map_or(Ok(()), |(_, slot)| T::read_into(slot, cursor))
         })?;
         Ok(Ok(Self(entries)))
     }
@@ -264,8 +281,7 @@ pub(super) trait Record<'t>: Default {
 #[inline]
 pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     if slot.is_absent() {
-        *slot = Slot::read(cursor)?;
-        Ok(())
+        T::read_into(slot, cursor)
     } else {
         cursor.skip()
     }
@@ -275,8 +291,14 @@ pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>)
 #[inline]
 pub(super) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
     let mut record = R::default();
-    cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })?;
+    fill_record(&mut record, cursor)?;
     Ok(record)
+}
+
+/// Reads an object into the slots of a record that are not taken.
+#[inline]
+pub(super) fn fill_record<'t, R: Record<'t>>(record: &mut R, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+    cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })
 }
 
 /// An object read as two records at once; where both know a key, it is the first's.
@@ -334,6 +356,19 @@ macro_rules! json_record {
                 cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
             ) -> Result<$crate::iallocator::json::Read<Self>, $crate::iallocator::cursor::Syntax> {
                 Ok(Ok($crate::iallocator::json::record(cursor)?))
+            }
+
+            fn read_into(
+                slot: &mut $crate::iallocator::json::Slot<Self>,
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<(), $crate::iallocator::cursor::Syntax> {
+                use $crate::iallocator::json::{Slot, fill_record};
+                if cursor.peek()? != b'{' {
+                    *slot = Slot::read(cursor)?;
+                    return Ok(());
+                }
+                *slot = Slot::Is(Self::default());
+                if let Slot::Is(record) = slot { fill_record(record, cursor) } else { Ok(()) }
             }
         }
     };

@@ -8,6 +8,7 @@ use cluster::{Group, GroupIdx, Instance, Node, NodeIdx, Policy};
 use super::cursor::{Cursor, Syntax};
 use super::error::{Complaint, Flaw, Owner, ProtocolError};
 use super::groups::RawGroup;
+use super::hashing::Hashing;
 use super::instances::{NodeNames, RawInstance};
 use super::json::{Dict, Json, Read, Slot, json_record};
 use super::keys::{Step, complete};
@@ -49,7 +50,7 @@ impl<'t> Json<'t> for Hypervisor {
 pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {
     let text = std::str::from_utf8(json).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let slot = read_whole(text).map_err(|e| ProtocolError::Syntax(e.describe(text)))?;
+    let mut slot = read_whole(text).map_err(|e| ProtocolError::Syntax(e.describe(text)))?;
     let raw = slot.element().map_err(|complaint| ProtocolError::Syntax(complaint.to_string()))?;
     Reader { text, dialect: dialect_of(&raw) }.message(raw)
 }
@@ -74,7 +75,7 @@ pub(super) struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    fn message(self, raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
+    fn message(self, mut raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
         let top = |flaw| self.error(flaw, Owner::Message, "", &[]);
         let tags = raw.cluster_tags.required("cluster_tags").map_err(top)?;
         let kvm = match self.dialect {
@@ -87,7 +88,7 @@ impl Reader<'_> {
         };
         let groups = match (self.dialect, raw.nodegroups) {
             (Dialect::Version2, Slot::Absent) => vec![legacy::group()],
-            (_, slot) => self.groups(slot.required("nodegroups").map_err(top)?)?,
+            (_, mut slot) => self.groups(slot.required("nodegroups").map_err(top)?)?,
         };
         let mut nodes = self.nodes(raw.nodes.required("nodes").map_err(top)?, &groups, kvm)?;
         let raw_instances = raw.instances.required("instances").map_err(top)?;
@@ -124,9 +125,9 @@ impl Reader<'_> {
 
     fn groups(self, dict: Dict<'_, RawGroup<'_>>) -> Result<Vec<Group>, ProtocolError> {
         let mut groups = Vec::with_capacity(dict.0.len());
-        for (position, (uuid, slot)) in dict.0.into_iter().enumerate() {
+        for (position, (uuid, mut slot)) in dict.0.into_iter().enumerate() {
             let group = match slot.element() {
-                Ok(raw) => raw.finish(uuid.clone().into_owned(), self.dialect),
+                Ok(mut raw) => raw.finish(uuid.clone().into_owned(), self.dialect),
                 Err(complaint) => Err(complaint.into()),
             };
             groups.push(
@@ -138,17 +139,19 @@ impl Reader<'_> {
 
     fn nodes(
         self,
-        dict: Dict<'_, RawNode<'_>>,
+        mut dict: Dict<'_, RawNode<'_>>,
         groups: &[Group],
         kvm: bool,
     ) -> Result<Vec<Node>, ProtocolError> {
-        let by_uuid: HashMap<&str, GroupIdx> =
+        let by_uuid: HashMap<&str, GroupIdx, Hashing> =
             groups.iter().enumerate().map(|(i, g)| (g.uuid.as_str(), GroupIdx::from_usize(i))).collect();
         let mut nodes = Vec::with_capacity(dict.0.len());
-        for (position, (name, slot)) in dict.0.into_iter().enumerate() {
+        for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
             let wrong = |flaw| self.entry_error(flaw, Owner::Node, "nodes", (position, &name));
-            let mut raw = slot.element().map_err(|complaint| wrong(complaint.into()))?;
-            let uuid = std::mem::take(&mut raw.group);
+            let Slot::Is(raw) = slot else {
+                return Err(wrong(slot.complaint().into()));
+            };
+            let mut uuid = std::mem::take(&mut raw.group);
             // The implied group is that of all nodes, whatever they say.
             let implied = self.dialect == Dialect::Version2
                 && groups.len() == 1
@@ -171,14 +174,14 @@ impl Reader<'_> {
 
     fn instances(
         self,
-        dict: Dict<'_, RawInstance<'_>>,
+        mut dict: Dict<'_, RawInstance<'_>>,
         nodes: &[Node],
     ) -> Result<Vec<Instance>, ProtocolError> {
         // Of nodes with the same name the last is meant.
-        let by_name: HashMap<&str, NodeIdx> =
+        let by_name: HashMap<&str, NodeIdx, Hashing> =
             nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), NodeIdx::from_usize(i))).collect();
         let mut instances = Vec::with_capacity(dict.0.len());
-        for (position, (name, slot)) in dict.0.into_iter().enumerate() {
+        for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
             let wrong = |flaw| self.entry_error(flaw, Owner::Instance, "instances", (position, &name));
             let find = |node: &str| {
                 by_name.get(node).copied().ok_or_else(|| ProtocolError::UnknownNode {
@@ -186,10 +189,11 @@ impl Reader<'_> {
                     instance: name.clone().into_owned(),
                 })
             };
-            let mut raw = slot.element().map_err(|complaint| wrong(complaint.into()))?;
-            let names = std::mem::take(&mut raw.nodes);
+            let Slot::Is(raw) = slot else {
+                return Err(wrong(slot.complaint().into()));
+            };
             let NodeNames { primary, secondary } =
-                names.required("nodes").map_err(|flaw| wrong(flaw.unnamed()))?;
+                raw.nodes.required("nodes").map_err(|flaw| wrong(flaw.unnamed()))?;
             let primary = primary.ok_or_else(|| ProtocolError::NoNodes(name.clone().into_owned()))?;
             let mut instance = raw.finish(name.clone().into_owned(), self.dialect).map_err(wrong)?;
             instance.primary = find(&primary)?;

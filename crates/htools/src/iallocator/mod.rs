@@ -9,6 +9,7 @@
 mod cursor;
 mod error;
 mod groups;
+mod hashing;
 mod instances;
 mod json;
 mod keys;

@@ -45,19 +45,19 @@ fn within_ndparams(flaw: Flaw) -> Flaw {
 
 impl RawNode<'_> {
     /// The node of that name, in a group that was looked up already.
-    pub(super) fn finish(self, name: String, group: GroupIdx, dialect: Dialect) -> Result<Node, Flaw> {
+    pub(super) fn finish(&mut self, name: String, group: GroupIdx, dialect: Dialect) -> Result<Node, Flaw> {
         match dialect {
             Dialect::Current => self.finish_current(name, group),
             Dialect::Version2 => self.finish_version2(name, group),
         }
     }
 
-    fn finish_current(self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
+    fn finish_current(&mut self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
         let mut node = Node::new(name, group);
         let offline = self.offline.required("offline")?;
         let drained = self.drained.required("drained")?;
         let vm_capable = self.vm_capable.optional("vm_capable")?.unwrap_or(true);
-        let parameters = self.ndparams.required("ndparams")?;
+        let mut parameters = self.ndparams.required("ndparams")?;
         node.exclusive_storage =
             parameters.exclusive_storage.required("exclusive_storage").map_err(within_ndparams)?;
         node.tags = self.tags.optional("tags").map_err(Flaw::unnamed)?.unwrap_or_default();
@@ -85,12 +85,12 @@ impl RawNode<'_> {
 
     /// Everything but the name may be missing. A node that says nothing of its memory or disk is one that
     /// the protocol's footnote describes: it cannot run instances.
-    fn finish_version2(self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
+    fn finish_version2(&mut self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
         let mut node = Node::new(name, group);
         let offline = self.offline.optional("offline")?.unwrap_or(false);
         let drained = self.drained.optional("drained")?.unwrap_or(false);
         let vm_capable = self.vm_capable.optional("vm_capable")?.unwrap_or(true);
-        let parameters = self.ndparams.optional("ndparams")?.unwrap_or_default();
+        let mut parameters = self.ndparams.optional("ndparams")?.unwrap_or_default();
         node.exclusive_storage = parameters
             .exclusive_storage
             .optional("exclusive_storage")

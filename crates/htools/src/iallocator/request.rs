@@ -170,7 +170,7 @@ impl<'t> Json<'t> for Item<'t> {
 
 impl Reader<'_> {
     pub(super) fn request(self, raw: RawRequest<'_>, data: &ClusterData) -> Result<Request, ProtocolError> {
-        let Both(keys, shape) = raw.0;
+        let Both(mut keys, shape) = raw.0;
         let steps = [Step::Key("request")];
         let wrong = |flaw| self.error(flaw, Owner::Request, "request", &steps);
         let kind = keys.kind.required("type").map_err(wrong)?;
@@ -233,9 +233,9 @@ impl Reader<'_> {
 
     fn new_instance(
         self,
-        name: Slot<Cow<'_, str>>,
-        required_nodes: Slot<i64>,
-        shape: RawInstance<'_>,
+        mut name: Slot<Cow<'_, str>>,
+        mut required_nodes: Slot<i64>,
+        mut shape: RawInstance<'_>,
         path: &str,
         steps: &[Step],
     ) -> Result<AllocateRequest, ProtocolError> {
@@ -266,11 +266,11 @@ impl Reader<'_> {
     }
 }
 
-fn optional_name(slot: Slot<String>) -> Result<Option<String>, Flaw> {
+fn optional_name(mut slot: Slot<String>) -> Result<Option<String>, Flaw> {
     slot.optional("group_name").map_err(Flaw::unnamed)
 }
 
-fn names<'t>(slot: Slot<Vec<Item<'t>>>) -> Result<Vec<Cow<'t, str>>, Flaw> {
+fn names<'t>(mut slot: Slot<Vec<Item<'t>>>) -> Result<Vec<Cow<'t, str>>, Flaw> {
     let items = slot.required("instances")?;
     let mut names = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
