@@ -20,7 +20,7 @@ impl Syntax {
     /// The message for users.
     pub(super) fn describe(self, text: &str) -> String {
         let before = &text.as_bytes()[..self.at.min(text.len())];
-        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let line = before.split(|b| *b == b'\n').count();
         let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
         format!("{} at line {line} column {column}", self.what)
     }
@@ -306,7 +306,8 @@ impl<'t> Cursor<'t> {
 
     fn unicode(&mut self) -> Result<char, Syntax> {
         let first = self.hex()?;
-        let code = if (0xd800..0xdc00).contains(&first) && self.text.as_bytes()[self.at..].starts_with(b"\\u") {
+        let code = if (0xd800..0xdc00).contains(&first) && self.text.as_bytes()[self.at..].starts_with(b"\\u")
+        {
             self.at += 2;
             let second = self.hex()?;
             if !(0xdc00..0xe000).contains(&second) {
@@ -343,8 +344,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-        let hits =
-            zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\'))) | control;
+        let hits = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\'))) | control;
         if hits != 0 {
             return at + (hits.trailing_zeros() / 8) as usize;
         }

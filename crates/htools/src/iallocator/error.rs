@@ -183,8 +183,7 @@ impl Complaint {
     /// The complaint as it is printed after the owner's name.
     fn printed(&self) -> &Self {
         match self {
-            Self::Field { key: "disks" | "ndparams", inner } => inner.printed(),
-            Self::Element { inner, .. } => inner.printed(),
+            Self::Field { key: "disks" | "ndparams", inner } | Self::Element { inner, .. } => inner.printed(),
             other => other,
         }
     }

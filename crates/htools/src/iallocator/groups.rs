@@ -48,8 +48,7 @@ impl Json<'_> for AllocPolicy {
     }
 
     fn from_text(text: Cow<'_, str>) -> Read<Self> {
-        Self::from_name(&text)
-            .ok_or_else(|| Complaint::Word { kind: "AllocPolicy", word: text.into_owned() })
+        Self::from_name(&text).ok_or_else(|| Complaint::Word { kind: "AllocPolicy", word: text.into_owned() })
     }
 }
 
@@ -87,10 +86,7 @@ json_record!(RawISpec, Complaint::Kind("JSObject"), {
 });
 
 /// Reads an object that must hold no other keys than its record's.
-fn strict<'t, R: Record<'t>>(
-    cursor: &mut Cursor<'t>,
-    allowed: &[&'static str],
-) -> Result<Read<R>, Syntax> {
+fn strict<'t, R: Record<'t>>(cursor: &mut Cursor<'t>, allowed: &[&'static str]) -> Result<Read<R>, Syntax> {
     let mut record = R::default();
     let mut found = Vec::new();
     cursor.object(|cursor, name| {

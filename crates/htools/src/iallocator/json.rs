@@ -13,9 +13,10 @@ use super::error::{Complaint, Flaw};
 pub(super) type Read<T> = Result<T, Complaint>;
 
 /// What a key was found to hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Slot<T> {
     /// The key is missing.
+    #[default]
     Absent,
     /// The key holds null.
     Null,
@@ -23,12 +24,6 @@ pub(super) enum Slot<T> {
     Bad(Box<Complaint>),
     /// The value.
     Is(T),
-}
-
-impl<T> Default for Slot<T> {
-    fn default() -> Self {
-        Self::Absent
-    }
 }
 
 impl<T> Slot<T> {
@@ -280,11 +275,7 @@ pub(super) trait Record<'t>: Default {
 /// Reads the value of a key into its slot, unless the slot is taken.
 #[inline]
 pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
-    if slot.is_absent() {
-        T::read_into(slot, cursor)
-    } else {
-        cursor.skip()
-    }
+    if slot.is_absent() { T::read_into(slot, cursor) } else { cursor.skip() }
 }
 
 /// Reads an object into a record.

@@ -130,9 +130,8 @@ impl Reader<'_> {
                 Ok(mut raw) => raw.finish(uuid.clone().into_owned(), self.dialect),
                 Err(complaint) => Err(complaint.into()),
             };
-            groups.push(
-                group.map_err(|f| self.entry_error(f, Owner::Group, "nodegroups", (position, &uuid)))?,
-            );
+            groups
+                .push(group.map_err(|f| self.entry_error(f, Owner::Group, "nodegroups", (position, &uuid)))?);
         }
         Ok(groups)
     }
@@ -147,7 +146,7 @@ impl Reader<'_> {
             groups.iter().enumerate().map(|(i, g)| (g.uuid.as_str(), GroupIdx::from_usize(i))).collect();
         let mut nodes = Vec::with_capacity(dict.0.len());
         for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
-            let wrong = |flaw| self.entry_error(flaw, Owner::Node, "nodes", (position, &name));
+            let wrong = |flaw| self.entry_error(flaw, Owner::Node, "nodes", (position, name));
             let Slot::Is(raw) = slot else {
                 return Err(wrong(slot.complaint().into()));
             };
@@ -182,7 +181,7 @@ impl Reader<'_> {
             nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), NodeIdx::from_usize(i))).collect();
         let mut instances = Vec::with_capacity(dict.0.len());
         for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
-            let wrong = |flaw| self.entry_error(flaw, Owner::Instance, "instances", (position, &name));
+            let wrong = |flaw| self.entry_error(flaw, Owner::Instance, "instances", (position, name));
             let find = |node: &str| {
                 by_name.get(node).copied().ok_or_else(|| ProtocolError::UnknownNode {
                     node: node.to_owned(),

@@ -15,6 +15,8 @@ use crate::data::ClusterData;
 
 /// What is asked. Indices are positions in the message's [`ClusterData`].
 #[derive(Clone, Debug, PartialEq)]
+// A program handles one request, so its size does not matter.
+#[allow(clippy::large_enum_variant)]
 pub enum Request {
     /// Find nodes for a new instance.
     Allocate(AllocateRequest),
@@ -270,7 +272,7 @@ fn optional_name(mut slot: Slot<String>) -> Result<Option<String>, Flaw> {
     slot.optional("group_name").map_err(Flaw::unnamed)
 }
 
-fn names<'t>(mut slot: Slot<Vec<Item<'t>>>) -> Result<Vec<Cow<'t, str>>, Flaw> {
+fn names(mut slot: Slot<Vec<Item<'_>>>) -> Result<Vec<Cow<'_, str>>, Flaw> {
     let items = slot.required("instances")?;
     let mut names = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
