@@ -240,7 +240,9 @@ impl<'t> Cursor<'t> {
     }
 
     /// Reads a string; it is borrowed from the text unless it has escapes.
-    #[inline]
+    // Most of a message is strings, and calling for each is a quarter of the time.
+    #[allow(clippy::inline_always)]
+    #[inline(always)]
     pub(super) fn string(&mut self) -> Result<Cow<'t, str>, Syntax> {
         self.take(b'"', "expected a string")?;
         let start = self.at;
@@ -335,7 +337,8 @@ impl<'t> Cursor<'t> {
 
 /// The position of the next byte that ends a run of plain characters: a quote, a backslash or a control
 /// character; the end of the text if there is none.
-#[inline]
+#[allow(clippy::inline_always)]
+#[inline(always)]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

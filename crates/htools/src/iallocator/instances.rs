@@ -105,13 +105,52 @@ impl<'t> Json<'t> for Disks {
 pub(super) struct Networks(Vec<String>);
 
 json_record!(RawInterface<'t>, Complaint::NotObject, {
-    "mac" => mac: Cow<'t, str>,
-    "ip" => ip: Cow<'t, str>,
-    "mode" => mode: Cow<'t, str>,
-    "link" => link: Cow<'t, str>,
-    "bridge" => bridge: Cow<'t, str>,
+    "mac" => mac: Ignored,
+    "ip" => ip: Ignored,
+    "mode" => mode: Mode,
+    "link" => link: Ignored,
+    "bridge" => bridge: Ignored,
     "network" => network: Cow<'t, str>,
 });
+
+/// A string that is there but does not matter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ignored;
+
+impl<'t> Json<'t> for Ignored {
+    fn unfit() -> Complaint {
+        Complaint::Kind("String")
+    }
+
+    fn from_text(_: Cow<'t, str>) -> Read<Self> {
+        Ok(Self)
+    }
+}
+
+/// A known mode of an interface.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mode;
+
+impl<'t> Json<'t> for Mode {
+    fn unfit() -> Complaint {
+        Complaint::Kind("String")
+    }
+
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
+        match text.as_ref() {
+            "bridged" | "routed" | "openvswitch" => Ok(Self),
+            _ => Err(Complaint::NicMode),
+        }
+    }
+}
+
+/// An unknown mode is reported without its key.
+fn unknown_mode(flaw: Flaw) -> Flaw {
+    match flaw.complaint {
+        Complaint::Field { inner, .. } if *inner == Complaint::NicMode => (*inner).into(),
+        complaint => complaint.into(),
+    }
+}
 
 struct Interface {
     network: Option<String>,
@@ -124,11 +163,7 @@ impl Interface {
         raw.link.optional("link")?;
         raw.bridge.optional("bridge")?;
         let network = raw.network.optional("network")?.map(Cow::into_owned);
-        if let Some(mode) = raw.mode.optional("mode")?
-            && !matches!(mode.as_ref(), "bridged" | "routed" | "openvswitch")
-        {
-            return Err(Complaint::NicMode.into());
-        }
+        raw.mode.optional("mode").map_err(unknown_mode)?;
         Ok(Self { network })
     }
 }
