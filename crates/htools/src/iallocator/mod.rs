@@ -1,1 +1,50 @@
-//! TODO
+//! The iallocator protocol: the message that `hail` reads and the line that it answers.
+//!
+//! [`parse`] turns a message into [`ClusterData`] and a [`Request`] whose names are resolved already, so that
+//! whatever is wrong with a message is found before any placement is tried. The answer is a [`Response`].
+//!
+//! Two dialects are understood: the one of Ganeti since 2.5, and protocol version 2 as Ganeti 2.1 documented
+//! it, which has no node groups and asks for `multi-evacuate`.
+
+mod cursor;
+mod error;
+mod groups;
+mod hashing;
+mod instances;
+mod json;
+mod keys;
+mod legacy;
+mod message;
+mod nodes;
+mod request;
+mod respond;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Complaint, Owner, ProtocolError};
+pub use message::parse;
+pub use request::{AllocateRequest, EvacuateMode, Request};
+pub use respond::{Evacuation, Moved, OpCode, Response, ResultValue, failure, success};
+
+use crate::data::ClusterData;
+
+/// Everything that a message says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The cluster as it is.
+    pub data: ClusterData,
+    /// What is asked.
+    pub request: Request,
+    /// The dialect that the message is written in.
+    pub dialect: Dialect,
+}
+
+/// Which dialect of the protocol a message is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Ganeti 2.5 and later; what is missing is an error.
+    Current,
+    /// Protocol version 2 of Ganeti 2.1, recognised by a message without `nodegroups` or by a request for
+    /// `multi-evacuate`; what that protocol did not have is assumed.
+    Version2,
+}

@@ -1,0 +1,367 @@
+//! Reading JSON into records without giving up at the first surprise.
+//!
+//! A value of the wrong type is kept as a complaint until it is needed: many are not, and the program's
+//! texts speak of keys rather than of positions in the file. Strings are borrowed from the input, unknown
+//! keys are skipped, and of a key that occurs twice the first occurrence counts.
+
+use std::borrow::Cow;
+
+use super::cursor::{Cursor, Number, Syntax};
+use super::error::{Complaint, Flaw};
+
+/// A value, or what is wrong with it.
+pub(super) type Read<T> = Result<T, Complaint>;
+
+/// What a key was found to hold.
+#[derive(Debug, Default)]
+pub(super) enum Slot<T> {
+    /// The key is missing.
+    #[default]
+    Absent,
+    /// The key holds null.
+    Null,
+    /// The key holds something else than it should; boxed, since it is rare and large.
+    Bad(Box<Complaint>),
+    /// The value.
+    Is(T),
+}
+
+impl<T> Slot<T> {
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// Takes the value of a key that must be there.
+    pub(super) fn required<'t>(&mut self, key: &'static str) -> Result<T, Flaw>
+    where
+        T: Json<'t>,
+    {
+        match std::mem::take(self) {
+            Self::Is(value) => Ok(value),
+            Self::Absent => Err(Complaint::missing(key).into()),
+            Self::Null => Err(Complaint::field(key, T::unfit()).into()),
+            Self::Bad(complaint) => Err(Complaint::field(key, *complaint).into()),
+        }
+    }
+
+    /// Takes the value of a key that may be missing, or null.
+    pub(super) fn optional(&mut self, key: &'static str) -> Result<Option<T>, Flaw> {
+        match std::mem::take(self) {
+            Self::Is(value) => Ok(Some(value)),
+            Self::Absent | Self::Null => Ok(None),
+            Self::Bad(complaint) => Err(Complaint::field(key, *complaint).into()),
+        }
+    }
+
+    /// Takes the value, whatever is wrong with it otherwise.
+    pub(super) fn lenient(&mut self) -> Option<T> {
+        if let Self::Is(value) = std::mem::take(self) { Some(value) } else { None }
+    }
+
+    /// What is wrong with a list's or dictionary's element that is no value.
+    pub(super) fn complaint<'t>(&mut self) -> Complaint
+    where
+        T: Json<'t>,
+    {
+        self.element().err().unwrap_or_else(T::unfit)
+    }
+
+    /// Takes the value of a list's element.
+    pub(super) fn element<'t>(&mut self) -> Read<T>
+    where
+        T: Json<'t>,
+    {
+        match std::mem::take(self) {
+            Self::Is(value) => Ok(value),
+            Self::Absent | Self::Null => Err(T::unfit()),
+            Self::Bad(complaint) => Err(*complaint),
+        }
+    }
+}
+
+impl<T> From<Read<T>> for Slot<T> {
+    fn from(read: Read<T>) -> Self {
+        read.map_or_else(|complaint| Self::Bad(Box::new(complaint)), Self::Is)
+    }
+}
+
+/// A type that can be read; each JSON type that it does not take is complained about.
+pub(super) trait Json<'t>: Sized {
+    /// The complaint about a value of another JSON type.
+    fn unfit() -> Complaint;
+
+    fn from_bool(_: bool) -> Read<Self> {
+        Err(Self::unfit())
+    }
+
+    fn from_number(_: f64) -> Read<Self> {
+        Err(Self::unfit())
+    }
+
+    fn from_int(value: i64) -> Read<Self> {
+        Self::from_number(value as f64)
+    }
+
+    fn from_text(_: Cow<'t, str>) -> Read<Self> {
+        Err(Self::unfit())
+    }
+
+    /// Reads the list that the cursor is at.
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        cursor.skip()?;
+        Ok(Err(Self::unfit()))
+    }
+
+    /// Reads the object that the cursor is at.
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        cursor.skip()?;
+        Ok(Err(Self::unfit()))
+    }
+
+    /// Reads the value that the cursor is at where it is to stay; worth it for large types.
+    #[inline]
+    fn read_into(slot: &mut Slot<Self>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+        *slot = Slot::read(cursor)?;
+        Ok(())
+    }
+}
+
+impl<'t, T: Json<'t>> Slot<T> {
+    /// Reads the value that the cursor is at.
+    #[inline]
+    pub(super) fn read(cursor: &mut Cursor<'t>) -> Result<Self, Syntax> {
+        let read = match cursor.peek()? {
+            b'"' => T::from_text(cursor.string()?),
+            b'{' => T::from_object(cursor)?,
+            b'[' => T::from_list(cursor)?,
+            b't' => {
+                cursor.word("true")?;
+                T::from_bool(true)
+            }
+            b'f' => {
+                cursor.word("false")?;
+                T::from_bool(false)
+            }
+            b'n' => {
+                cursor.word("null")?;
+                return Ok(Self::Null);
+            }
+            _ => match cursor.number()? {
+                Number::Int(value) => T::from_int(value),
+                Number::Float(value) => T::from_number(value),
+            },
+        };
+        Ok(read.into())
+    }
+}
+
+/// Sizes beyond this are taken to be this: 2^40 MiB are an exbibyte, and sums over all the instances of a
+/// cluster still fit an `i64`.
+const LARGEST: i64 = 1 << 40;
+
+impl Json<'_> for i64 {
+    fn unfit() -> Complaint {
+        Complaint::Kind("Int")
+    }
+
+    fn from_int(value: i64) -> Read<Self> {
+        Ok(value.clamp(-LARGEST, LARGEST))
+    }
+
+    fn from_number(value: f64) -> Read<Self> {
+        Self::from_int(value.round_ties_even() as i64)
+    }
+}
+
+impl Json<'_> for f64 {
+    fn unfit() -> Complaint {
+        Complaint::Kind("Double")
+    }
+
+    fn from_number(value: f64) -> Read<Self> {
+        Ok(value.clamp(-(LARGEST as f64), LARGEST as f64))
+    }
+}
+
+impl Json<'_> for bool {
+    fn unfit() -> Complaint {
+        Complaint::Kind("Bool")
+    }
+
+    fn from_bool(value: bool) -> Read<Self> {
+        Ok(value)
+    }
+}
+
+impl Json<'_> for String {
+    fn unfit() -> Complaint {
+        Complaint::Kind("String")
+    }
+
+    fn from_text(text: Cow<'_, str>) -> Read<Self> {
+        Ok(text.into_owned())
+    }
+}
+
+impl<'t> Json<'t> for Cow<'t, str> {
+    fn unfit() -> Complaint {
+        Complaint::Kind("String")
+    }
+
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
+        Ok(text)
+    }
+}
+
+/// Feeds the elements of a list to `take`; after the first that is wrong, the rest is skipped.
+pub(super) fn each<'t, T: Json<'t>>(
+    cursor: &mut Cursor<'t>,
+    mut take: impl FnMut(T),
+) -> Result<Read<()>, Syntax> {
+    let mut index = 0;
+    let mut read = Ok(());
+    cursor.list(|cursor| {
+        if read.is_err() {
+            return cursor.skip();
+        }
+        let mut slot = Slot::<T>::Absent;
+        T::read_into(&mut slot, cursor)?;
+        match slot.element() {
+            Ok(value) => take(value),
+            Err(complaint) => read = Err(Complaint::Element { index, inner: Box::new(complaint) }),
+        }
+        index += 1;
+        Ok(())
+    })?;
+    Ok(read)
+}
+
+impl<'t, T: Json<'t>> Json<'t> for Vec<T> {
+    fn unfit() -> Complaint {
+        Complaint::Kind("list")
+    }
+
+    fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        let mut values = Self::new();
+        Ok(each(cursor, |value| values.push(value))?.map(|()| values))
+    }
+}
+
+/// An object whose keys are names, in their order.
+#[derive(Debug)]
+pub(super) struct Dict<'t, T>(pub(super) Vec<(Cow<'t, str>, Slot<T>)>);
+
+impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
+    fn unfit() -> Complaint {
+        Complaint::Kind("JSObject")
+    }
+
+    fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
+        let mut entries = Vec::new();
+        cursor.object(|cursor, name| {
+            entries.push((name, Slot::Absent));
+            entries.last_mut().map_or(Ok(()), |(_, slot)| T::read_into(slot, cursor))
+        })?;
+        Ok(Ok(Self(entries)))
+    }
+}
+
+/// An object with known keys.
+pub(super) trait Record<'t>: Default {
+    /// Reads the value of a key that is known; otherwise reads nothing and returns false.
+    fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax>;
+}
+
+/// Reads the value of a key into its slot, unless the slot is taken.
+#[inline]
+pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+    if slot.is_absent() { T::read_into(slot, cursor) } else { cursor.skip() }
+}
+
+/// Reads an object into a record.
+#[inline]
+pub(super) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
+    let mut record = R::default();
+    fill_record(&mut record, cursor)?;
+    Ok(record)
+}
+
+/// Reads an object into the slots of a record that are not taken.
+#[inline]
+pub(super) fn fill_record<'t, R: Record<'t>>(record: &mut R, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+    cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })
+}
+
+/// An object read as two records at once; where both know a key, it is the first's.
+#[derive(Default, Debug)]
+pub(super) struct Both<A, B>(pub(super) A, pub(super) B);
+
+impl<'t, R: Record<'t>, S: Record<'t>> Record<'t> for Both<R, S> {
+    fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax> {
+        Ok(self.0.accept(name, cursor)? || self.1.accept(name, cursor)?)
+    }
+}
+
+/// Declares a record: its type, the complaint about something else than an object, and its fields with their
+/// keys.
+macro_rules! json_record {
+    ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)?, $unfit:expr, {
+        $($text:literal => $field:ident: $type:ty,)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Default, Debug)]
+        pub(super) struct $name $(<$life>)? {
+            $(pub(super) $field: $crate::iallocator::json::Slot<$type>,)*
+        }
+
+        json_record!(@impls $name $(<$life>)?, $unfit, { $($text => $field,)* });
+    };
+    (@impls $name:ident<$life:lifetime>, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        json_record!(@bodies [$life] $name<$life>, $unfit, { $($text => $field,)* });
+    };
+    (@impls $name:ident, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        json_record!(@bodies ['t] $name, $unfit, { $($text => $field,)* });
+    };
+    (@bodies [$t:lifetime] $name:ty, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
+        impl<$t> $crate::iallocator::json::Record<$t> for $name {
+            #[inline]
+            fn accept(
+                &mut self,
+                name: &str,
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<bool, $crate::iallocator::cursor::Syntax> {
+                match name {
+                    $($text => $crate::iallocator::json::fill(&mut self.$field, cursor)?,)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+        }
+
+        impl<$t> $crate::iallocator::json::Json<$t> for $name {
+            fn unfit() -> $crate::iallocator::error::Complaint {
+                $unfit
+            }
+
+            fn from_object(
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<$crate::iallocator::json::Read<Self>, $crate::iallocator::cursor::Syntax> {
+                Ok(Ok($crate::iallocator::json::record(cursor)?))
+            }
+
+            fn read_into(
+                slot: &mut $crate::iallocator::json::Slot<Self>,
+                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
+            ) -> Result<(), $crate::iallocator::cursor::Syntax> {
+                use $crate::iallocator::json::{Slot, fill_record};
+                if cursor.peek()? != b'{' {
+                    *slot = Slot::read(cursor)?;
+                    return Ok(());
+                }
+                *slot = Slot::Is(Self::default());
+                if let Slot::Is(record) = slot { fill_record(record, cursor) } else { Ok(()) }
+            }
+        }
+    };
+}
+pub(super) use json_record;

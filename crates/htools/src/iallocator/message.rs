@@ -1,0 +1,223 @@
+//! From the bytes of a message to a cluster and a request.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use cluster::{Group, GroupIdx, Instance, Node, NodeIdx, Policy};
+
+use super::cursor::{Cursor, Syntax};
+use super::error::{Complaint, Flaw, Owner, ProtocolError};
+use super::groups::RawGroup;
+use super::hashing::Hashing;
+use super::instances::{NodeNames, RawInstance};
+use super::json::{Dict, Json, Read, Slot, json_record};
+use super::keys::{Step, complete};
+use super::nodes::RawNode;
+use super::request::RawRequest;
+use super::{Dialect, Message, legacy};
+use crate::data::ClusterData;
+
+json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
+    "cluster_tags" => cluster_tags: Vec<String>,
+    "enabled_hypervisors" => enabled_hypervisors: Vec<Hypervisor>,
+    "nodegroups" => nodegroups: Dict<'t, RawGroup<'t>>,
+    "nodes" => nodes: Dict<'t, RawNode<'t>>,
+    "instances" => instances: Dict<'t, RawInstance<'t>>,
+    "request" => request: RawRequest<'t>,
+});
+
+/// A hypervisor; which one matters only as far as KVM is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hypervisor {
+    kvm: bool,
+}
+
+impl<'t> Json<'t> for Hypervisor {
+    fn unfit() -> Complaint {
+        Complaint::NotWord("Hypervisor")
+    }
+
+    fn from_text(text: Cow<'t, str>) -> Read<Self> {
+        match text.as_ref() {
+            "kvm" => Ok(Self { kvm: true }),
+            "xen-pvm" | "chroot" | "xen-hvm" | "lxc" | "fake" => Ok(Self { kvm: false }),
+            _ => Err(Complaint::Word { kind: "Hypervisor", word: text.into_owned() }),
+        }
+    }
+}
+
+/// Reads a message. Names in the request are resolved; nothing is derived from the cluster's data yet.
+pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {
+    let text = std::str::from_utf8(json).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut slot = read_whole(text).map_err(|e| ProtocolError::Syntax(e.describe(text)))?;
+    let raw = slot.element().map_err(|complaint| ProtocolError::Syntax(complaint.to_string()))?;
+    Reader { text, dialect: dialect_of(&raw) }.message(raw)
+}
+
+fn read_whole(text: &str) -> Result<Slot<RawMessage<'_>>, Syntax> {
+    let mut cursor = Cursor::new(text);
+    let slot = Slot::read(&mut cursor)?;
+    cursor.end()?;
+    Ok(slot)
+}
+
+fn dialect_of(raw: &RawMessage) -> Dialect {
+    let multi_evacuate = matches!(&raw.request, Slot::Is(request) if request.is_multi_evacuate());
+    if multi_evacuate || raw.nodegroups.is_absent() { Dialect::Version2 } else { Dialect::Current }
+}
+
+/// What is needed to build everything, and to tell where something is wrong.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'t> {
+    text: &'t str,
+    pub(super) dialect: Dialect,
+}
+
+impl Reader<'_> {
+    fn message(self, mut raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
+        let top = |flaw| self.error(flaw, Owner::Message, "", &[]);
+        let tags = raw.cluster_tags.required("cluster_tags").map_err(top)?;
+        let kvm = match self.dialect {
+            Dialect::Current => {
+                let hypervisors = raw.enabled_hypervisors.required("enabled_hypervisors").map_err(top)?;
+                hypervisors.first().is_some_and(|h| h.kvm)
+            }
+            // The override of KVM's own memory came with later versions, as did the figure it overrides.
+            Dialect::Version2 => false,
+        };
+        let groups = match (self.dialect, raw.nodegroups) {
+            (Dialect::Version2, Slot::Absent) => vec![legacy::group()],
+            (_, mut slot) => self.groups(slot.required("nodegroups").map_err(top)?)?,
+        };
+        let mut nodes = self.nodes(raw.nodes.required("nodes").map_err(top)?, &groups, kvm)?;
+        let raw_instances = raw.instances.required("instances").map_err(top)?;
+        if self.dialect == Dialect::Version2 && groups.len() == 1 {
+            add_unlisted(&mut nodes, &raw_instances);
+        }
+        let instances = self.instances(raw_instances, &nodes)?;
+        let request = raw.request.required("request").map_err(top)?;
+        let data = ClusterData { groups, nodes, instances, tags, policy: Policy::default() };
+        let request = self.request(request, &data)?;
+        Ok(Message { data, request, dialect: self.dialect })
+    }
+
+    /// Says which object a complaint is about; `path` and `steps` both lead to it.
+    pub(super) fn error(self, flaw: Flaw, owner: Owner, path: &str, steps: &[Step]) -> ProtocolError {
+        let Flaw { unnamed, mut complaint } = flaw;
+        complete(&mut complaint, self.text, &mut steps.to_vec());
+        let owner = if unnamed { Owner::Unnamed } else { owner };
+        ProtocolError::Data { owner, path: path.to_owned(), complaint }
+    }
+
+    /// As [`Self::error`], for an element of a dictionary of the message.
+    fn entry_error(
+        self,
+        flaw: Flaw,
+        owner: fn(String) -> Owner,
+        dict: &'static str,
+        entry: (usize, &str),
+    ) -> ProtocolError {
+        let (position, name) = entry;
+        let steps = [Step::Key(dict), Step::At(position)];
+        self.error(flaw, owner(name.to_owned()), &format!("{dict}/{name}"), &steps)
+    }
+
+    fn groups(self, dict: Dict<'_, RawGroup<'_>>) -> Result<Vec<Group>, ProtocolError> {
+        let mut groups = Vec::with_capacity(dict.0.len());
+        for (position, (uuid, mut slot)) in dict.0.into_iter().enumerate() {
+            let group = match slot.element() {
+                Ok(mut raw) => raw.finish(uuid.clone().into_owned(), self.dialect),
+                Err(complaint) => Err(complaint.into()),
+            };
+            groups
+                .push(group.map_err(|f| self.entry_error(f, Owner::Group, "nodegroups", (position, &uuid)))?);
+        }
+        Ok(groups)
+    }
+
+    fn nodes(
+        self,
+        mut dict: Dict<'_, RawNode<'_>>,
+        groups: &[Group],
+        kvm: bool,
+    ) -> Result<Vec<Node>, ProtocolError> {
+        let by_uuid: HashMap<&str, GroupIdx, Hashing> =
+            groups.iter().enumerate().map(|(i, g)| (g.uuid.as_str(), GroupIdx::from_usize(i))).collect();
+        let mut nodes = Vec::with_capacity(dict.0.len());
+        for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
+            let wrong = |flaw| self.entry_error(flaw, Owner::Node, "nodes", (position, name));
+            let Slot::Is(raw) = slot else {
+                return Err(wrong(slot.complaint().into()));
+            };
+            let mut uuid = std::mem::take(&mut raw.group);
+            // The implied group is that of all nodes, whatever they say.
+            let implied = self.dialect == Dialect::Version2
+                && groups.len() == 1
+                && (uuid.is_absent() || groups[0].uuid == legacy::GROUP_UUID);
+            let group = if implied {
+                GroupIdx(0)
+            } else {
+                let uuid = uuid.required("group").map_err(wrong)?;
+                by_uuid.get(uuid.as_ref()).copied().ok_or_else(|| ProtocolError::UnknownGroup {
+                    group: uuid.into_owned(),
+                    node: name.clone().into_owned(),
+                })?
+            };
+            let mut node = raw.finish(name.clone().into_owned(), group, self.dialect).map_err(wrong)?;
+            node.kvm = kvm;
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+
+    fn instances(
+        self,
+        mut dict: Dict<'_, RawInstance<'_>>,
+        nodes: &[Node],
+    ) -> Result<Vec<Instance>, ProtocolError> {
+        // Of nodes with the same name the last is meant.
+        let by_name: HashMap<&str, NodeIdx, Hashing> =
+            nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), NodeIdx::from_usize(i))).collect();
+        let mut instances = Vec::with_capacity(dict.0.len());
+        for (position, (name, slot)) in dict.0.iter_mut().enumerate() {
+            let wrong = |flaw| self.entry_error(flaw, Owner::Instance, "instances", (position, name));
+            let find = |node: &str| {
+                by_name.get(node).copied().ok_or_else(|| ProtocolError::UnknownNode {
+                    node: node.to_owned(),
+                    instance: name.clone().into_owned(),
+                })
+            };
+            let Slot::Is(raw) = slot else {
+                return Err(wrong(slot.complaint().into()));
+            };
+            let NodeNames { primary, secondary } =
+                raw.nodes.required("nodes").map_err(|flaw| wrong(flaw.unnamed()))?;
+            let primary = primary.ok_or_else(|| ProtocolError::NoNodes(name.clone().into_owned()))?;
+            let mut instance = raw.finish(name.clone().into_owned(), self.dialect).map_err(wrong)?;
+            instance.primary = find(&primary)?;
+            instance.secondary = secondary.map(|node| find(&node)).transpose()?;
+            instances.push(instance);
+        }
+        Ok(instances)
+    }
+}
+
+/// Adds the nodes that instances are on but that are not listed.
+///
+/// The protocol's own example has such instances. Without resources, these nodes keep the message answerable.
+fn add_unlisted(nodes: &mut Vec<Node>, instances: &Dict<'_, RawInstance<'_>>) {
+    let mut missing = Vec::new();
+    let mut seen: HashSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
+    for (_, slot) in &instances.0 {
+        if let Slot::Is(RawInstance { nodes: Slot::Is(names), .. }) = slot {
+            for name in names.primary.iter().chain(&names.secondary) {
+                if seen.insert(name) {
+                    missing.push(legacy::unlisted(name, GroupIdx(0)));
+                }
+            }
+        }
+    }
+    drop(seen);
+    nodes.extend(missing);
+}
