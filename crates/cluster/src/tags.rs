@@ -95,7 +95,7 @@ impl TagRules {
             .collect();
         let mut receives: Vec<TagId> = own.iter().map(|t| table.intern(t)).collect();
         for (from, to) in &self.allowed_migrations {
-            if own.iter().any(|t| *t == to) {
+            if own.contains(&to) {
                 receives.push(table.intern(from));
             }
         }
