@@ -148,13 +148,13 @@ fn power_digits_to_float(bits: u32, digits: &str) -> f64 {
 }
 
 /// The shortest decimal digits that read back as a finite number: 0.d1d2d3... * 10^`exponent`.
-struct Digits {
+struct Decimal {
     negative: bool,
     digits: Vec<u8>,
     exponent: i32,
 }
 
-impl Digits {
+impl Decimal {
     /// `Err` holds the word for a number that is not finite.
     fn of(x: f64) -> Result<Self, &'static str> {
         if x.is_nan() {
@@ -218,7 +218,7 @@ fn push_digits(out: &mut String, digits: &[u8]) {
 
 /// The number with exactly that many decimals.
 pub fn fixed(x: f64, decimals: usize) -> String {
-    let mut number = match Digits::of(x) {
+    let mut number = match Decimal::of(x) {
         Ok(number) => number,
         Err(word) => return word.to_owned(),
     };
@@ -236,7 +236,7 @@ pub fn fixed(x: f64, decimals: usize) -> String {
 
 /// The number with six decimals, and an exponent unless it is zero or of moderate size.
 pub fn general6(x: f64) -> String {
-    let mut number = match Digits::of(x) {
+    let mut number = match Decimal::of(x) {
         Ok(number) => number,
         Err(word) => return word.to_owned(),
     };
@@ -253,7 +253,7 @@ pub fn general6(x: f64) -> String {
 
 /// All digits, and an exponent unless the number is zero or of moderate size.
 pub fn show(x: f64) -> String {
-    match Digits::of(x) {
+    match Decimal::of(x) {
         Ok(mut number) if !number.is_moderate() => {
             if number.digits.len() == 1 {
                 number.digits.push(0);
@@ -264,7 +264,7 @@ pub fn show(x: f64) -> String {
     }
 }
 
-fn exponential(number: &Digits, exponent: i32) -> String {
+fn exponential(number: &Decimal, exponent: i32) -> String {
     let mut out = String::new();
     number.write(&number.digits[..1], &number.digits[1..], &mut out);
     out.push('e');
@@ -274,7 +274,7 @@ fn exponential(number: &Digits, exponent: i32) -> String {
 
 /// All digits, never an exponent, at least one decimal.
 pub fn plain(x: f64) -> String {
-    match Digits::of(x) {
+    match Decimal::of(x) {
         Ok(number) => {
             let decimals = number.digits.len() as i32 - number.exponent;
             fixed(x, decimals.max(1) as usize)

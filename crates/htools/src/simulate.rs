@@ -58,20 +58,21 @@ pub fn parse(specs: &[String]) -> Result<ClusterData, SimulateError> {
 
 fn add_group(data: &mut ClusterData, spec: &str) -> Result<(), SimulateError> {
     let fields: Vec<&str> = if spec.is_empty() { Vec::new() } else { spec.split(',').collect() };
-    let (policy, nodes, disk, memory, cpus) = match *fields.as_slice() {
-        [policy, nodes, disk, memory, cpus]
-        | [policy, nodes, disk, memory, cpus, _]
-        | [policy, nodes, disk, memory, cpus, _, _] => (policy, nodes, disk, memory, cpus),
-        _ => return Err(SimulateError::Elements { count: fields.len(), spec: spec.to_owned() }),
+    let wrong_count = || SimulateError::Elements { count: fields.len(), spec: spec.to_owned() };
+    let [policy, nodes, disk, memory, cpus, ref optional @ ..] = *fields.as_slice() else {
+        return Err(wrong_count());
     };
+    if optional.len() > 2 {
+        return Err(wrong_count());
+    }
     let size = |what, text| units::parse(text).map_err(|error| SimulateError::Size { what, error });
     let alloc_policy = alloc_policy(policy)?;
     let node_count = read_int("node count", nodes)?;
     let disk = size("disk size", disk)?;
     let memory = size("memory size", memory)?;
     let cpus = read_int("cpu count", cpus)?;
-    let spindles = fields.get(5).map_or(Ok(1), |text| read_int("spindles", text))?;
-    let exclusive_storage = fields.get(6).map_or(Ok(false), |text| truth_value(text))?;
+    let spindles = optional.first().map_or(Ok(1), |text| read_int("spindles", text))?;
+    let exclusive_storage = optional.get(1).map_or(Ok(false), |text| truth_value(text))?;
     if node_count > MAX_NODES {
         return Err(SimulateError::TooManyNodes(node_count));
     }

@@ -79,17 +79,16 @@ impl Scanner {
     fn short(&mut self, name: char, attached: &str) {
         let shown = format!("-{name}");
         let value = (!attached.is_empty()).then(|| attached.to_owned());
-        match self.known.iter().copied().find(|f| f.short == Some(name)) {
-            Some(flag) => match (flag.argument, value) {
-                (Argument::Required(what), None) => self.separate(flag, &shown, what),
-                (Argument::Required(_) | Argument::Optional(_), value) => self.line.flags.push((flag, value)),
-                (Argument::None, value) => {
-                    self.line.flags.push((flag, None));
-                    self.cluster(value);
-                }
-            },
-            None => {
-                self.unrecognized(&shown);
+        let Some(flag) = self.known.iter().copied().find(|f| f.short == Some(name)) else {
+            self.unrecognized(&shown);
+            self.cluster(value);
+            return;
+        };
+        match (flag.argument, value) {
+            (Argument::Required(what), None) => self.separate(flag, &shown, what),
+            (Argument::Required(_) | Argument::Optional(_), value) => self.line.flags.push((flag, value)),
+            (Argument::None, value) => {
+                self.line.flags.push((flag, None));
                 self.cluster(value);
             }
         }

@@ -25,6 +25,16 @@ macro_rules! keep {
     };
 }
 
+/// Keeps a list of names in a field of the options.
+macro_rules! names {
+    ($field:ident) => {
+        |o, v| {
+            o.$field = values::list(v.unwrap_or_default());
+            Ok(())
+        }
+    };
+}
+
 /// Keeps what is read from the value in a field of the options.
 macro_rules! read {
     ($field:ident, $read:expr) => {
@@ -81,8 +91,14 @@ const fn option(
     Flag { short, long, argument, completion, programs, own: false, help, effect }
 }
 
-const fn own(flag: Flag) -> Flag {
-    Flag { own: true, ..flag }
+const fn own(
+    long: &'static str,
+    value: (Argument, &'static str),
+    programs: &'static [Program],
+    help: &'static str,
+    effect: fn(&mut Options, Option<&str>) -> Done,
+) -> Flag {
+    Flag { own: true, ..option(None, long, value, programs, help, effect) }
 }
 
 fn int(what: &'static str, text: &str) -> Result<i64, values::ValueError> {
@@ -91,12 +107,6 @@ fn int(what: &'static str, text: &str) -> Result<i64, values::ValueError> {
 
 fn float(what: &'static str, text: &str) -> Result<f64, values::ValueError> {
     Ok(crate::number::read_float(what, text)?)
-}
-
-/// Lists never fail to read.
-#[allow(clippy::unnecessary_wraps)] // as a reader of values it must look like the others
-fn list(text: &str) -> Result<Vec<String>, values::ValueError> {
-    Ok(values::list(text))
 }
 
 const NOTHING: (Argument, &str) = (NoArgument, "none");
@@ -127,29 +137,20 @@ static STANDARD: &[Flag] = &[
 
 /// Allotment's own.
 static OWN: &[Flag] = &[
-    own(option(
-        None,
-        "explain",
-        NOTHING,
-        &[Hail, Hbal],
-        "say on standard error why this was decided",
-        on!(explain),
-    )),
-    own(option(None, "json", NOTHING, &[Hbal], "print the result as JSON", on!(json))),
-    own(option(
-        None,
+    own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
+    own("json", NOTHING, &[Hbal], "print the result as JSON", on!(json)),
+    own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
         &Program::ALL,
         "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1)",
         read!(n1_initial, values::initial_n1),
-    )),
-    own(option(
-        None,
+    ),
+    own(
         "threads",
         (Required("N"), "integer"),
         &[Hail, Hbal],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
-    )),
+    ),
 ];

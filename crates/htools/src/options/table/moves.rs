@@ -1,7 +1,7 @@
 //! What may be moved or placed, and where to.
 
 use super::Argument::Required;
-use super::{Flag, INSTANCES, NOTHING, float, int, list, number, option, values};
+use super::{Flag, INSTANCES, NOTHING, float, int, number, option, values};
 use crate::options::Program::{Hail, Harep, Hbal, Hcheck, Hroller, Hspace, Hsqueeze};
 
 pub(super) static FLAGS: &[Flag] = &[
@@ -137,7 +137,7 @@ pub(super) static FLAGS: &[Flag] = &[
         INSTANCES,
         &[Hbal, Hcheck],
         "move only these instances",
-        read!(select_instances, list),
+        names!(select_instances),
     ),
     option(
         None,
@@ -145,7 +145,7 @@ pub(super) static FLAGS: &[Flag] = &[
         INSTANCES,
         &[Hbal, Hcheck],
         "do not move these instances",
-        read!(exclude_instances, list),
+        names!(exclude_instances),
     ),
     option(
         None,
@@ -153,7 +153,7 @@ pub(super) static FLAGS: &[Flag] = &[
         (Required("TAG,..."), "string"),
         &[Hbal, Hcheck],
         "keep instances apart whose tags begin with one of these and a colon",
-        read!(exclusion_tags, list),
+        names!(exclusion_tags),
     ),
     option(
         None,

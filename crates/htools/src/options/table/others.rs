@@ -148,7 +148,7 @@ pub(super) static FLAGS: &[Flag] = &[
         read!(target_resources, |v| float("target resources", v)),
     ),
     option(Some('d'), "output-dir", (Required("PATH"), "dir"), &[Hscan], "where to write files", |o, v| {
-        o.output_dir = v.unwrap_or_default().to_owned();
+        v.unwrap_or_default().clone_into(&mut o.output_dir);
         Ok(())
     }),
     option(
