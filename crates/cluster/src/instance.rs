@@ -86,7 +86,7 @@ impl DiskTemplate {
 
     /// Whether an instance consumes disk space and spindles of its node.
     pub fn local_storage(self) -> bool {
-        matches!(self, Self::Drbd | Self::Plain | Self::File)
+        matches!(self, Self::Drbd | Self::Plain)
     }
 
     /// How many nodes an instance of this template occupies.

@@ -234,6 +234,11 @@ impl Cluster {
         name.strip_suffix(self.suffix.as_str()).unwrap_or(name)
     }
 
+    /// The tag behind an identifier of this cluster; empty for a foreign one.
+    pub fn tag_name(&self, tag: TagId) -> &str {
+        self.table.name(tag).unwrap_or_default()
+    }
+
     /// The node of that name or alias.
     pub fn find_node(&self, name: &str) -> Result<NodeIdx, LookupError> {
         find_unique(self.nodes.iter().map(|n| n.name.as_str()), &self.suffix, name).map(NodeIdx::from_usize)

@@ -19,6 +19,11 @@ impl TagTable {
         self.ids.insert(tag.to_owned(), id);
         id
     }
+
+    /// The tag; only listings ask for it, so a search will do.
+    pub(crate) fn name(&self, id: TagId) -> Option<&str> {
+        self.ids.iter().find(|(_, known)| **known == id).map(|(tag, _)| tag.as_str())
+    }
 }
 
 /// The rules that cluster tags and options define: which tags mean what.
@@ -90,7 +95,7 @@ impl TagRules {
             .collect();
         let mut receives: Vec<TagId> = own.iter().map(|t| table.intern(t)).collect();
         for (from, to) in &self.allowed_migrations {
-            if own.iter().any(|t| *t == to) {
+            if own.contains(&to) {
                 receives.push(table.intern(from));
             }
         }

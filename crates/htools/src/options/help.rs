@@ -1,0 +1,75 @@
+//! What the table of options looks like on paper.
+
+use std::fmt::Write;
+
+use super::Program;
+use super::table::{Argument, Flag, flags};
+
+/// The version, on a line of its own.
+fn version_line(program: Program) -> String {
+    format!("{} (allotment) version {}\n", program.name(), env!("CARGO_PKG_VERSION"))
+}
+
+/// The answer to `--version`.
+pub(super) fn version(program: Program) -> String {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("{}running on {os} {arch}\n", version_line(program))
+}
+
+/// The answer to `--help`.
+pub(super) fn usage(program: Program) -> String {
+    let (own, common): (Vec<_>, Vec<_>) = flags(program).partition(|f| f.own);
+    let mut out = version_line(program);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "Usage: {} [OPTION...]", program.name());
+    out.push_str(&list(&common));
+    out.push_str("Not in Ganeti's own tools, and not to be abbreviated:\n");
+    out.push_str(&list(&own));
+    out
+}
+
+/// Options with their descriptions, in columns.
+pub(super) fn list(flags: &[&Flag]) -> String {
+    let rows: Vec<(String, String)> = flags.iter().map(|f| (short_form(f), long_form(f))).collect();
+    let short_width = rows.iter().map(|(short, _)| short.len()).max().unwrap_or(0);
+    let long_width = rows.iter().map(|(_, long)| long.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for ((short, long), flag) in rows.iter().zip(flags) {
+        let _ = writeln!(out, "  {short:short_width$}  {long:long_width$}  {}", flag.help);
+    }
+    out
+}
+
+fn short_form(flag: &Flag) -> String {
+    match (flag.short, flag.argument) {
+        (None, _) => String::new(),
+        (Some(short), Argument::None) => format!("-{short}"),
+        (Some(short), Argument::Required(what)) => format!("-{short} {what}"),
+        (Some(short), Argument::Optional(what)) => format!("-{short}[{what}]"),
+    }
+}
+
+fn long_form(flag: &Flag) -> String {
+    match flag.argument {
+        Argument::None => format!("--{}", flag.long),
+        Argument::Required(what) => format!("--{}={what}", flag.long),
+        Argument::Optional(what) => format!("--{}[={what}]", flag.long),
+    }
+}
+
+/// The answer to `--help-completion`.
+pub(super) fn completion(program: Program) -> String {
+    let mut out = String::new();
+    for flag in flags(program) {
+        if let Some(short) = flag.short {
+            let _ = write!(out, "-{short},");
+        }
+        let _ = writeln!(out, "--{} {}", flag.long, flag.completion);
+    }
+    out.push_str(match program {
+        Program::Hail => "file 1 1\n",
+        Program::Hscan => "host 0 none\n",
+        _ => "",
+    });
+    out
+}

@@ -1,0 +1,156 @@
+//! Which options there are.
+
+use super::Options;
+use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hspace};
+use super::values::{self, Done};
+use Argument::{None as NoArgument, Optional, Required};
+
+/// A switch: sets a field of the options.
+macro_rules! on {
+    ($field:ident) => {
+        |o, _| {
+            o.$field = true;
+            Ok(())
+        }
+    };
+}
+
+/// Keeps the value as it is in a field of the options.
+macro_rules! keep {
+    ($field:ident) => {
+        |o, v| {
+            o.$field = v.map(str::to_owned);
+            Ok(())
+        }
+    };
+}
+
+/// Keeps a list of names in a field of the options.
+macro_rules! names {
+    ($field:ident) => {
+        |o, v| {
+            o.$field = values::list(v.unwrap_or_default());
+            Ok(())
+        }
+    };
+}
+
+/// Keeps what is read from the value in a field of the options.
+macro_rules! read {
+    ($field:ident, $read:expr) => {
+        |o, v| {
+            o.$field = $read(v.unwrap_or_default())?;
+            Ok(())
+        }
+    };
+}
+
+mod data;
+mod moves;
+mod others;
+
+/// What follows an option.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Argument {
+    /// Nothing.
+    None,
+    /// A value, attached or as the next word.
+    Required(&'static str),
+    /// A value, but only if it is attached.
+    Optional(&'static str),
+}
+
+/// An option.
+pub(super) struct Flag {
+    pub(super) short: Option<char>,
+    pub(super) long: &'static str,
+    pub(super) argument: Argument,
+    /// What the value is, in the words of `--help-completion`.
+    pub(super) completion: &'static str,
+    programs: &'static [Program],
+    /// Allotment's own; known by its full name only.
+    pub(super) own: bool,
+    pub(super) help: &'static str,
+    pub(super) effect: fn(&mut Options, Option<&str>) -> Done,
+}
+
+/// The options of a program, in the order in which they are shown.
+pub(super) fn flags(program: Program) -> impl Iterator<Item = &'static Flag> {
+    let tables = [data::FLAGS, moves::FLAGS, others::FLAGS, STANDARD, OWN];
+    tables.into_iter().flatten().filter(move |f| f.programs.contains(&program))
+}
+
+const fn option(
+    short: Option<char>,
+    long: &'static str,
+    (argument, completion): (Argument, &'static str),
+    programs: &'static [Program],
+    help: &'static str,
+    effect: fn(&mut Options, Option<&str>) -> Done,
+) -> Flag {
+    Flag { short, long, argument, completion, programs, own: false, help, effect }
+}
+
+const fn own(
+    long: &'static str,
+    value: (Argument, &'static str),
+    programs: &'static [Program],
+    help: &'static str,
+    effect: fn(&mut Options, Option<&str>) -> Done,
+) -> Flag {
+    Flag { own: true, ..option(None, long, value, programs, help, effect) }
+}
+
+fn int(what: &'static str, text: &str) -> Result<i64, values::ValueError> {
+    Ok(crate::number::read_int(what, text)?)
+}
+
+fn float(what: &'static str, text: &str) -> Result<f64, values::ValueError> {
+    Ok(crate::number::read_float(what, text)?)
+}
+
+const NOTHING: (Argument, &str) = (NoArgument, "none");
+const FILE: (Argument, &str) = (Required("FILE"), "file");
+const INSTANCES: (Argument, &str) = (Required("INSTS"), "manyinstances");
+const CHOICE: (Argument, &str) = (Optional("CHOICE"), "choices=yes,no");
+
+const fn number(name: &'static str) -> (Argument, &'static str) {
+    (Required(name), "float")
+}
+
+/// Programs that read a cluster from anywhere.
+const READERS: &[Program] = &[Hbal, Hspace, Hcheck, Hinfo, Hroller];
+
+/// What every program understands.
+static STANDARD: &[Flag] = &[
+    option(Some('V'), "version", NOTHING, &Program::ALL, "print the version and stop", on!(version)),
+    option(Some('h'), "help", NOTHING, &Program::ALL, "print this help and stop", on!(help)),
+    option(
+        None,
+        "help-completion",
+        NOTHING,
+        &Program::ALL,
+        "print the options for a shell to complete and stop",
+        on!(help_completion),
+    ),
+];
+
+/// Allotment's own.
+static OWN: &[Flag] = &[
+    own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
+    own("json", NOTHING, &[Hbal], "print the result as JSON", on!(json)),
+    own(
+        "n1-initial",
+        (Required("RULE"), "choices=reported,recorded"),
+        &Program::ALL,
+        "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1)",
+        read!(n1_initial, values::initial_n1),
+    ),
+    own(
+        "threads",
+        (Required("N"), "integer"),
+        &[Hail, Hbal],
+        "use this many threads; 0 for one per core",
+        read!(threads, values::threads),
+    ),
+];
