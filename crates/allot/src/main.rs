@@ -1,2 +1,109 @@
-//! allot
-fn main() {}
+//! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
+
+mod links;
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use htools::io::{FAILURE, Io, SUCCESS, USAGE};
+use htools::options::Program;
+
+/// The programs that can be run so far.
+const AVAILABLE: [Program; 2] = [Program::Hail, Program::Hbal];
+
+const USAGE_TEXT: &str = "\
+Usage: allot COMMAND [ARGUMENT...]
+
+Decides where virtual machines go.
+
+Commands:
+  hail              answer a placement request of Ganeti (an iallocator)
+  hbal              balance a node group of a Ganeti cluster
+  install-links DIR lay links to this binary under the programs' names
+  help              show this text
+  version           show the version
+
+Each program also runs under its own name (a link to this binary), or under the
+name in the environment variable HTOOLS. `allot hail --help` shows its options.
+";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os();
+    let invoked = arguments.next().unwrap_or_default();
+    let arguments: Vec<String> = arguments.map(text).collect();
+    ExitCode::from(with_streams(|io| dispatch(&invoked, &arguments, io)))
+}
+
+/// An argument as text; what is not UTF-8 denotes no file or name that the programs could know.
+fn text(argument: OsString) -> String {
+    argument.to_string_lossy().into_owned()
+}
+
+fn with_streams(run: impl FnOnce(&mut Io<'_>) -> u8) -> u8 {
+    let mut stdin = io::stdin().lock();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut err = io::stderr().lock();
+    let status = run(&mut Io { stdin: &mut stdin, out: &mut out, err: &mut err });
+    match out.flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == SUCCESS => FAILURE,
+        _ => status,
+    }
+}
+
+/// The role: `HTOOLS` if it is set at all, else the name of the command; `allot` takes it from its first
+/// argument.
+fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
+    if let Some(role) = env::var_os("HTOOLS") {
+        return by_name(&text(role).to_lowercase(), arguments, io);
+    }
+    let name = Path::new(invoked).file_name().map(|n| text(n.to_owned())).unwrap_or_default().to_lowercase();
+    if Program::from_name(&name).is_some() {
+        return by_name(&name, arguments, io);
+    }
+    match arguments.split_first() {
+        None => {
+            let _ = write!(io.err, "{USAGE_TEXT}");
+            USAGE
+        }
+        Some((command, rest)) => match command.as_str() {
+            "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
+            "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
+            "install-links" => links::install(rest, &AVAILABLE, io),
+            _ if Program::from_name(command).is_some() => by_name(command, rest, io),
+            _ => {
+                let _ = write!(io.err, "Error: there is no command `{command}`\n\n{USAGE_TEXT}");
+                USAGE
+            }
+        },
+    }
+}
+
+fn answer(text: &str, io: &mut Io<'_>) -> u8 {
+    if io.out.write_all(text.as_bytes()).is_ok() { SUCCESS } else { FAILURE }
+}
+
+fn by_name(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {
+    match Program::from_name(name) {
+        Some(Program::Hail) => htools::hail::run(arguments, io),
+        Some(Program::Hbal) => htools::hbal::run(arguments, io),
+        Some(_) => {
+            let _ = writeln!(io.err, "Error: `{name}` is not available in this version");
+            FAILURE
+        }
+        None => {
+            let _ = writeln!(io.err, "Unrecognised personality '{name}'.");
+            let _ = writeln!(io.err, "Supported personalities are:");
+            for program in AVAILABLE {
+                let _ = writeln!(io.err, "  {}", program.name());
+            }
+            let _ = writeln!(
+                io.err,
+                "Error: name a link to this binary after one of them, or set the environment variable HTOOLS"
+            );
+            FAILURE
+        }
+    }
+}

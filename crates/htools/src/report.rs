@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cluster::{Cluster, DiskTemplate, ISpec, NodeIdx, Policy};
+use cluster::{AllocPolicy, Cluster, DiskTemplate, ISpec, NodeIdx, Policy};
 use placement::board::Board;
 use placement::score::{COMPONENTS, Values};
 
@@ -57,6 +57,53 @@ pub fn policy(policy: &Policy) -> String {
     )
 }
 
+/// All groups on one line, in the same notation as [`policy`].
+pub fn groups(cluster: &Cluster) -> String {
+    let quoted = |items: &[String]| {
+        let items: Vec<String> = items.iter().map(|item| shown(item)).collect();
+        format!("[{}]", items.join(","))
+    };
+    let groups: Vec<String> = cluster
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(index, group)| {
+            let alloc_policy = match group.alloc_policy {
+                AllocPolicy::Preferred => "AllocPreferred",
+                AllocPolicy::LastResort => "AllocLastResort",
+                AllocPolicy::Unallocable => "AllocUnallocable",
+            };
+            format!(
+                "Group {{name = {}, uuid = {}, idx = {index}, allocPolicy = {alloc_policy}, networks = {}, \
+                 iPolicy = {}, allTags = {}}}",
+                shown(&group.name),
+                shown(&group.uuid),
+                quoted(&group.networks),
+                policy(&group.policy),
+                quoted(&group.tags)
+            )
+        })
+        .collect();
+    format!("[{}]", groups.join(","))
+}
+
+/// A string in quotes; anything but printable ASCII is escaped with its decimal code.
+fn shown(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            ' '..='~' => out.push(c),
+            _ => {
+                let _ = write!(out, "\\{}", u32::from(c));
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// The table of score components; only its header when no node is online.
 pub fn metrics(board: &Board) -> String {
     let values = board.values().in_order();
@@ -73,7 +120,7 @@ pub fn name_list(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
     let mut list = String::from("[");
     for (position, node) in nodes.iter().enumerate() {
         let separator = if position == 0 { "" } else { "," };
-        let _ = write!(list, "{separator}\"{}\"", cluster.node(*node).name);
+        let _ = write!(list, "{separator}{}", shown(&cluster.node(*node).name));
     }
     list.push(']');
     list

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::Write;
 
-use cluster::{Cluster, InitialN1, LoadError, LoadOptions};
+use cluster::{Cluster, LoadError, LoadOptions};
 use thiserror::Error;
 
 use crate::data::ClusterData;
 use crate::io::Io;
+use crate::mond::Collector;
 use crate::options::Options;
 use crate::{dynu, iallocator, mond, simulate, tables, text};
 
@@ -76,7 +77,7 @@ pub fn load_options(options: &Options) -> LoadOptions {
         select_instances: options.select_instances.clone(),
         exclude_instances: options.exclude_instances.clone(),
         static_kvm_node_memory: options.static_kvm_node_memory,
-        initial_n1: if options.n1_recorded { InitialN1::Recorded } else { InitialN1::Reported },
+        initial_n1: options.n1_initial,
     }
 }
 
@@ -106,8 +107,8 @@ fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
         return text::parse(&text).map_err(|e| SourceError::Malformed(e.to_string()));
     }
     if let Some(path) = &options.ialloc_src {
-        let message = iallocator::parse(&contents(path)?)
-            .map_err(|e| SourceError::MalformedRequest(e.to_string()))?;
+        let message =
+            iallocator::parse(&contents(path)?).map_err(|e| SourceError::MalformedRequest(e.to_string()))?;
         return Ok(message.data);
     }
     Err(SourceError::NoSource)
@@ -117,10 +118,9 @@ fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
 pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> {
     let mut load_options = load_options(options);
     if let Some(path) = &options.dynu_file {
-        let text = read(path)
-            .map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
-        load_options.utilisation =
-            dynu::parse(&text).map_err(|e| SourceError::Utilisation(e.to_string()))?;
+        let text =
+            read(path).map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
+        load_options.utilisation = dynu::parse(&text).map_err(|e| SourceError::Utilisation(e.to_string()))?;
     }
     let data = cluster_data(options)?;
     let (mut cluster, warnings) = data.load(&load_options)?;
@@ -137,4 +137,26 @@ pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> 
         cluster.set_max_vcpu_ratio(ratio);
     }
     Ok(cluster)
+}
+
+/// Takes measured CPU loads over, where the options ask for them.
+fn apply_monitoring(options: &Options, cluster: &mut Cluster, io: &mut Io<'_>) -> Result<(), SourceError> {
+    if !options.mond || options.ignore_dynu {
+        return Ok(());
+    }
+    let Some(path) = &options.mond_data else {
+        return Err(SourceError::LiveSource(
+            "asking the nodes' monitoring daemons (--mond without --mond-data)",
+        ));
+    };
+    let text = read(path).map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
+    let answers = mond::parse(&text).map_err(|e| SourceError::Monitoring(e.to_string()))?;
+    let collector = if options.mond_xen { Collector::XenCpu } else { Collector::Cpu };
+    if let Err(missing) = mond::apply(cluster, &answers, collector) {
+        let _ = writeln!(io.err, "{missing}");
+        if options.exit_on_missing_mond_data {
+            return Err(SourceError::MonitoringIncomplete);
+        }
+    }
+    Ok(())
 }

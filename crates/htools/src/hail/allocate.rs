@@ -39,6 +39,8 @@ impl Strategy {
 struct Decision {
     detail: String,
     placed: Option<cluster::Outcome>,
+    /// Nothing could even be tried; a request for several instances then fails as a whole.
+    hopeless: bool,
 }
 
 /// Answers a request for one instance.
@@ -50,7 +52,7 @@ pub(super) fn one(cluster: &mut Cluster, wanted: &AllocateRequest, options: &Opt
     let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
     let decision = match wanted.group_name.as_deref() {
         None => anywhere(cluster, &request, strategy, None, options),
-        Some(name) => in_group(cluster, &request, strategy, name, options),
+        Some(name) => in_group(cluster, &request, strategy, name, true, options),
     };
     match decision.placed {
         Some(outcome) => {
@@ -81,10 +83,13 @@ pub(super) fn several(
         let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
         let decision = match group_name {
             None => anywhere(cluster, &request, strategy, only_group, options),
-            Some(name) => in_group(cluster, &request, strategy, name, options),
+            Some(name) => {
+                let named = strategy == Strategy::Balance;
+                in_group(cluster, &request, strategy, name, named, options)
+            }
         };
         let Some(outcome) = decision.placed else {
-            if group_name.is_none() {
+            if group_name.is_none() || decision.hopeless {
                 return failure(&decision.detail);
             }
             failed.push((instance.name, decision.detail));
@@ -172,18 +177,19 @@ fn decided(
     } else {
         sentence::choice(cluster, choice, &wanted.instance.name)
     };
-    Decision { detail, placed: choice.chosen().map(|(_, best)| best.outcome) }
+    Decision { detail, placed: choice.chosen().map(|(_, best)| best.outcome), hopeless: false }
 }
 
-/// Tries one group, given by name or UUID, whatever its allocation policy.
+/// Tries one group, given by name or UUID, whatever its allocation policy. `named`: the text says which group.
 fn in_group(
     cluster: &mut Cluster,
     wanted: &Wanted<'_>,
     strategy: Strategy,
     name: &str,
+    named: bool,
     options: &Options,
 ) -> Decision {
-    let refused = |detail: String| Decision { detail, placed: None };
+    let refused = |detail: String| Decision { detail, placed: None, hopeless: true };
     let group = match cluster.find_group(name) {
         Ok(group) => group,
         Err(error) => return refused(error.to_string()),
@@ -207,5 +213,7 @@ fn in_group(
         }
     };
     let placed = trials.best.as_ref().map(|best| best.outcome);
-    Decision { detail: sentence::group(cluster, group, &Ok(trials)), placed }
+    let detail =
+        if named { sentence::group(cluster, group, &Ok(trials)) } else { sentence::trials(cluster, &trials) };
+    Decision { detail, placed, hopeless: false }
 }

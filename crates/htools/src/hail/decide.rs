@@ -6,11 +6,10 @@ use placement::change_group::{self, ChangeGroupError};
 use placement::evacuate::{self, Destination, EvacuateMode};
 
 use super::{allocate, explain, sentence};
-use crate::iallocator::{
-    self, Evacuation, Moved, OpCode, Request, Response, ResultValue, failure, success,
-};
+use crate::iallocator::{self, Evacuation, Moved, OpCode, Request, Response, ResultValue, failure, success};
 use crate::io::Io;
 use crate::options::Options;
+use crate::report;
 
 /// Whether all indices of a request exist in a cluster, which options may have put in the place of the
 /// request's own.
@@ -159,7 +158,10 @@ fn change_groups(
                         sentence::choice(cluster, &(*choice).map(sentence::Metric::Score), &name)
                     }
                     ChangeGroupError::NoGroups => {
-                        format!("no groups for evacuation: allowed groups was Just {groups:?}")
+                        format!(
+                            "no groups for evacuation: allowed groups was Just {groups:?}, all groups: {}",
+                            report::groups(cluster)
+                        )
                     }
                     ChangeGroupError::Stuck(error) => error.to_string(),
                 };
@@ -171,13 +173,7 @@ fn change_groups(
 }
 
 /// Notes where an instance went, and how it gets there.
-fn record(
-    cluster: &Cluster,
-    index: InstanceIdx,
-    group: GroupIdx,
-    done: &[Move],
-    moves: &mut Evacuation,
-) {
+fn record(cluster: &Cluster, index: InstanceIdx, group: GroupIdx, done: &[Move], moves: &mut Evacuation) {
     let instance = cluster.instance(index);
     moves.moved.push(Moved {
         instance: instance.name.clone(),

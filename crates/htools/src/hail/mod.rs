@@ -112,22 +112,13 @@ fn replacement(options: &Options) -> Result<Option<ClusterData>, HailError> {
     Ok(Some(data))
 }
 
-fn save(
-    cluster: &Cluster,
-    prefix: &str,
-    suffix: &str,
-    when: &str,
-    io: &mut Io<'_>,
-) -> Result<(), HailError> {
+fn save(cluster: &Cluster, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HailError> {
     let path = format!("{prefix}.{suffix}");
     let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
     let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
     fs::write(&path, text::serialize(cluster, &nodes, &instances))
         .map_err(|source| HailError::Unwritable { path: path.clone(), source })?;
-    let _ = writeln!(
-        io.err,
-        "The cluster state {when} iallocator run has been written to file '{path}'"
-    );
+    let _ = writeln!(io.err, "The cluster state {when} iallocator run has been written to file '{path}'");
     Ok(())
 }
 

@@ -52,14 +52,12 @@ pub(super) fn trials(cluster: &Cluster, trials: &Trials<Metric>) -> String {
 }
 
 /// What trying one group came to.
-pub(super) fn group(
-    cluster: &Cluster,
-    group: GroupIdx,
-    outcome: &Result<Trials<Metric>, String>,
-) -> String {
+pub(super) fn group(cluster: &Cluster, group: GroupIdx, outcome: &Result<Trials<Metric>, String>) -> String {
     let group = cluster.group(group);
     match outcome {
-        Ok(found) => format!("Group {} ({}): {}", group.name, group.alloc_policy.name(), trials(cluster, found)),
+        Ok(found) => {
+            format!("Group {} ({}): {}", group.name, group.alloc_policy.name(), trials(cluster, found))
+        }
         Err(message) => format!("Group {}: error {message}", group.name),
     }
 }
@@ -88,11 +86,7 @@ pub(super) fn not_connected(cluster: &Cluster, group: GroupIdx, instance: &str) 
 }
 
 /// As [`choice`], on a dedicated cluster: missing networks are errors of their groups.
-pub(super) fn dedicated_choice(
-    cluster: &Cluster,
-    choice: &GroupChoice<Metric>,
-    instance: &str,
-) -> String {
+pub(super) fn dedicated_choice(cluster: &Cluster, choice: &GroupChoice<Metric>, instance: &str) -> String {
     let missing = choice.unconnected.iter().map(|g| (*g, Err(not_connected(cluster, *g, instance))));
     let tried = choice.tried.iter().map(|(g, outcome)| (*g, outcome.clone().map_err(|e| e.to_string())));
     let mut all: Vec<_> = missing.chain(tried).collect();

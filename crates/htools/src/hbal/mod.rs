@@ -16,7 +16,7 @@ use crate::io::{FAILURE, Io, SUCCESS};
 use crate::number::{fixed, general6};
 use crate::options::{self, Options, PrintCommands, Program};
 use crate::source::{self, SourceError};
-use crate::{report, tables, text};
+use crate::{tables, text};
 
 /// Why a run ends early.
 #[derive(Debug, Error)]
@@ -279,8 +279,11 @@ fn print_commands(
     let lines = commands::lines(cluster, &sets);
     match where_to {
         PrintCommands::Stdout => {
-            let title =
-                if options.first_job_group { "First set of jobs:" } else { "Commands to run to reach the above solution:" };
+            let title = if options.first_job_group {
+                "First set of jobs:"
+            } else {
+                "Commands to run to reach the above solution:"
+            };
             writeln!(io.out, "\n{title}")?;
             for line in lines.iter().filter(|line| line.trim() != "check") {
                 writeln!(io.out, "  {line}")?;

@@ -42,20 +42,12 @@ pub(super) fn size(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result
 }
 
 /// What is known of the group before balancing.
-pub(super) fn scope(
-    cluster: &Cluster,
-    scope: &Scope,
-    options: &Options,
-    io: &mut Io<'_>,
-) -> io::Result<()> {
+pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mut Io<'_>) -> io::Result<()> {
     let level = options.verbosity;
     writeln!(io.out, "Group size {} nodes, {} instances", scope.nodes.len(), scope.instances.len())?;
     writeln!(io.out, "Selected node group: {}", cluster.group(scope.group).name)?;
-    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) = scope
-        .nodes
-        .iter()
-        .filter(|n| cluster.node(**n).online())
-        .partition(|n| cluster.figures(**n).fails_n1);
+    let is_bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
+    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) = scope.nodes.iter().copied().partition(is_bad);
     if level >= 1 {
         let mut instances: Vec<InstanceIdx> = bad
             .iter()
@@ -131,8 +123,7 @@ impl Listing {
     pub(super) fn new(cluster: &Cluster, scope: &Scope) -> Self {
         let length = |name: &str| cluster.alias(name).chars().count();
         let node = scope.nodes.iter().map(|n| length(&cluster.node(*n).name)).max().unwrap_or(0);
-        let instance =
-            scope.instances.iter().map(|i| length(&cluster.instance(*i).name)).max().unwrap_or(0);
+        let instance = scope.instances.iter().map(|i| length(&cluster.instance(*i).name)).max().unwrap_or(0);
         Self { instance_width: instance, pair_width: 2 * node + 1 }
     }
 
@@ -198,8 +189,7 @@ pub(super) fn summary(
 
 /// Unallocated memory and free disk of the group, MiB.
 pub(super) fn totals(cluster: &Cluster, scope: &Scope) -> (i64, i64) {
-    let memory =
-        scope.nodes.iter().map(|n| cluster.figures(*n).unallocated_memory(cluster.node(*n))).sum();
+    let memory = scope.nodes.iter().map(|n| cluster.figures(*n).unallocated_memory(cluster.node(*n))).sum();
     let disk = scope.nodes.iter().map(|n| cluster.figures(*n).free_disk).sum();
     (memory, disk)
 }

@@ -12,7 +12,7 @@ pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority,
 
 use cluster::{DiskTemplate, InitialN1};
 
-use crate::io::{FAILURE, SUCCESS, USAGE};
+use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
 /// The programs; which one runs follows from the name under which it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -356,3 +356,11 @@ pub fn parse(program: Program, args: &[String]) -> Result<Options, Stop> {
 
 #[cfg(test)]
 mod tests;
+
+impl Stop {
+    /// Prints it; returns the exit status.
+    pub fn print(&self, io: &mut Io<'_>) -> u8 {
+        let printed = io.out.write_all(self.stdout.as_bytes()).and(io.err.write_all(self.stderr.as_bytes()));
+        if printed.is_ok() { self.status } else { FAILURE }
+    }
+}
