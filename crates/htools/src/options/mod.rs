@@ -1,6 +1,6 @@
 //! The command line (formats spec §4.1 and §4.2).
 //!
-//! One table ([`table`]) says which options there are; the parser, the checks of values, `--help` and
+//! One table (module `table`) says which options there are; the parser, the checks of values, `--help` and
 //! `--help-completion` all come from it.
 
 mod getopt;
