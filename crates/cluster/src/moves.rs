@@ -203,8 +203,11 @@ impl<'a> Probe<'a> {
         let shared = self.cluster.instance(self.index).location_score;
         self.may_migrate(p, t)?;
         let new_t = self.as_primary(t, self.cluster.figures(t), shared, self.offline(p) || force)?;
-        let changes = [Change { node: p, figures: self.primary_without }, Change { node: t, figures: new_t }];
-        Ok(Outcome::new(&changes, t, self.secondary, shared))
+        let left = Change { node: p, figures: self.primary_without };
+        let changes = [Change { node: t, figures: new_t }, left];
+        // Started anew where it is: the copy counts, the removal does not.
+        let changes = if t == p { &changes[..1] } else { &changes[..] };
+        Ok(Outcome::new(changes, t, self.secondary, shared))
     }
 
     fn replace_secondary(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
