@@ -1,7 +1,6 @@
 //! Getting a cluster from where the options say it is.
 
 use std::fs;
-use std::io::Write;
 
 use cluster::{Cluster, LoadError, LoadOptions};
 use thiserror::Error;

@@ -6,7 +6,7 @@ mod explain;
 mod sentence;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read as _;
 
 use cluster::{Cluster, InstanceIdx, LoadError, NodeIdx};
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! A run as one JSON document (`--json`).
 
-use std::io::{self, Write};
+use std::io;
 
 use cluster::{Cluster, NodeIdx};
 use placement::score::{COMPONENTS, Values};

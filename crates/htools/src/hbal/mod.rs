@@ -4,7 +4,7 @@ mod commands;
 mod json;
 mod show;
 
-use std::io::{self, Write};
+use std::io;
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, InstanceIdx, NodeIdx};
 use placement::balance::{BalanceOptions, Balancer, Step};

@@ -1,6 +1,6 @@
 //! The lines that describe a run.
 
-use std::io::{self, Write};
+use std::io;
 
 use cluster::{Cluster, FailMode, InstanceIdx, NodeIdx};
 use placement::balance::Step;
