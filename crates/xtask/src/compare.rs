@@ -27,6 +27,8 @@ pub enum Verdict {
     Equal,
     /// The reference took too long to compare.
     TooSlow,
+    /// The reference crashed, which is nothing to imitate.
+    Crashed,
     /// They differ.
     Different(Difference),
 }
@@ -53,12 +55,19 @@ impl fmt::Display for Difference {
 impl Pair {
     /// Runs both on a case and compares.
     pub fn compare(&self, case: &Case) -> Result<Verdict> {
-        let Some(reference) = self.reference.run_case(case, self.limit)? else { return Ok(Verdict::TooSlow) };
+        Ok(self.compare_telling(case)?.0)
+    }
+
+    /// Runs both on a case and compares; also returns what the reference did.
+    pub fn compare_telling(&self, case: &Case) -> Result<(Verdict, Option<Outcome>)> {
+        let Some(reference) = self.reference.run_case(case, self.limit)? else {
+            return Ok((Verdict::TooSlow, None));
+        };
         let Some(ours) = self.ours.run_case(case, self.limit)? else {
             let ours = format!("not finished after {:?}", self.limit);
-            return Ok(Verdict::Different(difference("time", "finished", &ours)));
+            return Ok((Verdict::Different(difference("time", "finished", &ours)), Some(reference)));
         };
-        Ok(outcomes(case, &reference, &ours))
+        Ok((outcomes(case, &reference, &ours), Some(reference)))
     }
 }
 
@@ -68,7 +77,10 @@ pub fn outcomes(case: &Case, reference: &Outcome, ours: &Outcome) -> Verdict {
         let stderr = String::from_utf8_lossy(&outcome.stderr);
         format!("{:?}, {}", outcome.status, stderr.lines().next().unwrap_or_default())
     };
-    if reference.status != ours.status {
+    if known::crashed(reference) && !known::panicked(ours) && reference != ours {
+        return Verdict::Crashed;
+    }
+    if reference.status != ours.status || known::panicked(ours) {
         return Verdict::Different(difference("exit status", &status(reference), &status(ours)));
     }
     let mut found =

@@ -15,6 +15,7 @@ use crate::generate::{
     self,
     model::{Case, Program},
 };
+use crate::kinds::Kinds;
 use crate::places;
 use crate::run::{Executable, write};
 use crate::shrink::shrink;
@@ -81,6 +82,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 pub fn run(plan: &Plan) -> Tally {
     let next = AtomicU64::new(plan.seeds.start);
     let tally = Mutex::new(Tally::default());
+    let kinds = Kinds::default();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -92,18 +94,24 @@ pub fn run(plan: &Plan) -> Tally {
                         return;
                     }
                     for program in &plan.programs {
-                        one(&plan.pair, seed, *program, &tally);
+                        one(&plan.pair, seed, *program, &tally, &kinds);
                     }
                 }
             });
         }
     });
+    kinds.print();
     tally.into_inner().unwrap_or_default()
 }
 
-fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>) {
+fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &Kinds) {
     let case = generate::case(seed, program);
-    let verdict = pair.compare(&case);
+    let verdict = pair.compare_telling(&case).map(|(verdict, reference)| {
+        if let Some(reference) = &reference {
+            kinds.count(&case, reference);
+        }
+        verdict
+    });
     let count = |change: fn(&mut Tally)| {
         let mut tally = tally.lock().expect("no thread panics while counting");
         change(&mut tally);
@@ -116,6 +124,9 @@ fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>) {
         Ok(Verdict::TooSlow) => {
             count(|t| t.skipped += 1);
             println!("seed {seed} {program}: not compared, the reference took over {:?}", pair.limit);
+        }
+        Ok(Verdict::Crashed) => {
+            count(|t| t.skipped += 1);
         }
         Ok(Verdict::Different(found)) => {
             let failed = count(|t| t.failed += 1);

@@ -8,6 +8,7 @@
 //! | `--mond` without a file asks every node over the network | nothing answers in a test | never drawn |
 //! | a change-group without target dumps the reference's own records | free text by its nature | [`normalise`] |
 //! | `hail -v` prints the reference's own records | free text by its nature | standard error not compared |
+//! | the reference crashes (see [`crashed`]) | valid input; we must not crash | counted as skipped |
 //! | messages of a run that fails | addressed to people; status and output are compared | standard error not compared |
 
 use crate::generate::model::{Case, Program};
@@ -44,6 +45,20 @@ fn end_of_json_string(text: &[u8]) -> usize {
 /// Whether standard error of that run must be equal: tables and warnings of a run that worked.
 pub fn compares_stderr(case: &Case, reference: &Outcome) -> bool {
     reference.status == Some(0) && (case.program == Program::Hbal || !case.has_option("-v"))
+}
+
+/// Whether a run of the reference ended in its language's own error instead of an answer.
+///
+/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` with an instance
+/// whose nodes are in two groups.
+pub fn crashed(reference: &Outcome) -> bool {
+    let stderr = String::from_utf8_lossy(&reference.stderr);
+    reference.status != Some(0) && ["CallStack (from", "Prelude."].iter().any(|mark| stderr.contains(mark))
+}
+
+/// Whether a run of ours ended in a panic or by a signal, which nothing excuses.
+pub fn panicked(ours: &Outcome) -> bool {
+    ours.status.is_none_or(|status| status == 101)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod differential;
 mod fuzz;
 mod generate;
 mod json;
+mod kinds;
 mod known;
 mod places;
 mod random;
@@ -20,6 +21,7 @@ mod soak;
 mod tally;
 mod test;
 mod vectors;
+mod write_case;
 mod write_cluster;
 
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ Checks
       --timeout S                 give up on a case after S seconds (default 4)
       --reference PATH            the reference (default: the installed package)
       --ours PATH                 what to compare with it (default: built here)
+  case --seed N                 write the files of such a case and print its line
+      --program hail|hbal --out DIR
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
@@ -87,6 +91,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("demo") => demo::main(arguments),
+        Some("case") => write_case::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

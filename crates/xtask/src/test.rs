@@ -112,7 +112,7 @@ impl Stages {
         }
         let Tally { passed, failed, skipped } = self.compared;
         if skipped > 0 {
-            println!("{skipped} cases were not compared: the reference took too long");
+            println!("{skipped} cases were not compared: the reference crashed or took too long");
         }
         if self.skipped > 0 {
             println!("{} stages were skipped", self.skipped);

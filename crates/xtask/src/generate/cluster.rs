@@ -70,7 +70,7 @@ impl Shape {
             exclusive: random.weighted(&[(80, 0), (10, 100), (10, 50)]),
             template,
             other_templates: random.weighted(&[(50, 0), (30, 25), (20, 70)]),
-            fill: random.weighted(&[(50, 50), (20, 80), (15, 110), (15, 20)]),
+            fill: random.weighted(&[(35, 20), (35, 35), (20, 55), (10, 100)]),
             oddity: random.weighted(&[(30, 0), (50, 8), (20, 25)]),
             tags: random.chance(45),
         }
@@ -86,7 +86,7 @@ impl Shape {
             exclusive: 0,
             template: "drbd",
             other_templates: 0,
-            fill: 50,
+            fill: 30,
             oddity: 0,
             tags: false,
         }
@@ -176,7 +176,7 @@ fn draw_policy(random: &mut Random) -> Policy {
     let mut policy = Policy::built_in();
     policy.vcpu_ratio =
         random.weighted(&[(40, 4.0), (20, 8.0), (15, 1.5), (10, 2.75), (10, 32.0), (5, 0.05)]);
-    policy.spindle_ratio = random.weighted(&[(60, 32.0), (20, 8.0), (10, 0.1), (10, 3.3)]);
+    policy.spindle_ratio = random.weighted(&[(72, 32.0), (15, 8.0), (5, 0.1), (8, 3.3)]);
     if random.chance(50) {
         policy.templates = {
             let count = 5 + random.below(5);
@@ -244,7 +244,7 @@ pub fn new_instance(random: &mut Random, shape: &Shape) -> Instance {
     let template =
         if random.chance(shape.other_templates) { random.pick(&TEMPLATES) } else { shape.template };
     let per_node = (shape.instances as i64 / shape.nodes.max(1) as i64).max(1);
-    let typical = (32768 * shape.fill / 100 / per_node).clamp(256, 16384);
+    let typical = (32768 * shape.fill / 100 / per_node).clamp(256, 8192);
     let memory = (typical / 2 + random.between(0, typical)) / 64 * 64;
     let disk = random.weighted(&[(40, 10_240), (30, 20_480), (15, 51_201), (10, 5000), (5, 120_000)]);
     Instance {
@@ -259,9 +259,13 @@ pub fn new_instance(random: &mut Random, shape: &Shape) -> Instance {
         template,
         tags: Vec::new(),
         spindle_use: random.weighted(&[(80, 1), (15, 2), (5, 0)]),
-        spindles: if random.chance(25) { Some(random.between(1, 3)) } else { None },
+        spindles: if random.chance(if shape.exclusive > 0 { 85 } else { 20 }) {
+            Some(random.between(1, 3))
+        } else {
+            None
+        },
         forthcoming: false,
-        networks: if random.chance(30) {
+        networks: if random.chance(12) {
             vec![if random.chance(70) { Some((random.pick(&NETWORKS)).to_owned()) } else { None }]
         } else {
             Vec::new()

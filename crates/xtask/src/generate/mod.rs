@@ -49,7 +49,7 @@ impl Case {
             files.push(("request.json", message.to_string()));
         }
         if self.has_option("-U") {
-            files.push(("utilisation", self.utilisation.join("\n") + "\n"));
+            files.push(("utilisation", lines(&self.utilisation)));
         }
         if let Some(mond) = &self.mond {
             files.push(("mond.json", mond.to_string()));
@@ -74,6 +74,13 @@ impl Case {
     pub fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|words| words[0] == name)
     }
+}
+
+/// Lines with their ends: no lines, no content.
+fn lines(lines: &[String]) -> String {
+    let mut text = lines.join("\n");
+    text.push_str(if lines.is_empty() { "" } else { "\n" });
+    text
 }
 
 #[cfg(test)]

@@ -182,7 +182,11 @@ fn node_evacuate(random: &mut Random, _: &Shape, cluster: &Cluster) -> Json {
     ])
 }
 
-fn change_group(random: &mut Random, _: &Shape, cluster: &Cluster) -> Json {
+fn change_group(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
+    if cluster.groups.len() < 2 && random.chance(85) {
+        // nowhere to go to
+        return node_evacuate(random, shape, cluster);
+    }
     let mut targets = Vec::new();
     for group in &cluster.groups {
         if random.chance(40) {
