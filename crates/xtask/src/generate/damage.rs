@@ -1,6 +1,7 @@
 //! Damages a message on purpose: the reference must refuse it, or not care, and so must we.
 
 use crate::json::Json;
+use crate::known;
 use crate::random::Random;
 
 /// Which member to damage (its number in the message, taken modulo their count), and what it becomes.
@@ -53,6 +54,9 @@ fn visit(value: &mut Json, left: &mut usize, damage: &Json) -> bool {
     match value {
         Json::Object(list) => {
             if *left < list.len() {
+                if known::NEVER_DAMAGED.contains(&list[*left].0.as_str()) {
+                    return true;
+                }
                 if *damage == Json::text(REMOVED) {
                     list.remove(*left);
                 } else {
