@@ -6,9 +6,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::arguments::Arguments;
+use crate::generate::ordinary;
 use crate::places;
 use crate::run::Executable;
-use crate::write_cluster::{ordinary, save};
+use crate::write_cluster::save;
 
 /// Runs the chore.
 pub fn main(arguments: Arguments) -> Result<()> {
@@ -17,7 +18,7 @@ pub fn main(arguments: Arguments) -> Result<()> {
     let ours = places::ours()?;
     let directory = tempfile::tempdir()?;
     let prefix = directory.path().join("demo").display().to_string();
-    save(&ordinary(20, 10, 7), &prefix)?;
+    save(&ordinary::cluster(20, 10, 7), &prefix)?;
 
     heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
     println!("Per node: memory, disk, virtual CPUs, and how many instances are primary and secondary.\n");

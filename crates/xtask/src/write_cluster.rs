@@ -5,10 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::arguments::Arguments;
-use crate::generate::cluster::{self, Shape};
 use crate::generate::model::Cluster;
-use crate::generate::{message, requests, text};
-use crate::random::Random;
+use crate::generate::{message, ordinary, text};
 use crate::run::write;
 
 /// Runs the chore.
@@ -18,16 +16,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let seed = arguments.value("--seed", 1)?;
     let prefix = arguments.text("--out")?.unwrap_or_else(|| "cluster".to_owned());
     arguments.finish()?;
-    let files = save(&ordinary(nodes, per_node, seed), &prefix)?;
+    let files = save(&ordinary::cluster(nodes, per_node, seed), &prefix)?;
     for file in files {
         println!("{file}");
     }
     Ok(())
-}
-
-/// A healthy, unbalanced cluster.
-pub fn ordinary(nodes: usize, per_node: usize, seed: u64) -> Cluster {
-    cluster::draw(&mut Random::new(seed), &Shape::ordinary(nodes, per_node))
 }
 
 /// Writes the cluster as text and two requests to it; returns the names.
@@ -35,8 +28,8 @@ pub fn save(cluster: &Cluster, prefix: &str) -> Result<Vec<String>> {
     let request = |request| message::render(cluster, &request).to_string();
     let files = [
         (format!("{prefix}.data"), text::render(cluster)),
-        (format!("{prefix}.allocate.json"), request(requests::ordinary_allocate())),
-        (format!("{prefix}.relocate.json"), request(requests::ordinary_relocate(cluster))),
+        (format!("{prefix}.allocate.json"), request(ordinary::allocate())),
+        (format!("{prefix}.relocate.json"), request(ordinary::relocate(cluster))),
     ];
     for (name, content) in &files {
         write(Path::new(name), content.as_bytes())?;

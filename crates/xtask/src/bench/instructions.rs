@@ -8,10 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::arguments::Arguments;
-use crate::generate::cluster::{self, Shape};
-use crate::generate::{message, requests, text};
+use crate::generate::{message, ordinary, text};
 use crate::places;
-use crate::random::Random;
 use crate::run::{Executable, write};
 use crate::tally::Tally;
 
@@ -100,13 +98,11 @@ fn count(ours: &Executable, program: &str, nodes: usize, arguments: &str) -> Res
 }
 
 fn write_inputs(directory: &Path, nodes: usize) -> Result<()> {
-    let mut random = Random::new(nodes as u64);
-    let cluster = cluster::draw(&mut random, &Shape::ordinary(nodes, 8));
+    let cluster = ordinary::cluster(nodes, 8, 1);
     write(&directory.join("cluster.data"), text::render(&cluster).as_bytes())?;
-    for (name, request) in [
-        ("relocate.json", requests::ordinary_relocate(&cluster)),
-        ("allocate.json", requests::ordinary_allocate()),
-    ] {
+    for (name, request) in
+        [("relocate.json", ordinary::relocate(&cluster)), ("allocate.json", ordinary::allocate())]
+    {
         write(&directory.join(name), message::render(&cluster, &request).to_string().as_bytes())?;
     }
     Ok(())

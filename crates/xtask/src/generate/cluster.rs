@@ -75,22 +75,6 @@ impl Shape {
             tags: random.chance(45),
         }
     }
-
-    /// A healthy cluster of ordinary nodes: for demonstrations and measurements.
-    pub fn ordinary(nodes: usize, instances_per_node: usize) -> Self {
-        Self {
-            nodes,
-            groups: 1,
-            instances: nodes * instances_per_node,
-            symmetric: false,
-            exclusive: 0,
-            template: "drbd",
-            other_templates: 0,
-            fill: 30,
-            oddity: 0,
-            tags: false,
-        }
-    }
 }
 
 impl Policy {

@@ -7,6 +7,7 @@ pub mod damage;
 pub mod message;
 pub mod model;
 pub mod options;
+pub mod ordinary;
 pub mod requests;
 pub mod tags;
 pub mod text;

@@ -26,36 +26,8 @@ pub fn draw(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
     random.weighted(kinds)(random, shape, cluster)
 }
 
-/// A request to allocate one drbd instance of ordinary size.
-pub fn ordinary_allocate() -> Json {
-    let mut request = Json::object([
-        ("type", Json::text("allocate")),
-        ("name", Json::text("new.zone.test")),
-        ("required_nodes", Json::number(2)),
-    ]);
-    let shape = Shape::ordinary(10, 10);
-    let mut wanted = new_instance(&mut Random::new(1), &shape);
-    wanted.memory = 2048;
-    wanted.networks = Vec::new();
-    append(&mut request, message::instance(&wanted));
-    request
-}
-
-/// A request to give one drbd instance another secondary.
-pub fn ordinary_relocate(cluster: &Cluster) -> Json {
-    let moved = cluster.instances.iter().find(|i| i.secondary.is_some());
-    let (name, from) = moved.map_or((String::new(), Vec::new()), |i| {
-        (i.name.clone(), i.secondary.iter().map(|s| cluster.nodes[*s].name.clone()).collect())
-    });
-    Json::object([
-        ("type", Json::text("relocate")),
-        ("name", Json::text(name)),
-        ("relocate_from", Json::texts(&from)),
-        ("required_nodes", Json::number(1)),
-    ])
-}
-
-fn append(request: &mut Json, more: Json) {
+/// Adds the members of another object to a request.
+pub(super) fn append(request: &mut Json, more: Json) {
     if let (Json::Object(members), Json::Object(more)) = (request, more) {
         members.extend(more);
     }
