@@ -21,9 +21,10 @@ pub fn main(arguments: Arguments) -> Result<()> {
     save(&ordinary::cluster(20, 10, 7), &prefix)?;
 
     heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
-    println!("Per node: memory, disk, virtual CPUs, and how many instances are primary and secondary.\n");
+    println!("Per node: memory (MiB), disk (GiB), virtual CPUs, primary and secondary instances.\n");
     let fields = "-pname,tmem,fmem,umem,rmem,tdsk,fdsk,ucpu,pcnt,scnt,pfmem,pfdsk";
-    show(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", "-q", fields])?;
+    let first = run(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
+    print_table(&first.1, "Initial cluster status:\n");
 
     heading("What hbal would do about it: the first ten moves");
     println!("Each line moves one instance; the score is the cluster's after it, lower is better.\n");
@@ -39,9 +40,7 @@ pub fn main(arguments: Arguments) -> Result<()> {
     print_some(&lines[commands..], 14);
 
     heading("The nodes afterwards");
-    if let Some((_, table)) = shown.1.split_once("Final cluster status:\n") {
-        print_some(&table.trim_end().lines().collect::<Vec<_>>(), usize::MAX);
-    }
+    print_table(&shown.1, "Final cluster status:\n");
     println!("\nBalanced to the end in {:.0} ms.", elapsed.as_secs_f64() * 1000.0);
 
     heading("Where a new instance of 2 GiB goes, and why");
@@ -52,6 +51,12 @@ pub fn main(arguments: Arguments) -> Result<()> {
     println!("\nThe answer alone takes {:.1} ms.", started.elapsed().as_secs_f64() * 1000.0);
     println!("More clusters: cargo xtask cluster --nodes 50 --seed 3 --out /tmp/example");
     Ok(())
+}
+
+/// Prints the table that follows a title, up to the next empty line.
+fn print_table(text: &str, title: &str) {
+    let table = text.split_once(title).map_or("", |(_, table)| table);
+    print_some(&table.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>(), usize::MAX);
 }
 
 fn heading(text: &str) {

@@ -23,6 +23,8 @@ use crate::tally::Tally;
 
 /// How often the pair may run to make a failing case smaller.
 const SHRINK_BUDGET: usize = 400;
+/// How long making one case smaller may take.
+const SHRINK_TIME: Duration = Duration::from_secs(20);
 /// How many failing cases are made smaller; the rest are only counted.
 const MOST_SHRUNK: usize = 12;
 
@@ -154,11 +156,12 @@ fn report(seed: u64, case: &Case, found: &Difference, saved: Option<Result<PathB
 /// Makes the case smaller and writes it, with both answers, where a person can try it.
 fn shrink_and_save(pair: &Pair, case: &Case, seed: u64, found: &Difference) -> Result<PathBuf> {
     let kind = |difference: &Difference| difference.place.split(',').next().map(str::to_owned);
-    let small = shrink(
-        case,
-        SHRINK_BUDGET,
-        |smaller| matches!(pair.compare(smaller), Ok(Verdict::Different(d)) if kind(&d) == kind(found)),
-    );
+    let started = Instant::now();
+    let still = |smaller: &Case| {
+        started.elapsed() < SHRINK_TIME
+            && matches!(pair.compare(smaller), Ok(Verdict::Different(d)) if kind(&d) == kind(found))
+    };
+    let small = shrink(case, SHRINK_BUDGET, still);
     let directory = places::target().join("differential").join(format!("{seed}-{}", case.program));
     fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
     for (name, content) in small.files() {

@@ -18,10 +18,18 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Whether this runs unattended: then the recorded versions of dependencies are binding.
+pub fn unattended() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
 /// `cargo`, in the checkout.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    if unattended() {
+        command.env("CARGO_TERM_COLOR", "never").env("CARGO_NET_RETRY", "5");
+    }
     command
 }
 

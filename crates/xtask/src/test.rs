@@ -25,6 +25,11 @@ pub fn main(arguments: Arguments) -> Result<()> {
     let reference = places::reference()?;
     places::need_program("valgrind", "valgrind")?;
     let mut stages = Stages::default();
+    if places::unattended() {
+        stages.run("dependencies recorded", || {
+            crate::run::output_of(cargo().args(["metadata", "--locked", "--format-version", "1"])).map(drop)
+        })?;
+    }
     stages.run("format", || must_run(cargo().args(["fmt", "--all", "--check"])))?;
     stages.run("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -43,11 +48,11 @@ pub fn main(arguments: Arguments) -> Result<()> {
     let ours = ours.unwrap_or_else(|| Executable::new("allot"));
     compare(&mut stages, &ours, &reference)?;
     if places::has_program("cargo-deny") {
-        stages.run("dependencies", || {
-            must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans"]))
+        stages.run("licences", || {
+            must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans", "sources"]))
         })?;
     } else {
-        println!("dependencies: not checked, cargo-deny is not installed");
+        println!("licences: not checked, cargo-deny is not installed");
     }
     stages.conclude()
 }
@@ -108,7 +113,7 @@ impl Stages {
     fn conclude(self) -> Result<()> {
         println!("== durations");
         for (name, seconds) in &self.durations {
-            println!("{name:>14} {seconds:7.1} s");
+            println!("{name:>21} {seconds:7.1} s");
         }
         let Tally { passed, failed, skipped } = self.compared;
         if skipped > 0 {
