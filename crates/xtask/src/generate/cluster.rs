@@ -70,7 +70,7 @@ impl Shape {
             exclusive: random.weighted(&[(80, 0), (10, 100), (10, 50)]),
             template,
             other_templates: random.weighted(&[(50, 0), (30, 25), (20, 70)]),
-            fill: random.weighted(&[(35, 20), (35, 35), (20, 55), (10, 100)]),
+            fill: random.weighted(&[(45, 20), (33, 35), (15, 55), (7, 100)]),
             oddity: random.weighted(&[(30, 0), (50, 8), (20, 25)]),
             tags: random.chance(45),
         }
@@ -276,12 +276,12 @@ fn place(random: &mut Random, shape: &Shape, cluster: &Cluster, instance: &mut I
         // split instances: primary and secondary in different groups
         .filter(|n| cluster.nodes[*n].group == group || (odd && n % 7 == 3))
         .collect();
-    let wants = (instance.template == "drbd") != (odd && random.chance(2));
+    let wants = (instance.template == "drbd") != (odd && random.below(1000) < 3);
     if wants && !others.is_empty() {
         let next = cluster.instances.len() / nodes;
         instance.secondary =
             Some(if shape.symmetric { others[next % others.len()] } else { random.pick(&others) });
-    } else if wants && !random.chance(10) {
+    } else if wants && !random.chance(2) {
         instance.template = "plain";
     }
 }

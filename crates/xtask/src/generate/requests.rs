@@ -90,7 +90,7 @@ fn allocate(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
 
 fn multi_allocate(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
     let mut instances = Vec::new();
-    for number in 0..random.below(5) {
+    for number in 0..random.weighted(&[(5, 0), (25, 1), (30, 2), (25, 3), (15, 5)]) {
         let (mut instance, _) = wanted(random, shape, number);
         if random.chance(10) {
             instance.set("group_name", group_name(random, cluster));
