@@ -49,6 +49,9 @@ impl Shape {
     pub fn draw(random: &mut Random) -> Self {
         let nodes = random.weighted(&[(1, 0), (2, 1), (40, 2), (30, 8), (6, 14)]);
         let nodes = if nodes < 2 { nodes } else { nodes + random.below(7) };
+        let groups = random.weighted(&[(60, 1), (24, 2), (10, 3), (6, 4)]);
+        // groups of a node or two, where little is possible, are common enough without help
+        let nodes = if nodes > 1 && random.chance(70) { nodes + 2 * (groups - 1) } else { nodes };
         let most = if nodes > 12 { 25 } else { 60 };
         let instances = if random.chance(70) { nodes * random.below(6) } else { random.below(most + 1) };
         let template = random.weighted(&[
@@ -64,7 +67,7 @@ impl Shape {
         ]);
         Self {
             nodes,
-            groups: random.weighted(&[(60, 1), (24, 2), (10, 3), (6, 4)]),
+            groups,
             instances: instances.min(most),
             symmetric: random.chance(20),
             exclusive: random.weighted(&[(80, 0), (10, 100), (10, 50)]),
@@ -274,7 +277,7 @@ fn place(random: &mut Random, shape: &Shape, cluster: &Cluster, instance: &mut I
     let others: Vec<usize> = (0..nodes)
         .filter(|n| *n != instance.primary)
         // split instances: primary and secondary in different groups
-        .filter(|n| cluster.nodes[*n].group == group || (odd && n % 7 == 3))
+        .filter(|n| cluster.nodes[*n].group == group || (odd && shape.instances % 4 == 1 && n % 7 == 3))
         .collect();
     let wants = (instance.template == "drbd") != (odd && random.below(1000) < 3);
     if wants && !others.is_empty() {

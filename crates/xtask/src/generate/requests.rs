@@ -159,9 +159,19 @@ fn change_group(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
         // nowhere to go to
         return node_evacuate(random, shape, cluster);
     }
+    // Mostly the instances of one group to others; now and then anything anywhere.
+    let source = (!random.chance(15)).then(|| random.below(cluster.groups.len()));
+    let mut names = victims(random, cluster);
+    if let Some(source) = source {
+        let there = cluster.instances.iter().filter(|i| cluster.nodes[i.primary].group == source);
+        let there: Vec<String> = there.map(|i| i.name.clone()).collect();
+        let count = 1 + random.below(5);
+        names = random.some(&there, count);
+    }
     let mut targets = Vec::new();
-    for group in &cluster.groups {
-        if random.chance(40) {
+    let all = random.chance(30);
+    for (index, group) in cluster.groups.iter().enumerate() {
+        if !all && (source != Some(index) || random.chance(10)) && random.chance(65) {
             targets.push(if random.chance(50) { group.name.clone() } else { group.uuid.clone() });
         }
     }
@@ -170,7 +180,7 @@ fn change_group(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
     }
     Json::object([
         ("type", Json::text("change-group")),
-        ("instances", Json::texts(&victims(random, cluster))),
+        ("instances", Json::texts(&names)),
         ("target_groups", Json::texts(&targets)),
     ])
 }
