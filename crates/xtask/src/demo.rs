@@ -12,17 +12,16 @@ use crate::run::Executable;
 use crate::write_cluster::save;
 
 /// Runs the chore.
-pub fn main(arguments: Arguments) -> Result<()> {
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     arguments.finish()?;
-    println!("Building ...");
-    let ours = places::ours()?;
     let directory = tempfile::tempdir()?;
     let prefix = directory.path().join("demo").display().to_string();
     save(&ordinary::cluster(20, 10, 7), &prefix)?;
 
     heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
     println!("Per node: memory (MiB), disk (GiB), virtual CPUs, primary and secondary instances.\n");
-    let fields = "-pname,tmem,fmem,umem,rmem,tdsk,fdsk,ucpu,pcnt,scnt,pfmem,pfdsk";
+    let fields = "-pname,tmem,umem,rmem,tdsk,fdsk,ucpu,pcnt,scnt,pfmem,pfdsk";
     let first = run(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
     print_table(&first.1, "Initial cluster status:\n");
 

@@ -19,14 +19,12 @@ use crate::kinds::Kinds;
 use crate::places;
 use crate::run::{Executable, write};
 use crate::shrink::shrink;
-use crate::tally::Tally;
+use crate::tally::{MOST_SHOWN, Tally};
 
 /// How often the pair may run to make a failing case smaller.
 const SHRINK_BUDGET: usize = 400;
 /// How long making one case smaller may take.
 const SHRINK_TIME: Duration = Duration::from_secs(20);
-/// How many failing cases are made smaller; the rest are only counted.
-const MOST_SHRUNK: usize = 12;
 
 /// Which cases to compare, and with what.
 #[derive(Debug)]
@@ -132,8 +130,9 @@ fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &K
         }
         Ok(Verdict::Different(found)) => {
             let failed = count(|t| t.failed += 1);
-            let saved = (failed <= MOST_SHRUNK).then(|| shrink_and_save(pair, &case, seed, &found));
-            report(seed, &case, &found, saved);
+            if failed <= MOST_SHOWN {
+                report(seed, &case, &found, shrink_and_save(pair, &case, seed, &found));
+            }
         }
         Err(error) => {
             count(|t| t.failed += 1);
@@ -142,12 +141,11 @@ fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &K
     }
 }
 
-fn report(seed: u64, case: &Case, found: &Difference, saved: Option<Result<PathBuf>>) {
+fn report(seed: u64, case: &Case, found: &Difference, saved: Result<PathBuf>) {
     let mut text = format!("seed {seed}: {} {}\n{found}\n", case.program, case.arguments().join(" "));
     match saved {
-        Some(Ok(path)) => writeln!(text, "  smaller case in {}", path.display()),
-        Some(Err(error)) => writeln!(text, "  smaller case not saved: {error:#}"),
-        None => Ok(()),
+        Ok(path) => writeln!(text, "  smaller case in {}", path.display()),
+        Err(error) => writeln!(text, "  smaller case not saved: {error:#}"),
     }
     .expect("writing to a string");
     print!("{text}");

@@ -5,6 +5,9 @@ use std::ops::AddAssign;
 
 use anyhow::{Result, bail};
 
+/// How many failures are shown in full; the rest are only counted.
+pub const MOST_SHOWN: usize = 12;
+
 /// How many checks ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -44,15 +47,40 @@ impl Tally {
         }
     }
 
-    /// Prints the line; an error if a check failed, or if nothing was checked at all.
+    /// What is wrong beside single failures: nothing, or too little, was compared.
+    pub fn complaint(&self) -> Option<&'static str> {
+        let compared = self.passed + self.failed;
+        if compared == 0 {
+            Some("nothing was compared")
+        } else if self.skipped * 4 > compared {
+            Some("too many cases were not compared")
+        } else {
+            None
+        }
+    }
+
+    /// Prints the line; an error if a check failed, or if too little was checked.
     pub fn conclude(self, what: &str) -> Result<()> {
         println!("{what}: {self}");
         if self.failed > 0 {
             bail!("{what}: {} failed", self.failed);
         }
-        if self.passed == 0 {
-            bail!("{what}: nothing was compared");
+        if let Some(complaint) = self.complaint() {
+            bail!("{what}: {complaint}");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipping_does_not_read_as_passing() {
+        let tally = |passed, skipped| Tally { passed, failed: 0, skipped };
+        assert!(tally(0, 0).conclude("x").is_err());
+        assert!(tally(10, 5).conclude("x").is_err());
+        assert!(tally(10, 2).conclude("x").is_ok());
     }
 }

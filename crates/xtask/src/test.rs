@@ -98,13 +98,16 @@ impl Stages {
     fn tally(&mut self, name: &'static str, stage: impl FnOnce() -> Result<Tally>) -> Result<()> {
         let mut tally = Tally::default();
         self.run(name, || {
-            tally = stage()?;
+            match stage() {
+                Ok(of_stage) => tally = of_stage,
+                Err(error) => println!("{name}: {error:#}"),
+            }
             Ok(())
         })?;
         println!("{name}: {tally}");
-        if tally.passed + tally.failed == 0 {
-            // Nothing compared must not look like success.
-            tally.failed = 1;
+        if let Some(complaint) = tally.complaint() {
+            println!("{name}: {complaint}");
+            tally.failed += 1;
         }
         self.compared += tally;
         Ok(())
