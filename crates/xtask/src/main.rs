@@ -1,2 +1,103 @@
-//! xtask
-fn main() {}
+//! The project's own chores, run as `cargo xtask CHORE`: test, compare with the reference, measure, show.
+//!
+//! One chore, one file. Chores may install what they need (Debian packages), and never pass by skipping.
+
+mod arguments;
+mod bench;
+mod captures;
+mod compare;
+mod demo;
+mod differential;
+mod fuzz;
+mod generate;
+mod json;
+mod kinds;
+mod known;
+mod places;
+mod random;
+mod run;
+mod shrink;
+mod soak;
+mod tally;
+mod test;
+mod vectors;
+mod write_case;
+mod write_cluster;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use arguments::Arguments;
+
+const HELP: &str = "\
+The project's own chores.
+
+Usage: cargo xtask CHORE [OPTIONS]
+
+Checks
+  test                          everything that continuous integration runs
+  differential                  the reference and ours on generated clusters
+      --seeds A..B | N            which (default 0..300), each with both programs
+      --program hail|hbal         only that one
+      --timeout S                 give up on a case after S seconds (default 4)
+      --reference PATH            the reference (default: the installed package)
+      --ours PATH                 what to compare with it (default: built here)
+  case --seed N                 write the files of such a case and print its line
+      --program hail|hbal --out DIR
+  soak [--hours H]              the same with fresh seeds for hours (default 1)
+  vectors [--ours PATH]         recorded runs of two versions of the reference
+  captures [--ours PATH]        requests of a real cluster's master daemon
+  fuzz [--seconds N]            the parsers on random input (default 60 each)
+
+Measurements
+  bench placement [--quick]     time and memory beside the reference's
+                                  (--quick: only rows where it takes < 20 s)
+      --only TEXT                 only rows whose name contains TEXT
+  bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
+  bench instructions [--bless]  instructions of fixed runs against the recorded
+                                  counts (--bless: record them anew)
+
+To look at
+  demo                          a cluster, balanced, and an allocation explained
+  cluster --out PREFIX          write PREFIX.data and PREFIX.*.json
+      --nodes N --seed S          (default 20 nodes, seed 1)
+      --instances-per-node K      (default 10)
+
+Environment: ALLOT_SHARED (the reference material, default ../shared),
+ALLOT_REFERENCE (the reference's executable), CARGO_TARGET_DIR.
+";
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::new(std::env::args().skip(1));
+    if arguments.switch("--help") || arguments.switch("-h") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match dispatch(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(mut arguments: Arguments) -> Result<()> {
+    match arguments.word().as_deref() {
+        Some("test") => test::main(arguments),
+        Some("differential") => differential::main(arguments),
+        Some("soak") => soak::main(arguments),
+        Some("vectors") => vectors::main(arguments),
+        Some("captures") => captures::main(arguments),
+        Some("fuzz") => fuzz::main(arguments),
+        Some("bench") => bench::main(arguments),
+        Some("demo") => demo::main(arguments),
+        Some("case") => write_case::main(arguments),
+        Some("cluster") => write_cluster::main(arguments),
+        Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
+        None => {
+            print!("{HELP}");
+            Ok(())
+        }
+    }
+}

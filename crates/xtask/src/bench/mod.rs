@@ -1,0 +1,20 @@
+//! `cargo xtask bench`: what the programs cost.
+
+pub mod instructions;
+mod measure;
+mod placement;
+mod scaling;
+
+use anyhow::{Result, bail};
+
+use crate::arguments::Arguments;
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    match arguments.word().as_deref() {
+        Some("placement") => placement::main(arguments),
+        Some("scaling") => scaling::main(arguments),
+        Some("instructions") => instructions::main(arguments),
+        _ => bail!("bench what? placement, scaling or instructions"),
+    }
+}

@@ -1,0 +1,89 @@
+//! `cargo xtask demo`: a cluster, balanced, and an allocation explained, on a terminal of 100 columns.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::arguments::Arguments;
+use crate::generate::ordinary;
+use crate::places;
+use crate::run::Executable;
+use crate::write_cluster::save;
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
+    arguments.finish()?;
+    let directory = tempfile::tempdir()?;
+    let prefix = directory.path().join("demo").display().to_string();
+    save(&ordinary::cluster(20, 10, 7), &prefix)?;
+
+    heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
+    println!("Per node: memory (MiB), disk (GiB), virtual CPUs, primary and secondary instances.\n");
+    let fields = "-pname,tmem,umem,rmem,tdsk,fdsk,ucpu,pcnt,scnt,pfmem,pfdsk";
+    let first = run(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
+    print_table(&first.1, "Initial cluster status:\n");
+
+    heading("What hbal would do about it: the first ten moves");
+    println!("Each line moves one instance; the score is the cluster's after it, lower is better.\n");
+    show(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "10"])?;
+
+    heading("To the end, with the commands to run, grouped into sets that may run side by side");
+    let started = Instant::now();
+    let balanced = ["-t", "demo.data", "-q", "-C", "-S", "demo", fields];
+    let shown = run(&ours, directory.path(), "hbal", &balanced)?;
+    let elapsed = started.elapsed();
+    let lines: Vec<&str> = shown.0.lines().collect();
+    let commands = lines.iter().position(|line| line.starts_with("Commands")).unwrap_or(0);
+    print_some(&lines[commands..], 14);
+
+    heading("The nodes afterwards");
+    print_table(&shown.1, "Final cluster status:\n");
+    println!("\nBalanced to the end in {:.0} ms.", elapsed.as_secs_f64() * 1000.0);
+
+    heading("Where a new instance of 2 GiB goes, and why");
+    show(&ours, directory.path(), "hail", &["--explain", "demo.allocate.json"])?;
+
+    let started = Instant::now();
+    run(&ours, directory.path(), "hail", &["demo.allocate.json"])?;
+    println!("\nThe answer alone takes {:.1} ms.", started.elapsed().as_secs_f64() * 1000.0);
+    println!("More clusters: cargo xtask cluster --nodes 50 --seed 3 --out /tmp/example");
+    Ok(())
+}
+
+/// Prints the table that follows a title, up to the next empty line.
+fn print_table(text: &str, title: &str) {
+    let table = text.split_once(title).map_or("", |(_, table)| table);
+    print_some(&table.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>(), usize::MAX);
+}
+
+fn heading(text: &str) {
+    println!("\n{text}\n{}", "-".repeat(text.chars().count()));
+}
+
+fn show(ours: &Executable, directory: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    println!("$ allot {program} {}", arguments.join(" "));
+    let (out, err) = run(ours, directory, program, arguments)?;
+    print_some(&out.lines().chain(err.lines()).collect::<Vec<_>>(), usize::MAX);
+    Ok(())
+}
+
+/// Prints lines cut to the terminal's width, and how many were left out.
+fn print_some(lines: &[&str], most: usize) {
+    const WIDTH: usize = 100;
+    for line in lines.iter().take(most) {
+        println!("{}", line.chars().take(WIDTH).collect::<String>());
+    }
+    if lines.len() > most {
+        println!("... and {} more lines", lines.len() - most);
+    }
+}
+
+fn run(ours: &Executable, directory: &Path, program: &str, arguments: &[&str]) -> Result<(String, String)> {
+    let mut command = ours.command(program);
+    let output = command.args(arguments).current_dir(directory).output();
+    let output = output.with_context(|| format!("cannot run {command:?}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((text(&output.stdout), text(&output.stderr)))
+}

@@ -1,0 +1,26 @@
+//! `cargo xtask fuzz`: the parsers on random input, where `cargo fuzz` is installed.
+
+use anyhow::{Result, bail};
+
+use crate::arguments::Arguments;
+use crate::places;
+use crate::run::must_run;
+
+const TARGETS: [&str; 2] = ["text", "iallocator"];
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let seconds: u32 = arguments.value("--seconds", 60)?;
+    arguments.finish()?;
+    if !places::has_program("cargo-fuzz") {
+        bail!("cargo-fuzz is missing: install it with 'cargo install cargo-fuzz' and try again");
+    }
+    for target in TARGETS {
+        println!("{target}, {seconds} s");
+        // Without a sanitizer the stable compiler does; the code has no `unsafe` for one to watch.
+        let mut command = places::cargo();
+        command.args(["fuzz", "run", "--sanitizer", "none", target, "--"]);
+        must_run(command.arg(format!("-max_total_time={seconds}")))?;
+    }
+    Ok(())
+}

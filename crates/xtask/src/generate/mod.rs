@@ -1,0 +1,112 @@
+//! Draws cases for the differential tests: a cluster, a request and a command line from one seed.
+//!
+//! It must span the whole space of options and inputs, except what `known` excludes with a reason.
+
+pub mod cluster;
+pub mod damage;
+pub mod message;
+pub mod model;
+pub mod options;
+pub mod ordinary;
+pub mod requests;
+pub mod tags;
+pub mod text;
+
+use model::{Case, Program};
+
+use crate::random::Random;
+
+/// The case of a seed.
+pub fn case(seed: u64, program: Program) -> Case {
+    let mut random = Random::new(seed.wrapping_mul(2).wrapping_add(u64::from(program == Program::Hail)));
+    let shape = cluster::Shape::draw(&mut random);
+    let cluster = cluster::draw(&mut random, &shape);
+    let request = (program == Program::Hail).then(|| requests::draw(&mut random, &shape, &cluster));
+    let damage = (program == Program::Hail && random.chance(5)).then(|| damage::draw(&mut random));
+    let drawn = options::draw(&mut random, program, &cluster);
+    Case {
+        program,
+        cluster,
+        request,
+        damage,
+        utilisation: drawn.utilisation,
+        mond: drawn.mond,
+        options: drawn.options,
+    }
+}
+
+impl Case {
+    /// The input files, by name.
+    pub fn files(&self) -> Vec<(&'static str, String)> {
+        let mut files = Vec::new();
+        if self.program == Program::Hbal || self.has_option("-t") {
+            files.push(("cluster.data", text::render(&self.cluster)));
+        }
+        if let Some(request) = &self.request {
+            let mut message = message::render(&self.cluster, request);
+            if let Some((place, value)) = &self.damage {
+                damage::apply(&mut message, *place, value);
+            }
+            files.push(("request.json", message.to_string()));
+        }
+        if self.has_option("-U") {
+            files.push(("utilisation", lines(&self.utilisation)));
+        }
+        if let Some(mond) = &self.mond {
+            files.push(("mond.json", mond.to_string()));
+        }
+        files
+    }
+
+    /// The arguments.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> = match self.program {
+            Program::Hbal => vec!["-t".to_owned(), "cluster.data".to_owned()],
+            Program::Hail => Vec::new(),
+        };
+        arguments.extend(self.options.iter().flatten().cloned());
+        if self.request.is_some() {
+            arguments.push("request.json".to_owned());
+        }
+        arguments
+    }
+
+    /// Whether an option was given.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.options.iter().any(|words| words[0] == name)
+    }
+}
+
+/// Lines with their ends: no lines, no content.
+fn lines(lines: &[String]) -> String {
+    let mut text = lines.join("\n");
+    text.push_str(if lines.is_empty() { "" } else { "\n" });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_seeds_give_equal_files() {
+        for seed in 0..20 {
+            for program in [Program::Hail, Program::Hbal] {
+                let (a, b) = (case(seed, program), case(seed, program));
+                assert_eq!(a.files(), b.files());
+                assert_eq!(a.arguments(), b.arguments());
+            }
+        }
+    }
+
+    #[test]
+    fn undamaged_messages_are_json() {
+        for seed in 0..200 {
+            for (name, content) in case(seed, Program::Hail).files() {
+                if name == "request.json" || name == "mond.json" {
+                    serde_json::from_str::<serde_json::Value>(&content).expect("well-formed");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A generated cluster in the text format (`-t FILE`).
+
+use std::fmt::Write;
+
+use super::model::{Cluster, Instance, Node, Policy, Spec};
+
+/// The file's content.
+pub fn render(cluster: &Cluster) -> String {
+    let mut out = String::new();
+    for group in &cluster.groups {
+        let (tags, networks) = (group.tags.join(","), group.networks.join(","));
+        line(&mut out, &[&group.name, &group.uuid, group.alloc_policy, &tags, &networks]);
+    }
+    out.push('\n');
+    for node in &cluster.nodes {
+        render_node(&mut out, cluster, node);
+    }
+    out.push('\n');
+    for instance in &cluster.instances {
+        render_instance(&mut out, cluster, instance);
+    }
+    out.push('\n');
+    for tag in &cluster.tags {
+        line(&mut out, &[tag]);
+    }
+    out.push('\n');
+    if let Some(policy) = &cluster.policy {
+        render_policy(&mut out, "", policy);
+    }
+    for group in &cluster.groups {
+        if let Some(policy) = &group.policy {
+            render_policy(&mut out, &group.name, policy);
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, fields: &[&str]) {
+    out.push_str(&fields.join("|"));
+    out.push('\n');
+}
+
+fn render_node(out: &mut String, cluster: &Cluster, node: &Node) {
+    let known = |text: String| if node.unknown { "?".to_owned() } else { text };
+    let fields = [
+        node.name.clone(),
+        known(node.total_memory.to_string()),
+        known(node.system_memory.to_string()),
+        known(node.free_memory.to_string()),
+        known(node.total_disk.to_string()),
+        known(node.free_disk.to_string()),
+        known(node.cpus.to_string()),
+        node.role.to_string(),
+        cluster.groups[node.group].uuid.clone(),
+        node.spindles.to_string(),
+        node.tags.join(","),
+        yes_no(node.exclusive).to_owned(),
+        node.free_spindles.to_string(),
+        node.system_cpus.to_string(),
+        node.cpu_speed.to_string(),
+    ];
+    line(out, &fields.each_ref().map(String::as_str));
+}
+
+fn render_instance(out: &mut String, cluster: &Cluster, instance: &Instance) {
+    let spindles = instance.spindles.map_or("-".to_owned(), |s| s.to_string());
+    let fields = [
+        instance.name.clone(),
+        instance.memory.to_string(),
+        instance.disk.to_string(),
+        instance.vcpus.to_string(),
+        instance.status.to_owned(),
+        yes_no(instance.auto_balance).to_owned(),
+        cluster.nodes[instance.primary].name.clone(),
+        instance.secondary.map_or(String::new(), |s| cluster.nodes[s].name.clone()),
+        instance.template.to_owned(),
+        instance.tags.join(","),
+        instance.spindle_use.to_string(),
+        spindles,
+        yes_no(instance.forthcoming).to_owned(),
+    ];
+    line(out, &fields.each_ref().map(String::as_str));
+}
+
+fn yes_no(value: bool) -> &'static str {
+    if value { "Y" } else { "N" }
+}
+
+fn spec(spec: &Spec) -> String {
+    spec.map(|n| n.to_string()).join(",")
+}
+
+fn render_policy(out: &mut String, owner: &str, policy: &Policy) {
+    let bounds: Vec<String> =
+        policy.bounds.iter().map(|(min, max)| format!("{};{}", spec(min), spec(max))).collect();
+    writeln!(
+        out,
+        "{owner}|{}|{}|{}|{}|{}",
+        spec(&policy.standard),
+        bounds.join(";"),
+        policy.templates.join(","),
+        policy.vcpu_ratio,
+        policy.spindle_ratio
+    )
+    .expect("writing to a string");
+}

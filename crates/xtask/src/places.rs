@@ -1,0 +1,95 @@
+//! Where things are: the checkout, what is built, the reference, and the material beside the checkout.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::run::{Executable, must_run};
+
+/// The checkout.
+pub fn root() -> PathBuf {
+    let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_directory.ancestors().nth(2).unwrap_or(crate_directory).to_owned()
+}
+
+/// Where cargo builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Whether this runs unattended: then the recorded versions of dependencies are binding.
+pub fn unattended() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// `cargo`, in the checkout.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    if unattended() {
+        command.env("CARGO_TERM_COLOR", "never").env("CARGO_NET_RETRY", "5");
+    }
+    command
+}
+
+/// The reference material beside the checkout: `$ALLOT_SHARED`, or `../shared`. Not everybody has it.
+pub fn shared() -> Option<PathBuf> {
+    let path = std::env::var_os("ALLOT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    path.is_dir().then_some(path)
+}
+
+/// Builds and returns our program.
+pub fn ours() -> Result<Executable> {
+    must_run(cargo().args(["build", "--quiet", "--release", "--package", "allot"]))?;
+    Ok(Executable::new(target().join("release/allot")))
+}
+
+/// The installed reference; installs it if that is possible here.
+pub fn reference() -> Result<Executable> {
+    if let Some(path) = installed_reference() {
+        return Ok(Executable::new(path));
+    }
+    install(&["ganeti-htools"], "the reference")?;
+    match installed_reference() {
+        Some(path) => Ok(Executable::new(path)),
+        None => bail!("the package ganeti-htools is installed, yet /usr/bin/hbal is missing"),
+    }
+}
+
+fn installed_reference() -> Option<PathBuf> {
+    let given = std::env::var_os("ALLOT_REFERENCE").map(PathBuf::from);
+    let usual = ["/usr/bin/hbal", "/usr/lib/ganeti/iallocators/hail"].map(PathBuf::from);
+    given.into_iter().chain(usual).find(|path| path.exists())
+}
+
+/// Whether a program is on the path.
+pub fn has_program(name: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|directory| directory.join(name).is_file())
+}
+
+/// A program that a Debian package of (by default) the same name brings; installs it if missing.
+pub fn need_program(name: &str, package: &str) -> Result<()> {
+    if has_program(name) { Ok(()) } else { install(&[package], name) }
+}
+
+/// Installs Debian packages, or fails with one line that says what to install.
+fn install(packages: &[&str], what: &str) -> Result<()> {
+    let wanted = packages.join(" ");
+    let hint =
+        format!("{what} is missing: install it with 'apt-get install {wanted}' (as root) and try again");
+    let root = crate::run::output_of(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if !root || !has_program("apt-get") {
+        bail!(hint);
+    }
+    eprintln!("installing {wanted}");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments).stdout(std::io::stderr());
+        command.status().is_ok_and(|status| status.success())
+    };
+    // The index may be too old or absent; the first attempt then fails.
+    let arguments = [&["install", "-qq", "-y", "--no-install-recommends"], packages].concat();
+    if apt(&arguments) || (apt(&["update", "-qq"]) && apt(&arguments)) { Ok(()) } else { bail!(hint) }
+}

@@ -1,0 +1,153 @@
+//! Runs programs: the reference and ours, each in an empty directory with the case's files.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::generate::model::Case;
+
+/// An executable that plays the programs.
+#[derive(Clone, Debug)]
+pub struct Executable {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Options that go before all others.
+    pub extra: Vec<String>,
+}
+
+/// What a run left behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Exit status; none if a signal ended it.
+    pub status: Option<i32>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+    /// Files written, by name.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+impl Executable {
+    /// The executable at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), extra: Vec::new() }
+    }
+
+    /// A command that plays `program`: by subcommand if it is `allot`, else by the `HTOOLS` variable.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(&self.path);
+        if self.path.file_stem().is_some_and(|name| name == "allot") {
+            command.arg(program).env_remove("HTOOLS");
+        } else {
+            command.env("HTOOLS", program);
+        }
+        command.env("LC_ALL", "C.UTF-8").args(&self.extra);
+        command
+    }
+
+    /// Runs a case; none if it took longer than the limit.
+    pub fn run_case(&self, case: &Case, limit: Duration) -> Result<Option<Outcome>> {
+        self.run(&case.program.to_string(), &case.arguments(), &case.files(), limit)
+    }
+
+    /// Runs a program on files in an empty directory; none if it took longer than the limit.
+    pub fn run<N: AsRef<str>, C: AsRef<[u8]>>(
+        &self,
+        program: &str,
+        arguments: &[String],
+        files: &[(N, C)],
+        limit: Duration,
+    ) -> Result<Option<Outcome>> {
+        let directory = tempfile::tempdir().context("no temporary directory")?;
+        for (name, content) in files {
+            write(&directory.path().join(name.as_ref()), content.as_ref())?;
+        }
+        let mut command = self.command(program);
+        command.args(arguments).current_dir(directory.path());
+        let Some((status, stdout, stderr)) = capture(&mut command, limit)? else { return Ok(None) };
+        let inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
+        let files = written(directory.path(), &inputs)?;
+        Ok(Some(Outcome { status, stdout, stderr, files }))
+    }
+}
+
+/// Writes a file, naming it if that fails.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn written(directory: &Path, inputs: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !inputs.contains(&name.as_str()) {
+            files.push((name, fs::read(entry.path())?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+type Captured = (Option<i32>, Vec<u8>, Vec<u8>);
+
+/// Runs a command to its end, or kills it at the limit.
+fn capture(command: &mut Command, limit: Duration) -> Result<Option<Captured>> {
+    let described = format!("{command:?}");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot run {described}"))?;
+    let stdout = read_all(child.stdout.take());
+    let stderr = read_all(child.stderr.take());
+    let started = Instant::now();
+    let mut pause = Duration::from_micros(500);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if started.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    };
+    let collect = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
+    Ok(Some((status.code(), collect(stdout), collect(stderr))))
+}
+
+fn read_all(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut content = Vec::new();
+        if let Some(mut stream) = stream {
+            // A broken pipe shows up as a difference; there is nothing else to do about it here.
+            let _ = stream.read_to_end(&mut content);
+        }
+        content
+    })
+}
+
+/// Runs a command with inherited streams; an error if it fails.
+pub fn must_run(command: &mut Command) -> Result<()> {
+    let described = format!("{command:?}");
+    let status = command.status().with_context(|| format!("cannot run {described}"))?;
+    if !status.success() {
+        bail!("{described} failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs a command and returns what it printed; an error if it fails.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let described = format!("{command:?}");
+    let output = command.output().with_context(|| format!("cannot run {described}"))?;
+    if !output.status.success() {
+        bail!("{described} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask case`: writes the files of a differential seed, to try them by hand.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::arguments::Arguments;
+use crate::generate::{self, model::Program};
+use crate::run::write;
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let seed = arguments.value("--seed", 1)?;
+    let program = match arguments.text("--program")?.as_deref() {
+        Some("hbal") => Program::Hbal,
+        _ => Program::Hail,
+    };
+    let out = arguments.text("--out")?.unwrap_or_else(|| format!("case-{seed}"));
+    arguments.finish()?;
+    let case = generate::case(seed, program);
+    let directory = Path::new(&out);
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {out}"))?;
+    for (name, content) in case.files() {
+        write(&directory.join(name), content.as_bytes())?;
+    }
+    println!("{program} {}", case.arguments().join(" "));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Tidiness that no compiler checks: sizes of files, first lines of modules, words that must not be there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files longer than this are split by concept.
+const MOST_LINES: usize = 700;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All files of the checkout with one of the extensions, and their content.
+fn files(extensions: &[&str]) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut directories = vec![root()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("readable") {
+            let path = entry.expect("readable").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() {
+                // .git and what is generated; .ci and .cargo are ours
+                if !["target", "node_modules", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
+                    directories.push(path);
+                }
+            } else if extensions.iter().any(|e| path.extension().is_some_and(|x| x == *e)) {
+                found.push((path.clone(), fs::read_to_string(&path).expect("UTF-8")));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no files to look at");
+    found
+}
+
+fn all_good(extensions: &[&str], what: &str, good: impl Fn(&str) -> bool) {
+    let bad: Vec<String> = files(extensions)
+        .iter()
+        .filter(|(_, content)| !good(content))
+        .map(|(path, _)| path.display().to_string())
+        .collect();
+    assert!(bad.is_empty(), "{what}:\n{}", bad.join("\n"));
+}
+
+#[test]
+fn files_are_short() {
+    let what = format!("longer than {MOST_LINES} lines: split it by concept");
+    all_good(&["rs"], &what, |content| content.lines().count() <= MOST_LINES);
+}
+
+#[test]
+fn modules_say_what_they_are_for() {
+    let starts = |content: &str| content.starts_with("//!") || content.starts_with("#![no_main]\n//!");
+    all_good(&["rs"], "does not start with `//!`", starts);
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let word = concat!("to", "do!(");
+    all_good(&["rs"], "contains a macro that only reminds", |content| !content.contains(word));
+}
+
+#[test]
+fn no_path_of_one_machine() {
+    let path = concat!("/wo", "rk/");
+    all_good(&["rs", "toml", "md"], "names a path of one machine", |content| !content.contains(path));
+}
