@@ -133,6 +133,8 @@ pub struct Balancer<'a> {
     pub(crate) options: BalanceOptions,
     pub(crate) board: Board,
     pub(crate) classes: Classes,
+    /// From this many instances on, the search is spread over threads; tests lower it.
+    pub(crate) parallel_from: usize,
     optimal: f64,
     score: f64,
     moves: usize,
@@ -164,6 +166,7 @@ impl<'a> Balancer<'a> {
             options,
             board,
             classes,
+            parallel_from: search::PARALLEL_FROM,
             optimal,
             score,
             moves: 0,

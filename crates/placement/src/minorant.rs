@@ -269,9 +269,14 @@ impl<'a> Frame<'a> {
                 self.board.magnitude()[lane] + ranges.high[lane].abs().sqrt() + ranges.low[lane].abs().sqrt();
             let slack = n * self.board.rounding() * magnitude * magnitude;
             let root = |d: f64| ((squares + d - slack).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
-            let low = ranges.low[lane].max(slack - squares);
+            // Below `slack - squares` the root is 0. It must be so at that very point too, where what cancels
+            // leaves a residue: its root, though tiny, would lift the chord above scores of 0.
+            let (low, at_low) = if ranges.low[lane] > slack - squares {
+                (ranges.low[lane], root(ranges.low[lane]))
+            } else {
+                (slack - squares, 0.0)
+            };
             let high = ranges.high[lane];
-            let at_low = root(low);
             let slope = if high > low { (root(high) - at_low) / (high - low) } else { 0.0 };
             if slope > 0.0 {
                 chords.slopes[lane] = slope;

@@ -112,7 +112,7 @@ const KEPT_NUMBERS: usize = 8 << 20;
 /// Prospects looked at first, to find a good move early.
 const FAVOURITES: usize = 8;
 /// From this many instances on, work is spread over threads.
-const PARALLEL_FROM: usize = 2_000;
+pub(crate) const PARALLEL_FROM: usize = 2_000;
 
 fn sieved(run: &Balancer<'_>) -> Option<Best> {
     let classes = &run.classes;
@@ -135,7 +135,7 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
         }
         (keep.then_some(minorant), prospects)
     };
-    let parallel = run.instances.len() >= PARALLEL_FROM;
+    let parallel = run.instances.len() >= run.parallel_from;
     let surveyed: Vec<(Option<Minorant>, Vec<Prospect>)> = if parallel {
         classes.classes.par_iter().enumerate().map(survey).collect()
     } else {
@@ -544,3 +544,6 @@ impl<'a> Ends<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

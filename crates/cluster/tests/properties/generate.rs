@@ -3,6 +3,9 @@
 //! A [`Recipe`] is a list of choices that proptest can shrink; [`Recipe::parts`] turns it into plain values that
 //! add up, and [`Recipe::build`] loads them.
 
+// Not every crate that includes this needs all of it.
+#![allow(dead_code)]
+
 use cluster::{
     AllocPolicy, Cluster, Disk, DiskTemplate, Group, GroupIdx, InitialN1, Instance, InstanceIdx,
     InstanceStatus, LoadOptions, MirrorClass, Move, Node, NodeIdx, Policy,
@@ -246,6 +249,11 @@ impl Recipe {
     /// The same under the rule for N+1 that every later step follows.
     pub fn recorded(&self) -> Self {
         Self { style: Style { recorded_n1: true, ..self.style }, ..self.clone() }
+    }
+
+    /// The same with all nodes alike, and all instances.
+    pub fn alike(&self) -> Self {
+        Self { style: Style { uniform: true, ..self.style }, ..self.clone() }
     }
 
     /// The loaded cluster.

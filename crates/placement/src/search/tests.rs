@@ -1,0 +1,127 @@
+//! The search finds what trying everything finds, however its work is spread.
+
+#[path = "../../../cluster/tests/properties/generate.rs"]
+mod generate;
+
+use proptest::prelude::*;
+
+use self::generate::{Recipe, cases, moves, recipes, recipes_of};
+use super::*;
+use crate::balance::{BalanceOptions, Step};
+
+/// Options that decide what is tried; steps are always taken.
+fn options() -> impl Strategy<Value = BalanceOptions> {
+    let odds = |p| prop::bool::weighted(p);
+    (odds(0.8), odds(0.8), odds(0.2), odds(0.2), odds(0.3)).prop_map(
+        |(disk_moves, instance_moves, restricted_migration, evacuate_only, ignore_soft_errors)| {
+            BalanceOptions {
+                disk_moves,
+                instance_moves,
+                restricted_migration,
+                evacuate_only,
+                ignore_soft_errors,
+                min_gain: 0.0,
+                min_gain_limit: 0.0,
+                max_moves: Some(5),
+                ..BalanceOptions::default()
+            }
+        },
+    )
+}
+
+/// The nodes and instances of the first node's group.
+fn group(cluster: &Cluster) -> (Vec<NodeIdx>, Vec<InstanceIdx>) {
+    let group = cluster.nodes[0].group;
+    (cluster.nodes_of(group), cluster.instances_of(group))
+}
+
+/// The canonical score of every candidate, in the order of trial, without any bound.
+fn brute_force(run: &Balancer<'_>) -> Option<(u64, InstanceIdx, Move)> {
+    let mut best: Option<(f64, InstanceIdx, Move)> = None;
+    for &index in run.instances.iter().filter(|i| run.eligible(**i)) {
+        let candidates = Candidates::of(run.cluster, run.cluster.instance(index), &run.options);
+        let probe = Probe::new(run.cluster, index);
+        let others = run.online.iter().filter(|t| **t != probe.primary && Some(**t) != probe.secondary);
+        let there = others.flat_map(|t| candidates.kinds.iter().map(|kind| kind.to(*t)));
+        for mov in candidates.failover.then_some(Move::Failover).into_iter().chain(there) {
+            let Ok(outcome) = probe.judge(mov, run.options.ignore_soft_errors) else { continue };
+            let score = run.exact(index, &outcome);
+            if score < best.map_or(run.score(), |(least, _, _)| least) {
+                best = Some((score, index, mov));
+            }
+        }
+    }
+    best.map(|(score, index, mov)| (score.to_bits(), index, mov))
+}
+
+fn found(best: Option<Best>) -> Option<(u64, InstanceIdx, Move)> {
+    best.map(|best| (best.score.to_bits(), best.instance, best.mov))
+}
+
+/// The moves of a whole run, with the bits of the scores.
+fn steps(recipe: &Recipe, options: BalanceOptions, parallel_from: usize) -> Vec<(Step, u64)> {
+    let mut cluster = recipe.build();
+    let (nodes, instances) = group(&cluster);
+    let mut run = Balancer::new(&mut cluster, &nodes, &instances, options);
+    run.parallel_from = parallel_from;
+    std::iter::from_fn(|| run.step()).map(|step| (step.clone(), step.score.to_bits())).collect()
+}
+
+fn agree(recipe: &Recipe, options: BalanceOptions) -> Result<(), TestCaseError> {
+    let mut cluster = recipe.build();
+    let (nodes, instances) = group(&cluster);
+    let mut run = Balancer::new(&mut cluster, &nodes, &instances, options);
+    loop {
+        let expected = brute_force(&run);
+        prop_assert_eq!(found(exhaustive(&run)), expected);
+        prop_assert_eq!(found(best_move(&run)), expected);
+        if run.step().is_none() {
+            return Ok(());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn the_search_finds_what_trying_everything_finds(recipe in recipes(), options in options()) {
+        agree(&recipe, options)?;
+    }
+
+    #[test]
+    fn the_search_finds_the_first_of_many_equals(recipe in recipes_of(12, 24), options in options()) {
+        agree(&recipe.alike(), options)?;
+    }
+
+    #[test]
+    fn bounds_are_below_the_scores_of_all_moves(recipe in recipes(), force: bool) {
+        let cluster = recipe.build();
+        let mut copy = cluster.clone();
+        let (nodes, instances) = group(&cluster);
+        let run = Balancer::new(&mut copy, &nodes, &instances, BalanceOptions::default());
+        for &index in &instances {
+            let probe = Probe::new(&cluster, index);
+            for mov in moves(&cluster, index) {
+                if let Ok(outcome) = probe.judge(mov, force) {
+                    let (bound, exact) = (run.lower_bound(index, &outcome), run.exact(index, &outcome));
+                    prop_assert!(bound <= exact, "{bound} > {exact} for {mov:?} of {index:?}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(24))]
+
+    #[test]
+    fn the_number_of_threads_decides_nothing(recipe in recipes_of(14, 60), options in options()) {
+        let alone = steps(&recipe, options, usize::MAX);
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            let spread = pool.install(|| steps(&recipe, options, 0));
+            prop_assert_eq!(&spread, &alone, "{} threads", threads);
+        }
+    }
+}
