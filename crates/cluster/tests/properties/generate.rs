@@ -256,6 +256,12 @@ impl Recipe {
         Self { style: Style { uniform: true, ..self.style }, ..self.clone() }
     }
 
+    /// The same with all nodes online.
+    pub fn online(&self) -> Self {
+        let nodes = self.nodes.iter().map(|node| NodeRecipe { offline: false, ..*node }).collect();
+        Self { nodes, ..self.clone() }
+    }
+
     /// The loaded cluster.
     pub fn build(&self) -> Cluster {
         load(self.parts(), self.style.recorded_n1)

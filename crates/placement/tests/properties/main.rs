@@ -1,0 +1,8 @@
+//! Properties of decisions on random clusters.
+
+mod allocating;
+mod balancing;
+#[path = "../../../cluster/tests/properties/generate.rs"]
+mod generate;
+mod redundant;
+mod scoring;

@@ -1,0 +1,68 @@
+//! Redundancy: the shortcuts say what testing every node says.
+
+use cluster::{Change, Cluster, Instance, InstanceIdx, NodeIdx, Outcome};
+use placement::redundancy::{Redundancy, Tentative, can_evacuate};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::generate::{cases, recipes};
+
+/// All placements of a copy of an instance that are possible by force.
+fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
+    let demand = instance.demand();
+    let mut found = Vec::new();
+    for p in cluster.node_indices() {
+        let tags = cluster.state(p).tag_effect(&instance.exclusion_tags);
+        let location = cluster.unmet_wishes(instance, p);
+        let Ok(primary) = cluster.figures(p).add_primary(cluster.node(p), &demand, tags, location, true)
+        else {
+            continue;
+        };
+        if !demand.drbd {
+            found.push(Outcome::new(&[Change { node: p, figures: primary }], p, None, 0));
+            continue;
+        }
+        for s in cluster.node_indices().filter(|s| *s != p) {
+            let reserved = cluster.state(s).reserved_for(p);
+            let node = cluster.node(s);
+            if let Ok(figures) = cluster.figures(s).add_secondary(node, &demand, reserved, true, false) {
+                let changes = [Change { node: p, figures: primary }, Change { node: s, figures }];
+                found.push(Outcome::new(&changes, p, Some(s), 0));
+            }
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    #[test]
+    fn redundancy_holds_if_every_node_can_be_emptied(
+        recipe in recipes(),
+        picks in any::<(Index, Index)>(),
+        hide: bool,
+        part: bool,
+    ) {
+        let mut cluster = recipe.build();
+        let mut nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        if part {
+            nodes = cluster.nodes_of(cluster.nodes[0].group);
+        }
+        let copy = cluster.instances[picks.0.index(cluster.instances.len())].clone();
+        let hidden = InstanceIdx::from_usize(picks.1.index(cluster.instances.len()));
+        let number = InstanceIdx::from_usize(cluster.instances.len());
+        let tentative = Tentative { instance: number, hidden: hide.then_some(hidden) };
+        let before = (cluster.states.clone(), cluster.instances.clone());
+        let redundancy = Redundancy::new(&mut cluster, &nodes);
+        prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
+        for outcome in placements(&cluster, &copy).into_iter().take(12) {
+            let undo = cluster.add(copy.clone(), &outcome);
+            let holds = redundancy.holds(&mut cluster, &outcome, tentative);
+            let each = nodes.iter().all(|n| can_evacuate(&mut cluster, &nodes, *n, Some(tentative)));
+            cluster.undo(undo);
+            prop_assert_eq!(holds, each, "{:?}", outcome);
+            prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
+        }
+    }
+}
