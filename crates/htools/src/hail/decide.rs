@@ -20,7 +20,10 @@ pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
     let group = |g: &GroupIdx| g.at() < cluster.groups.len();
     match request {
         Request::Allocate(_) | Request::MultiAllocate { .. } => true,
-        Request::Relocate { instance: i, relocate_from, .. } => instance(i) && relocate_from.iter().all(node),
+        // Only one node can be exchanged; anything else is refused without a look at the rest.
+        Request::Relocate { instance: i, relocate_from, required_nodes } => {
+            *required_nodes != 1 || (instance(i) && relocate_from.iter().all(node))
+        }
         Request::NodeEvacuate { instances, .. } => instances.iter().all(instance),
         Request::ChangeGroup { instances, target_groups } => {
             instances.iter().all(instance) && target_groups.iter().all(group)
