@@ -324,19 +324,25 @@ impl Cluster {
         }
     }
 
-    /// Takes an instance off its nodes, keeping its record (conversion to another disk template).
-    pub fn detach(&mut self, index: InstanceIdx) {
+    /// Takes an instance off its primary, keeping its record (conversion to another disk template).
+    pub fn detach(&mut self, index: InstanceIdx) -> Undo {
         let instance = &self.instances[index.at()];
         let (primary, demand) = (instance.primary, instance.demand());
+        let undo = Undo {
+            nodes: vec![(primary, self.states[primary.at()].clone())],
+            instance: index,
+            before: Some((primary, instance.secondary, instance.location_score)),
+        };
         let state = &self.states[primary.at()];
         let conflicts = state.conflicts_freed(&instance.exclusion_tags);
         let location = instance.location_score + self.unmet_wishes(instance, primary);
         let figures = state.figures.remove_primary(self.node(primary), &demand, conflicts, location);
-        let tags = instance.exclusion_tags.clone();
         let state = &mut self.states[primary.at()];
         state.figures = figures;
-        state.count_tags(&self.nodes[primary.at()], &tags, -1, !demand.forthcoming);
+        let tags = &self.instances[index.at()].exclusion_tags;
+        state.count_tags(&self.nodes[primary.at()], tags, -1, !demand.forthcoming);
         remove_most_recent(&mut state.primaries, index);
+        undo
     }
 
     /// Puts a detached instance back as `record`, where `outcome` has it.

@@ -26,6 +26,11 @@ impl TagTable {
     }
 }
 
+/// Head of the tags that express, or declare, wishes for a location.
+const WISH: &str = "htools:desiredlocation:";
+/// The cluster tag that makes instance tags spelled with [`WISH`] count.
+const SPELLED_OUT_WISHES: &str = "allot:desiredlocation";
+
 /// The rules that cluster tags and options define: which tags mean what.
 #[derive(Clone, Debug, Default)]
 pub struct TagRules {
@@ -35,6 +40,8 @@ pub struct TagRules {
     pub location_prefixes: Vec<String>,
     /// Instance tags with one of these prefixes are wishes for their primary's location.
     pub desired_location_prefixes: Vec<String>,
+    /// Instance tags `htools:desiredlocation:x` are wishes for x.
+    pub spelled_out_wishes: bool,
     /// Node tags with one of these prefixes restrict migration.
     pub migration_prefixes: Vec<String>,
     /// Pairs (y, z): a node tagged z receives instances from nodes tagged y.
@@ -51,9 +58,11 @@ impl TagRules {
         let mut rules = Self::default();
         rules.exclusion_prefixes.extend(extra_exclusion.iter().map(|p| format!("{p}:")));
         for tag in tags {
-            if let Some(prefix) = strip(tag, "htools:iextags:") {
+            if tag == SPELLED_OUT_WISHES {
+                rules.spelled_out_wishes = true;
+            } else if let Some(prefix) = strip(tag, "htools:iextags:") {
                 rules.exclusion_prefixes.push(prefix.to_owned());
-            } else if let Some(prefix) = strip(tag, "htools:desiredlocation:") {
+            } else if let Some(prefix) = strip(tag, WISH) {
                 rules.desired_location_prefixes.push(prefix.to_owned());
             } else if let Some(prefix) = tag.strip_prefix("htools:nlocation:") {
                 rules.location_prefixes.push(format!("{prefix}:"));
@@ -75,12 +84,13 @@ impl TagRules {
         select(tags, &self.exclusion_prefixes, table)
     }
 
-    /// Wishes in both spellings: instance tags with a prefix that the cluster declares, as Ganeti reads them,
-    /// and instance tags `htools:desiredlocation:x`, as seed 001 writes them.
+    /// Wishes as Ganeti reads them (instance tags with a prefix that the cluster declares), and, if the cluster asks
+    /// for it, as seed 001 writes them (instance tags `htools:desiredlocation:x`, which Ganeti ignores).
     pub(crate) fn desired_locations(&self, tags: &[String], table: &mut TagTable) -> Vec<TagId> {
         let mut wishes = select(tags, &self.desired_location_prefixes, table);
-        wishes
-            .extend(tags.iter().filter_map(|t| strip(t, "htools:desiredlocation:")).map(|t| table.intern(t)));
+        if self.spelled_out_wishes {
+            wishes.extend(tags.iter().filter_map(|t| strip(t, WISH)).map(|t| table.intern(t)));
+        }
         as_set(wishes)
     }
 

@@ -88,17 +88,24 @@ pub fn groups(cluster: &Cluster) -> String {
 }
 
 /// A string in quotes; anything but printable ASCII is escaped with its decimal code.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut out = String::from("\"");
+    let mut after_code = false;
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
+            // A digit must not be taken for a part of the code before it.
+            '0'..='9' if after_code => {
+                out.push_str("\\&");
+                out.push(c);
+            }
             ' '..='~' => out.push(c),
             _ => {
                 let _ = write!(out, "\\{}", u32::from(c));
             }
         }
+        after_code = !(' '..='~').contains(&c);
     }
     out.push('"');
     out

@@ -127,6 +127,11 @@ pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> 
     if options.verbosity != 0 {
         let _ = io.err.write_all(tables::inconsistency_warnings(&cluster, &warnings).as_bytes());
     }
+    Ok(cluster)
+}
+
+/// Changes the cluster as the options say (`-O`, `--min-disk`, `--max-cpu`).
+pub fn apply_overrides(options: &Options, cluster: &mut Cluster) -> Result<(), SourceError> {
     let unknown = cluster.set_offline(&options.offline);
     if !unknown.is_empty() {
         return Err(SourceError::UnknownOffline(unknown));
@@ -135,7 +140,7 @@ pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> 
     if let Some(ratio) = options.max_cpu {
         cluster.set_max_vcpu_ratio(ratio);
     }
-    Ok(cluster)
+    Ok(())
 }
 
 /// Takes measured CPU loads over, where the options ask for them.

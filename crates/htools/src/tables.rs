@@ -24,6 +24,8 @@ struct Row<'a> {
     node: &'a Node,
     state: &'a NodeState,
     figures: &'a Figures,
+    /// A new instance that has no number yet, shown as -1.
+    unnumbered: Option<InstanceIdx>,
 }
 
 /// A column of the table of nodes.
@@ -62,8 +64,8 @@ static COLUMNS: &[Column] = &[
     column("ucpu", "vcpu", true, |r| int(4, r.figures.used_vcpus)),
     column("pcnt", "pcnt", true, |r| int(3, r.state.primaries.len() as i64)),
     column("scnt", "scnt", true, |r| int(3, r.state.secondaries.len() as i64)),
-    column("plist", "primaries", true, |r| latest_first(&r.state.primaries)),
-    column("slist", "secondaries", true, |r| latest_first(&r.state.secondaries)),
+    column("plist", "primaries", true, |r| latest_first(&r.state.primaries, r.unnumbered)),
+    column("slist", "secondaries", true, |r| latest_first(&r.state.secondaries, r.unnumbered)),
     column("pfmem", "p_fmem", true, |r| float(6, 4, r.figures.free_memory_ratio(r.node))),
     column("pfdsk", "p_fdsk", true, |r| float(6, 4, r.figures.free_disk_ratio(r.node))),
     column("rcpu", "r_cpu", true, |r| float(5, 2, r.figures.vcpu_ratio(r.node))),
@@ -96,8 +98,12 @@ fn status(row: &Row<'_>) -> &'static str {
     }
 }
 
-fn latest_first(list: &[InstanceIdx]) -> String {
-    format!("{:?}", list.iter().rev().collect::<Vec<_>>()).replace(' ', "")
+fn latest_first(list: &[InstanceIdx], unnumbered: Option<InstanceIdx>) -> String {
+    let number = |index: &InstanceIdx| match unnumbered {
+        Some(new) if new == *index => "-1".to_owned(),
+        _ => index.0.to_string(),
+    };
+    format!("[{}]", list.iter().rev().map(number).collect::<Vec<_>>().join(","))
 }
 
 fn exclusion_tags(row: &Row<'_>) -> String {
@@ -130,12 +136,22 @@ fn columns(fields: &FieldSelection) -> Vec<&'static Column> {
 
 /// The nodes' figures, one row each in the given order; without title.
 pub fn node_table(cluster: &Cluster, nodes: &[NodeIdx], fields: &FieldSelection) -> String {
+    node_table_with(cluster, nodes, fields, None)
+}
+
+/// As [`node_table`]; the `unnumbered` instance is new and has no number yet.
+pub fn node_table_with(
+    cluster: &Cluster,
+    nodes: &[NodeIdx],
+    fields: &FieldSelection,
+    unnumbered: Option<InstanceIdx>,
+) -> String {
     let columns = columns(fields);
     let headers: Vec<&str> = columns.iter().map(|c| c.header).collect();
     let numeric: Vec<bool> = columns.iter().map(|c| c.numeric).collect();
     let row = |&index: &NodeIdx| -> Vec<String> {
         let (node, state) = (cluster.node(index), cluster.state(index));
-        let row = Row { cluster, index, node, state, figures: &state.figures };
+        let row = Row { cluster, index, node, state, figures: &state.figures, unnumbered };
         columns.iter().map(|c| (c.value)(&row)).collect()
     };
     let rows: Vec<Vec<String>> = nodes.iter().map(row).collect();

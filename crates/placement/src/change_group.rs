@@ -31,11 +31,13 @@ pub fn target_groups(cluster: &Cluster, instances: &[InstanceIdx], wanted: &[Gro
     groups
 }
 
-/// Moves one instance to the best of `groups`; a refusal changes nothing.
+/// Moves one instance to the best of `groups`; a refusal changes nothing. `allowed` restricts, by name, the nodes
+/// that the choice of the group is based on, as the reference has it; the moves then use any node of the group.
 pub fn change_group(
     cluster: &mut Cluster,
     index: InstanceIdx,
     groups: &[GroupIdx],
+    allowed: Option<&[String]>,
     options: AllocOptions,
 ) -> Result<(GroupIdx, Vec<Move>), ChangeGroupError> {
     let inhabited = groups::inhabited(cluster);
@@ -48,7 +50,7 @@ pub fn change_group(
     let allocator = Allocator::new(cluster, &Scope::cluster(cluster), options);
     let choice = groups::choose(cluster, &groups, &instance, true, |cluster, group| {
         let nodes = cluster.nodes_of(group);
-        let targets = Targets::new(cluster, &nodes, required, None)?;
+        let targets = Targets::new(cluster, &nodes, required, allowed)?;
         Ok(allocator.try_all(cluster, &instance, &targets))
     });
     let Some((group, _)) = choice.chosen() else { return Err(ChangeGroupError::NoRoom(Box::new(choice))) };

@@ -59,7 +59,10 @@ pub fn choose<S: PartialOrd>(
             let (old_group, old_trials) = &tried[old];
             let old_policy = cluster.group(*old_group).alloc_policy;
             let old_score = old_trials.as_ref().ok().and_then(|t| t.best.as_ref()).map(|b| &b.score);
-            old_policy < policy || (old_policy == policy && old_score < Some(&found.score))
+            // Scores that cannot be compared (undefined ones) leave the first group where it is.
+            let not_worse =
+                old_score.is_none_or(|old| *old < found.score || old.partial_cmp(&found.score).is_none());
+            old_policy < policy || (old_policy == policy && not_worse)
         });
         if !keep {
             winner = Some(position);

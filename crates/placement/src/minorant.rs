@@ -146,8 +146,10 @@ impl<'a> Frame<'a> {
         let ranges = self.ranges(&units, reserved);
         let chords = self.chords(&ranges);
         let count = self.online.len();
+        // An unknown number of spindles makes those free on an exclusive-storage node -1, whatever they were.
+        let erratic = class.demand.spindles.is_none() && self.sensitivity.iter().any(|s| s.exclusive);
         let mut minorant = Minorant {
-            base: chords.base,
+            base: if erratic { f64::NEG_INFINITY } else { chords.base },
             arrive: Vec::with_capacity(count),
             leave: Vec::with_capacity(count),
             reserve_slope: chords.slopes[RESERVED_MEMORY_LANE],

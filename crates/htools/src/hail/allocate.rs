@@ -75,8 +75,12 @@ pub(super) fn several(
     let mut allocated = Vec::new();
     let mut failed = Vec::new();
     let mut only_group: Option<GroupIdx> = None;
-    let mut placed = Vec::new();
+    let mut undo = Vec::new();
     for wanted in wanted {
+        if strategy == Strategy::Dedicated && group_name.is_some() {
+            // The reference judges each of these by the state before all of them, and keeps the last.
+            undo.drain(..).rev().for_each(|step| cluster.undo(step));
+        }
         let mut instance = wanted.instance.clone();
         cluster.derive_tags(&mut instance);
         let allowed = options.restrict_allocation_to.as_ref();
@@ -90,27 +94,20 @@ pub(super) fn several(
         };
         let Some(outcome) = decision.placed else {
             if group_name.is_none() || decision.hopeless {
+                for step in undo.into_iter().rev() {
+                    cluster.undo(step);
+                }
                 return failure(&decision.detail);
             }
             failed.push((instance.name, decision.detail));
             continue;
         };
         allocated.push((instance.name.clone(), names(cluster, &outcome)));
-        match (strategy, group_name) {
-            // The reference judges each of these by the state before all of them.
-            (Strategy::Dedicated, Some(_)) => placed.push((instance, outcome)),
-            (Strategy::Dedicated, None) => {
-                // ... and leaves the group chosen first as the only one.
-                only_group.get_or_insert(cluster.node(outcome.primary).group);
-                cluster.add(instance, &outcome);
-            }
-            (Strategy::Balance, _) => {
-                cluster.add(instance, &outcome);
-            }
+        if strategy == Strategy::Dedicated && group_name.is_none() {
+            // The reference leaves the group chosen first as the only one.
+            only_group.get_or_insert(cluster.node(outcome.primary).group);
         }
-    }
-    for (instance, outcome) in placed {
-        cluster.add(instance, &outcome);
+        undo.push(cluster.add(instance, &outcome));
     }
     let detail = format!(
         "{} instances failed to allocate and {} were allocated successfully",

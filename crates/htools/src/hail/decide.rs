@@ -5,7 +5,8 @@ use placement::allocate::{AllocOptions, Allocator, Scope, Targets};
 use placement::change_group::{self, ChangeGroupError};
 use placement::evacuate::{self, Destination, EvacuateMode};
 
-use super::{allocate, explain, sentence};
+use super::allocate::{self, Strategy};
+use super::{explain, sentence};
 use crate::iallocator::{self, Evacuation, Moved, OpCode, Request, Response, ResultValue, failure, success};
 use crate::io::Io;
 use crate::options::Options;
@@ -19,7 +20,10 @@ pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
     let group = |g: &GroupIdx| g.at() < cluster.groups.len();
     match request {
         Request::Allocate(_) | Request::MultiAllocate { .. } => true,
-        Request::Relocate { instance: i, relocate_from, .. } => instance(i) && relocate_from.iter().all(node),
+        // Only one node can be exchanged; anything else is refused without a look at the rest.
+        Request::Relocate { instance: i, relocate_from, required_nodes } => {
+            *required_nodes != 1 || (instance(i) && relocate_from.iter().all(node))
+        }
         Request::NodeEvacuate { instances, .. } => instances.iter().all(instance),
         Request::ChangeGroup { instances, target_groups } => {
             instances.iter().all(instance) && target_groups.iter().all(group)
@@ -29,13 +33,44 @@ pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
     }
 }
 
+/// An answer, and what is shown of the cluster afterwards.
+pub(super) struct Decided {
+    pub response: Response,
+    /// Nodes to show: only those of the group asked for, once something was placed there.
+    pub nodes: Vec<NodeIdx>,
+    /// Whether the last instance is listed first: the reference numbers a single new instance -1.
+    pub newest_first: bool,
+}
+
 /// Answers a request; the cluster is left as it would be once the answer is carried out.
 pub(super) fn decide(
     cluster: &mut Cluster,
     request: &Request,
     options: &Options,
     io: &mut Io<'_>,
-) -> Response {
+) -> Decided {
+    let count = cluster.instances.len();
+    let response = respond(cluster, request, options, io);
+    let placed = cluster.instances.len() > count;
+    // What is left of the cluster in the reference's hands: the group asked for, or, on a dedicated cluster, the
+    // group chosen.
+    let group_name = match request {
+        Request::Allocate(wanted) => wanted.group_name.as_deref(),
+        Request::MultiAllocate { group_name, .. } => group_name.as_deref(),
+        _ => None,
+    };
+    let narrowed = group_name.is_some() || Strategy::of(cluster, None) == Strategy::Dedicated;
+    let group =
+        cluster.instances.last().filter(|_| placed && narrowed).map(|i| cluster.node(i.primary).group);
+    let nodes = match group {
+        Some(group) => cluster.nodes_of(group),
+        None => cluster.node_indices().collect(),
+    };
+    let newest_first = placed && matches!(request, Request::Allocate(_));
+    Decided { response, nodes, newest_first }
+}
+
+fn respond(cluster: &mut Cluster, request: &Request, options: &Options, io: &mut Io<'_>) -> Response {
     match request {
         Request::Allocate(wanted) => {
             if options.explain {
@@ -102,8 +137,10 @@ fn relocate(
     };
     if leaving.is_none() || from != leaving.as_slice() {
         let number = leaving.map_or("-1".to_owned(), |n| n.0.to_string());
+        let from: Vec<String> = from.iter().map(|n| n.0.to_string()).collect();
         return failure(&format!(
-            "Unsupported request: excluded nodes not equal to instance's {word}({number} versus {from:?})"
+            "Unsupported request: excluded nodes not equal to instance's {word}({number} versus [{}])",
+            from.join(",")
         ));
     }
     let excluded = evacuate::nodes_to_leave(cluster, &[index], mode);
@@ -149,7 +186,8 @@ fn change_groups(
     let groups = change_group::target_groups(cluster, instances, wanted);
     let mut moves = Evacuation::default();
     for &index in instances {
-        match change_group::change_group(cluster, index, &groups, alloc_options(options)) {
+        let allowed = options.restrict_allocation_to.as_deref();
+        match change_group::change_group(cluster, index, &groups, allowed, alloc_options(options)) {
             Ok((group, done)) => record(cluster, index, group, &done, &mut moves),
             Err(error) => {
                 let name = cluster.instance(index).name.clone();
@@ -222,7 +260,7 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
         return failure("Instance already has a secondary");
     }
     let primary = cluster.instance(index).primary;
-    cluster.detach(index);
+    let detached = cluster.detach(index);
     let converted = Instance { template: DiskTemplate::Drbd, ..cluster.instance(index).clone() };
     let group = cluster.node(primary).group;
     // Offline nodes take part: the reference does not look.
@@ -236,7 +274,10 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
             cluster.reattach(index, converted, &outcome);
             success(&detail, ResultValue::Node(node_name(cluster, secondary)))
         }
-        None => failure(&detail),
+        None => {
+            cluster.undo(detached);
+            failure(&detail)
+        }
     }
 }
 

@@ -6,13 +6,12 @@ mod explain;
 mod sentence;
 
 use std::fs;
-use std::io::Read as _;
 
-use cluster::{Cluster, InstanceIdx, LoadError, NodeIdx};
+use cluster::{Cluster, InstanceIdx, LoadError, LoadOptions, NodeIdx};
 use thiserror::Error;
 
 use crate::data::ClusterData;
-use crate::iallocator::{self, Message, ProtocolError};
+use crate::iallocator::{self, Message, ProtocolError, Request};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, Program};
 use crate::source::load_options;
@@ -64,23 +63,48 @@ fn answer(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     drop(input);
     let replaced = replacement(options)?;
     let mut load_options = load_options(options);
+    if let Some(replaced) = replaced {
+        // What is wrong with the request's own records is told even though they are not used.
+        load_cluster(data, &LoadOptions { ignore_utilisation: false, ..load_options.clone() }, io)?;
+        return decide_on(load_cluster(replaced, &load_options, io)?, &request, options, io);
+    }
     // A request's instances carry no utilisation that could be ignored: the reference leaves them alone.
-    load_options.ignore_utilisation &= replaced.is_some();
-    let (mut cluster, warnings) = replaced.unwrap_or(data).load(&load_options)?;
+    load_options.ignore_utilisation = false;
+    decide_on(load_cluster(data, &load_options, io)?, &request, options, io)
+}
+
+fn load_cluster(data: ClusterData, options: &LoadOptions, io: &mut Io<'_>) -> Result<Cluster, HailError> {
+    let (cluster, warnings) = data.load(options)?;
     let _ = io.err.write_all(tables::inconsistency_warnings(&cluster, &warnings).as_bytes());
-    if !decide::in_range(&cluster, &request) {
+    Ok(cluster)
+}
+
+fn decide_on(
+    mut cluster: Cluster,
+    request: &Request,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<String, HailError> {
+    if !decide::in_range(&cluster, request) {
         return Err(HailError::OutOfRange);
     }
+    let all: Vec<NodeIdx> = cluster.node_indices().collect();
+    let fields = options.print_nodes.as_ref();
+    print_nodes("Initial", fields.map(|fields| tables::node_table(&cluster, &all, fields)), io);
     if let Some(prefix) = &options.save {
-        save(&cluster, prefix, "pre-ialloc", "before", io)?;
+        let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
+        save(&text::serialize(&cluster, &all, &instances), prefix, "pre-ialloc", "before", io)?;
     }
-    print_nodes(&cluster, options, "Initial", io);
-    let response = decide::decide(&mut cluster, &request, options, io);
+    let decided = decide::decide(&mut cluster, request, options, io);
+    let new = cluster.instance_indices().next_back().filter(|_| decided.newest_first);
+    let table = fields.map(|fields| tables::node_table_with(&cluster, &decided.nodes, fields, new));
+    print_nodes("Final", table, io);
     if let Some(prefix) = &options.save {
-        save(&cluster, prefix, "post-ialloc", "after", io)?;
+        let mut instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
+        instances.rotate_right(usize::from(decided.newest_first));
+        save(&text::serialize(&cluster, &all, &instances), prefix, "post-ialloc", "after", io)?;
     }
-    print_nodes(&cluster, options, "Final", io);
-    Ok(response.to_line())
+    Ok(decided.response.to_line())
 }
 
 fn read_input(options: &Options, io: &mut Io<'_>) -> Result<Vec<u8>, HailError> {
@@ -112,20 +136,15 @@ fn replacement(options: &Options) -> Result<Option<ClusterData>, HailError> {
     Ok(Some(data))
 }
 
-fn save(cluster: &Cluster, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HailError> {
+fn save(text: &str, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HailError> {
     let path = format!("{prefix}.{suffix}");
-    let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
-    let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
-    fs::write(&path, text::serialize(cluster, &nodes, &instances))
-        .map_err(|source| HailError::Unwritable { path: path.clone(), source })?;
+    fs::write(&path, text).map_err(|source| HailError::Unwritable { path: path.clone(), source })?;
     let _ = writeln!(io.err, "The cluster state {when} iallocator run has been written to file '{path}'");
     Ok(())
 }
 
-fn print_nodes(cluster: &Cluster, options: &Options, when: &str, io: &mut Io<'_>) {
-    if let Some(fields) = &options.print_nodes {
-        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
-        let table = tables::node_table(cluster, &nodes, fields);
-        let _ = write!(io.err, "\n{when} cluster status:\n{table}\n");
+fn print_nodes(title: &str, table: Option<String>, io: &mut Io<'_>) {
+    if let Some(table) = table {
+        let _ = write!(io.err, "\n{title} cluster status:\n{table}\n");
     }
 }

@@ -70,25 +70,22 @@ struct Solution {
 fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
     let level = options.verbosity;
     let mut cluster = source::load(options, io)?;
-    if !options.positional.is_empty() {
-        // Refused by the option parser already.
-        return Ok(());
-    }
     show::loaded(&cluster, level, io)?;
+    // What is saved as the original is the cluster as it was read.
+    let as_read = options.save.as_ref().map(|_| serialize_all(&cluster));
+    source::apply_overrides(options, &mut cluster)?;
     if cluster.instances.is_empty() {
         writeln!(io.out, "Cluster is empty, exiting.")?;
         return Ok(());
     }
     show::split_instances(&cluster, level, io)?;
     show::size(&cluster, level, io)?;
-    if let Some(prefix) = &options.save {
-        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
-        let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
-        save(&cluster, &nodes, &instances, prefix, "original", "before balancing", io)?;
+    if let (Some(prefix), Some(text)) = (&options.save, as_read) {
+        save(&text, prefix, "original", "before balancing", io)?;
     }
     let scope = choose_group(&cluster, options.group.as_deref(), io)?;
     show::scope(&cluster, &scope, options, io)?;
-    initial_tables(&cluster, &scope, options, io)?;
+    print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
     let Some(solution) = solve(&mut cluster, &scope, options, io)? else { return Ok(()) };
     if options.json {
@@ -98,9 +95,10 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
     }
     print_commands(&cluster, &solution, options, io)?;
     if let Some(prefix) = &options.save {
-        save(&cluster, &scope.nodes, &scope.instances, prefix, "balanced", "after balancing", io)?;
+        let text = text::serialize(&cluster, &scope.nodes, &scope.instances);
+        save(&text, prefix, "balanced", "after balancing", io)?;
     }
-    final_tables(&cluster, &scope, options, io)?;
+    print_tables(&cluster, &scope, options, "Final", io)?;
     if level > 3 && !options.json {
         let (memory, disk) = original;
         writeln!(io.out, "Original: mem={memory} disk={disk}")?;
@@ -212,38 +210,17 @@ fn choose_group(cluster: &Cluster, wanted: Option<&str>, io: &mut Io<'_>) -> Res
     Ok(Scope { group, nodes: cluster.nodes_of(group), instances: cluster.instances_of(group) })
 }
 
-fn save(
-    cluster: &Cluster,
-    nodes: &[NodeIdx],
-    instances: &[InstanceIdx],
-    prefix: &str,
-    suffix: &str,
-    when: &str,
-    io: &mut Io<'_>,
-) -> Result<(), HbalError> {
+fn serialize_all(cluster: &Cluster) -> String {
+    let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+    let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
+    text::serialize(cluster, &nodes, &instances)
+}
+
+fn save(text: &str, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HbalError> {
     let path = format!("{prefix}.{suffix}");
-    std::fs::write(&path, text::serialize(cluster, nodes, instances))
-        .map_err(|source| HbalError::Write { path: path.clone(), source })?;
+    std::fs::write(&path, text).map_err(|source| HbalError::Write { path: path.clone(), source })?;
     writeln!(io.err, "The cluster state {when} has been written to file '{path}'")?;
     Ok(())
-}
-
-fn initial_tables(
-    cluster: &Cluster,
-    scope: &Scope,
-    options: &Options,
-    io: &mut Io<'_>,
-) -> Result<(), HbalError> {
-    print_tables(cluster, scope, options, "Initial", io)
-}
-
-fn final_tables(
-    cluster: &Cluster,
-    scope: &Scope,
-    options: &Options,
-    io: &mut Io<'_>,
-) -> Result<(), HbalError> {
-    print_tables(cluster, scope, options, "Final", io)
 }
 
 fn print_tables(

@@ -87,20 +87,20 @@ pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mu
 /// Which limit of its policy a node exceeds.
 fn violation(cluster: &Cluster, index: NodeIdx) -> Option<FailMode> {
     let (node, figures) = (cluster.node(index), cluster.figures(index));
-    if node.max_vcpu_ratio >= 0.0 && node.max_vcpu_ratio < figures.vcpu_ratio(node) {
-        Some(FailMode::Cpu)
-    } else if figures.instance_spindles > node.max_spindles {
+    if figures.instance_spindles > node.max_spindles {
         Some(FailMode::Disk)
+    } else if node.max_vcpu_ratio >= 0.0 && node.max_vcpu_ratio < figures.vcpu_ratio(node) {
+        Some(FailMode::Cpu)
     } else {
         None
     }
 }
 
 fn policy_status(cluster: &Cluster, index: NodeIdx) -> String {
-    let name = &cluster.node(index).name;
+    let name = report::shown(&cluster.node(index).name);
     match violation(cluster, index) {
-        Some(mode) => format!("(\"{name}\",Bad {mode})"),
-        None => format!("(\"{name}\",Ok ())"),
+        Some(mode) => format!("({name},Bad {mode})"),
+        None => format!("({name},Ok ())"),
     }
 }
 
