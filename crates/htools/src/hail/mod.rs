@@ -11,7 +11,7 @@ use cluster::{Cluster, InstanceIdx, LoadError, LoadOptions, NodeIdx};
 use thiserror::Error;
 
 use crate::data::ClusterData;
-use crate::iallocator::{self, Message, ProtocolError, Request};
+use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, Program};
 use crate::source::load_options;
@@ -59,8 +59,11 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
 /// The answer, one line.
 fn answer(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     let input = read_input(options, io)?;
-    let Message { data, request, .. } = iallocator::parse(&input)?;
+    let Message { data, request, dialect } = iallocator::parse(&input)?;
     drop(input);
+    // Version 2 of the protocol knows no such checks, and its messages need not list all nodes in use.
+    let no_capacity_checks = options.no_capacity_checks || dialect == Dialect::Version2;
+    let options = &Options { no_capacity_checks, ..options.clone() };
     let replaced = replacement(options)?;
     let mut load_options = load_options(options);
     if let Some(replaced) = replaced {
