@@ -1,0 +1,9 @@
+//! The programs as a whole, on the examples of the documents that they follow.
+
+mod dedicated_allocation;
+mod dedicated_requests;
+mod failure_tags;
+mod iallocator_examples;
+mod migration;
+mod pinning;
+mod program;

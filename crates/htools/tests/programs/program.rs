@@ -1,0 +1,67 @@
+//! Running a program in memory.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use htools::io::{Io, SUCCESS};
+use serde_json::{Value, json};
+
+/// What a program printed, and its exit status.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: u8,
+    pub out: String,
+    pub err: String,
+}
+
+fn run(program: fn(&[String], &mut Io<'_>) -> u8, args: &[&str]) -> Ran {
+    let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = program(&args, &mut Io { stdin: &mut std::io::empty(), out: &mut out, err: &mut err });
+    let text = |bytes| String::from_utf8(bytes).expect("programs print text");
+    Ran { status, out: text(out), err: text(err) }
+}
+
+/// Writes a file that no other test writes.
+fn file(contents: &str) -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{number}"));
+    fs::write(&path, contents).expect("the directory for tests is writable");
+    path
+}
+
+/// Runs `hail` on a request.
+pub fn hail(message: &Value) -> Ran {
+    let path = file(&message.to_string());
+    run(htools::hail::run, &[path.to_str().expect("a plain path")])
+}
+
+/// The answer of `hail`, which must be one.
+pub fn answer(message: &Value) -> Value {
+    let ran = hail(message);
+    assert_eq!(ran.status, SUCCESS, "{}", ran.err);
+    serde_json::from_str(&ran.out).expect("the answer is JSON")
+}
+
+/// The nodes that `hail` chose.
+pub fn chosen(message: &Value) -> Vec<String> {
+    let answer = answer(message);
+    assert_eq!(answer["success"], json!(true), "{answer}");
+    let nodes = answer["result"].as_array().expect("a list");
+    nodes.iter().map(|n| n.as_str().expect("a name").to_owned()).collect()
+}
+
+/// Runs `hbal` on a cluster in the text format.
+pub fn hbal(text: &str, options: &[&str]) -> Ran {
+    let path = file(text);
+    let mut args = vec!["-t", path.to_str().expect("a plain path")];
+    args.extend(options);
+    run(htools::hbal::run, &args)
+}
+
+/// The lines of `hbal` that list moves.
+pub fn moves(ran: &Ran) -> Vec<&str> {
+    ran.out.lines().filter(|line| line.contains(" a=")).map(str::trim).collect()
+}
