@@ -3,7 +3,7 @@
 use std::io;
 
 use cluster::{Cluster, NodeIdx};
-use placement::score::{COMPONENTS, Values};
+use placement::score::{COMPONENTS, Counts, Values};
 use serde::Serialize;
 
 use super::{Scope, Solution, commands};
@@ -11,7 +11,8 @@ use crate::io::Io;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    group: &'a str,
+    /// None if there was nothing to choose a group for.
+    group: Option<&'a str>,
     nodes: usize,
     instances: usize,
     initial: Score,
@@ -80,7 +81,7 @@ pub(super) fn print(
         })
         .collect();
     let document = Document {
-        group: &cluster.group(scope.group).name,
+        group: Some(&cluster.group(scope.group).name),
         nodes: scope.nodes.len(),
         instances: scope.instances.len(),
         initial: score_of(&solution.before),
@@ -88,7 +89,26 @@ pub(super) fn print(
         optimal_score: solution.optimal,
         moves,
     };
-    serde_json::to_writer_pretty(&mut *io.out, &document)?;
+    write(&document, io)
+}
+
+/// The document of a cluster without instances.
+pub(super) fn print_empty(cluster: &Cluster, io: &mut Io<'_>) -> io::Result<()> {
+    let nothing = Values { deviations: [0.0; 14], counts: Counts::default(), reserved_total: 0.0 };
+    let document = Document {
+        group: None,
+        nodes: cluster.nodes.len(),
+        instances: 0,
+        initial: score_of(&nothing),
+        r#final: score_of(&nothing),
+        optimal_score: 0.0,
+        moves: Vec::new(),
+    };
+    write(&document, io)
+}
+
+fn write(document: &Document<'_>, io: &mut Io<'_>) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *io.out, document)?;
     writeln!(io.out)
 }
 

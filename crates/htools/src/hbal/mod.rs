@@ -70,21 +70,33 @@ struct Solution {
 fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
     let level = options.verbosity;
     let mut cluster = source::load(options, io)?;
-    show::loaded(&cluster, level, io)?;
+    // With `--json`, the document is the only thing on standard output.
+    let listing = !options.json;
+    if listing {
+        show::loaded(&cluster, level, io)?;
+    }
     // What is saved as the original is the cluster as it was read.
     let as_read = options.save.as_ref().map(|_| serialize_all(&cluster));
     source::apply_overrides(options, &mut cluster)?;
     if cluster.instances.is_empty() {
-        writeln!(io.out, "Cluster is empty, exiting.")?;
+        if listing {
+            writeln!(io.out, "Cluster is empty, exiting.")?;
+        } else {
+            json::print_empty(&cluster, io)?;
+        }
         return Ok(());
     }
     show::split_instances(&cluster, level, io)?;
-    show::size(&cluster, level, io)?;
+    if listing {
+        show::size(&cluster, level, io)?;
+    }
     if let (Some(prefix), Some(text)) = (&options.save, as_read) {
         save(&text, prefix, "original", "before balancing", io)?;
     }
     let scope = choose_group(&cluster, options.group.as_deref(), io)?;
-    show::scope(&cluster, &scope, options, io)?;
+    if listing {
+        show::scope(&cluster, &scope, options, io)?;
+    }
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
     let Some(solution) = solve(&mut cluster, &scope, options, io)? else { return Ok(()) };
@@ -99,7 +111,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
         save(&text, prefix, "balanced", "after balancing", io)?;
     }
     print_tables(&cluster, &scope, options, "Final", io)?;
-    if level > 3 && !options.json {
+    if level > 3 && listing {
         let (memory, disk) = original;
         writeln!(io.out, "Original: mem={memory} disk={disk}")?;
         let (memory, disk) = show::totals(&cluster, &scope);
@@ -254,6 +266,7 @@ fn print_commands(
         sets.truncate(1);
     }
     let lines = commands::lines(cluster, &sets);
+    let out = if options.json { &mut *io.err } else { &mut *io.out };
     match where_to {
         PrintCommands::Stdout => {
             let title = if options.first_job_group {
@@ -261,15 +274,15 @@ fn print_commands(
             } else {
                 "Commands to run to reach the above solution:"
             };
-            writeln!(io.out, "\n{title}")?;
+            writeln!(out, "\n{title}")?;
             for line in lines.iter().filter(|line| line.trim() != "check") {
-                writeln!(io.out, "  {line}")?;
+                writeln!(out, "  {line}")?;
             }
         }
         PrintCommands::File(path) => {
             std::fs::write(path, commands::script(&lines))
                 .map_err(|source| HbalError::Write { path: path.clone(), source })?;
-            writeln!(io.out, "The commands have been written to file '{path}'")?;
+            writeln!(out, "The commands have been written to file '{path}'")?;
         }
     }
     Ok(())
