@@ -1,0 +1,97 @@
+//! Running the binary, and files for it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a run printed, and its exit status.
+#[derive(Debug)]
+pub struct Ran {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// The binary, outside of any role that the caller's environment gives it.
+pub fn command() -> Command {
+    named(env!("CARGO_BIN_EXE_allot"))
+}
+
+/// The same by another path.
+pub fn named(path: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(path);
+    command.env_remove("HTOOLS");
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ran {
+    let output = command.output().expect("the binary runs");
+    let text = |bytes| String::from_utf8(bytes).expect("programs print text");
+    Ran {
+        status: output.status.code().expect("no signal"),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
+}
+
+/// Runs the binary with arguments.
+pub fn allot(args: &[&str]) -> Ran {
+    run(command().args(args))
+}
+
+/// A path that no other test uses.
+pub fn fresh(name: &str) -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("command-{number}"));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("the directory for tests is writable");
+    directory.join(name)
+}
+
+/// Writes a file.
+pub fn file(name: &str, contents: &str) -> String {
+    let path = fresh(name);
+    fs::write(&path, contents).expect("the directory for tests is writable");
+    path.to_str().expect("a plain path").to_owned()
+}
+
+/// Three nodes, of which the first has all four instances.
+pub const UNBALANCED: &str = "\
+g|u|preferred||
+
+n1.x|16384|0|12288|100000|95904|8|M|u|1||N|0|0|1.0
+n2.x|16384|0|16384|100000|97952|8|N|u|1||N|0|0|1.0
+n3.x|16384|0|16384|100000|97952|8|N|u|1||N|0|0|1.0
+
+i1.x|1024|1024|1|running|Y|n1.x|n2.x|drbd||1|-|N
+i2.x|1024|1024|1|running|Y|n1.x|n3.x|drbd||1|-|N
+i3.x|1024|1024|1|running|Y|n1.x|n2.x|drbd||1|-|N
+i4.x|1024|1024|1|ADMIN_down|Y|n1.x|n3.x|drbd||1|-|N
+
+";
+
+/// A request on a cluster that has one instance, of a template, on one node.
+pub fn request_with(template: &str, wanted: &str) -> String {
+    const MESSAGE: &str = r#"{"version":2,"cluster_name":"c","cluster_tags":[],"enabled_hypervisors":["fake"],
+"nodegroups":{"u":{"name":"g","alloc_policy":"preferred","networks":[],"tags":[],"ipolicy":{
+"std":{"memory-size":128,"cpu-count":1,"disk-size":1024,"disk-count":1,"nic-count":1,"spindle-use":1},
+"minmax":[],"disk-templates":["drbd","plain"],"vcpu-ratio":4.0,"spindle-ratio":32.0}}},
+"nodes":{
+"n1":{"group":"u","offline":false,"drained":false,"ndparams":{"spindle_count":1,"exclusive_storage":false},"total_memory":16384,"reserved_memory":0,"free_memory":15360,"total_disk":100000,"free_disk":98976,"total_cpus":8,"reserved_cpus":0,"free_spindles":0},
+"n2":{"group":"u","offline":false,"drained":false,"ndparams":{"spindle_count":1,"exclusive_storage":false},"total_memory":16384,"reserved_memory":0,"free_memory":16384,"total_disk":100000,"free_disk":100000,"total_cpus":8,"reserved_cpus":0,"free_spindles":0}},
+"instances":{"i1":{"nodes":["n1"],"memory":1024,"vcpus":1,"disk_space_total":1024,"disks":[{"size":1024}],"disk_template":"TEMPLATE","tags":[],"spindle_use":1,"nics":[]}},
+"request":WANTED}"#;
+    MESSAGE.replace("TEMPLATE", template).replace("WANTED", wanted)
+}
+
+/// The same with an instance that is not mirrored.
+pub fn request(wanted: &str) -> String {
+    request_with("plain", wanted)
+}
+
+/// Wants a node for an instance without mirror.
+pub const ALLOCATE: &str = r#"{"type":"allocate","name":"new","required_nodes":1,"memory":1024,"vcpus":1,
+"disk_space_total":1024,"disks":[{"size":1024}],"disk_template":"plain","tags":[],"spindle_use":1,"nics":[]}"#;
