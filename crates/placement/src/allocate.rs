@@ -22,6 +22,11 @@ impl Failures {
         self.0[mode as usize] += count;
     }
 
+    /// Takes one refusal back.
+    pub(crate) fn remove(&mut self, mode: FailMode) {
+        self.0[mode as usize] -= 1;
+    }
+
     /// Reasons that occurred, with how often, in order.
     pub fn reasons(&self) -> impl Iterator<Item = (FailMode, u64)> + '_ {
         FailMode::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
@@ -86,7 +91,16 @@ pub enum Targets {
     /// On one of these nodes.
     Single(Vec<NodeIdx>),
     /// On a primary and one of its possible secondaries.
-    Pairs(Vec<(NodeIdx, Vec<NodeIdx>)>),
+    Pairs(PairTargets),
+}
+
+/// Pairs of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairTargets {
+    /// Lists of possible secondaries, ascending.
+    pub partners: Vec<Vec<NodeIdx>>,
+    /// Primaries, ascending, and which list their secondaries are in; a primary is never its own secondary.
+    pub primaries: Vec<(NodeIdx, usize)>,
 }
 
 /// Why no placement was even tried.
@@ -122,16 +136,19 @@ impl Targets {
             1 if usable.is_empty() => Err(NoTargets::None),
             1 => Ok(Self::Single(usable)),
             2 => {
-                let partners = |p: NodeIdx| -> Vec<NodeIdx> {
-                    let group = cluster.node(p).group;
-                    usable.iter().copied().filter(|s| *s != p && cluster.node(*s).group == group).collect()
-                };
-                let pairs: Vec<_> = usable
-                    .iter()
-                    .map(|p| (*p, partners(*p)))
-                    .filter(|(_, secondaries)| !secondaries.is_empty())
-                    .collect();
-                if pairs.is_empty() { Err(NoTargets::TooFew) } else { Ok(Self::Pairs(pairs)) }
+                let mut pairs = PairTargets { partners: Vec::new(), primaries: Vec::new() };
+                let mut list_of_group: Vec<Option<usize>> = vec![None; cluster.groups.len()];
+                for &node in &usable {
+                    let list = *list_of_group[cluster.node(node).group.at()].get_or_insert_with(|| {
+                        pairs.partners.push(Vec::new());
+                        pairs.partners.len() - 1
+                    });
+                    pairs.partners[list].push(node);
+                    pairs.primaries.push((node, list));
+                }
+                let PairTargets { partners, primaries } = &mut pairs;
+                primaries.retain(|(_, list)| partners[*list].len() > 1);
+                if primaries.is_empty() { Err(NoTargets::TooFew) } else { Ok(Self::Pairs(pairs)) }
             }
             _ => Err(NoTargets::Unsupported),
         }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use cluster::{Change, Cluster, Instance, NodeIdx, Outcome, TagId};
+use cluster::{Change, Cluster, Figures, Instance, Node, NodeIdx, Outcome, TagId};
 
 use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
 
@@ -21,11 +21,71 @@ enum Slot {
     Online(u32),
 }
 
+/// What changes do to the lanes: by how much values move in total, the new sum of squared distances from the *old*
+/// mean, and the largest magnitude.
+#[derive(Clone, Copy, Debug)]
+pub struct Effect {
+    moved: Row,
+    squares: Row,
+    magnitude: Row,
+}
+
+/// Factors that turn a node's figures into its row without dividing, which is good enough for bounds.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    memory: f64,
+    disk: f64,
+    /// 1 where there is no disk (or spindle) to be a fraction of, which counts as all free.
+    no_disk: f64,
+    cpus: f64,
+    spindles: f64,
+}
+
+impl Scale {
+    fn of(node: &Node) -> Self {
+        let disk = if node.exclusive_storage { node.total_spindles as f64 } else { node.total_disk };
+        Self {
+            memory: 1.0 / node.total_memory,
+            disk: if disk == 0.0 { 0.0 } else { 1.0 / disk },
+            no_disk: if disk == 0.0 { 1.0 } else { 0.0 },
+            cpus: 1.0 / (node.total_cpus * node.cpu_speed),
+            spindles: 1.0 / node.max_spindles,
+        }
+    }
+
+    /// [`row`], but for a few units in the last place.
+    #[inline]
+    fn row(&self, node: &Node, figures: &Figures) -> Row {
+        let (free, booked_free) = if node.exclusive_storage {
+            (figures.free_spindles, figures.booked_free_spindles)
+        } else {
+            (figures.free_disk, figures.booked_free_disk)
+        };
+        [
+            figures.unallocated_memory(node) as f64 * self.memory,
+            free as f64 * self.disk + self.no_disk,
+            figures.reserved_memory as f64 * self.memory,
+            figures.used_vcpus as f64 * self.cpus,
+            figures.load[0],
+            figures.load[1],
+            figures.load[2],
+            figures.load[3],
+            figures.instance_spindles * self.spindles,
+            figures.booked_free_memory as f64 * self.memory,
+            booked_free as f64 * self.disk + self.no_disk,
+            figures.booked_used_vcpus as f64 * self.cpus,
+            figures.booked_instance_spindles * self.spindles,
+            0.0,
+        ]
+    }
+}
+
 /// The score of a set of nodes.
 #[derive(Clone, Debug)]
 pub struct Board {
     slots: Vec<Slot>,
     rows: Vec<Row>,
+    scales: Vec<Scale>,
     counts: Counts,
     located: HashMap<(TagId, TagId), i64>,
     values: Values,
@@ -46,6 +106,7 @@ impl Board {
     pub fn new(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         let mut slots = vec![Slot::Absent; cluster.nodes.len()];
         let mut rows = Vec::with_capacity(nodes.len());
+        let mut scales = Vec::with_capacity(nodes.len());
         let mut counts = Counts::default();
         let mut located: HashMap<(TagId, TagId), i64> = HashMap::new();
         let mut bounded = true;
@@ -59,6 +120,7 @@ impl Board {
                 Slot::Offline
             } else {
                 rows.push(values);
+                scales.push(Scale::of(node));
                 for (pair, count) in &state.located_tags {
                     *located.entry(*pair).or_default() += count;
                 }
@@ -69,6 +131,7 @@ impl Board {
         let mut board = Self {
             slots,
             rows,
+            scales,
             counts,
             located,
             values: Values { deviations: [0.0; 14], counts, reserved_total: 0.0 },
@@ -264,41 +327,50 @@ impl Board {
     /// A lower bound of [`Self::exact`], in constant time; minus infinity where no bound holds.
     #[inline]
     pub fn lower_bound(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> f64 {
+        let effect = self.effect(cluster, changes.iter());
+        self.bound(&effect, self.counts_with(cluster, changes, located_delta))
+    }
+
+    /// What changes do to the lanes.
+    #[inline]
+    pub fn effect<'a>(&self, cluster: &Cluster, changes: impl Iterator<Item = &'a Change>) -> Effect {
+        let unchanged = Effect { moved: [0.0; 14], squares: self.squares, magnitude: self.magnitude };
+        changes.fold(unchanged, |effect, change| self.with(cluster, &effect, change))
+    }
+
+    /// The effect of one more change, of another node than those before.
+    #[inline]
+    pub fn with(&self, cluster: &Cluster, effect: &Effect, change: &Change) -> Effect {
+        let mut effect = *effect;
+        let Some(slot) = self.online_slot(change.node) else { return effect };
+        let old = &self.rows[slot];
+        let new = self.scales[slot].row(cluster.node(change.node), &change.figures);
+        for lane in 0..14 {
+            let delta = new[lane] - old[lane];
+            effect.moved[lane] += delta;
+            effect.squares[lane] += delta * ((new[lane] - self.mean[lane]) + (old[lane] - self.mean[lane]));
+            effect.magnitude[lane] = effect.magnitude[lane].max(new[lane].abs());
+        }
+        effect
+    }
+
+    /// A lower bound of the score after changes with this effect and these counts.
+    #[inline]
+    pub fn bound(&self, effect: &Effect, counts: Counts) -> f64 {
         if !self.bounded || self.rows.is_empty() {
             return f64::NEG_INFINITY;
         }
-        let mut moved = [0.0; 14];
-        let mut squares = self.squares;
-        let mut magnitude = self.magnitude;
-        for change in changes {
-            let Some(slot) = self.online_slot(change.node) else { continue };
-            let old = &self.rows[slot];
-            let new = row(cluster.node(change.node), &change.figures);
-            for lane in 0..14 {
-                let delta = new[lane] - old[lane];
-                moved[lane] += delta;
-                squares[lane] += delta * ((new[lane] - self.mean[lane]) + (old[lane] - self.mean[lane]));
-                magnitude[lane] = magnitude[lane].max(new[lane].abs());
-            }
-        }
-        let counts = self.counts_with(cluster, changes, located_delta);
-        self.bound_from(&moved, &squares, &magnitude, counts)
-    }
-
-    /// The bound from the summed effects on each lane: what values move by in total, the new sum of squared
-    /// distances from the *old* mean, and the largest magnitude.
-    #[inline]
-    fn bound_from(&self, moved: &Row, squares: &Row, magnitude: &Row, counts: Counts) -> f64 {
         let n = self.rows.len() as f64;
         let inverse = 1.0 / n;
         let rounding = self.rounding();
         let mut deviations = [0.0; 14];
         for lane in 0..14 {
-            let variance = (squares[lane] - moved[lane] * moved[lane] * inverse) * inverse;
-            let slack = rounding * magnitude[lane] * magnitude[lane];
+            let moved = effect.moved[lane];
+            let variance = (effect.squares[lane] - moved * moved * inverse) * inverse;
+            let slack = rounding * effect.magnitude[lane] * effect.magnitude[lane];
             deviations[lane] = LANE_WEIGHT[lane] * (variance - slack).max(0.0).sqrt();
         }
-        let reserved = self.reserved_sum + moved[RESERVED_MEMORY_LANE];
+        let reserved = self.reserved_sum + effect.moved[RESERVED_MEMORY_LANE];
         let total = deviations.iter().sum::<f64>() + counts.weighted() + 0.25 * reserved;
         total - self.sum_slack(total)
     }

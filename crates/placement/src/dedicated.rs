@@ -78,7 +78,9 @@ pub fn try_all(
             collect(nodes.iter().map(|node| on_one_node(cluster, instance, *node, force)))
         }
         Targets::Pairs(pairs) => {
-            let all = pairs.iter().flat_map(|(p, secondaries)| secondaries.iter().map(move |s| (*p, *s)));
+            let all = pairs.primaries.iter().flat_map(|(p, list)| {
+                pairs.partners[*list].iter().filter(move |s| *s != p).map(move |s| (*p, *s))
+            });
             collect(all.map(|(p, s)| on_two_nodes(cluster, instance, p, s, force)))
         }
     }

@@ -5,7 +5,7 @@ use cluster::{
 };
 use thiserror::Error;
 
-use crate::board::Board;
+use crate::board::{Board, Effect};
 
 /// Which of an instance's nodes it must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,18 +113,46 @@ pub fn evacuate(
 struct Latest<T>(Option<(f64, T)>);
 
 impl<T> Latest<T> {
-    fn offer(&mut self, cluster: &Cluster, board: &Board, index: InstanceIdx, outcome: &Outcome, choice: T) {
-        let located = board.located_delta_of(cluster, cluster.instance(index), outcome);
-        let limit = self.0.as_ref().map_or(f64::INFINITY, |(score, _)| *score);
-        if board.lower_bound(cluster, outcome.changes(), located) > limit {
-            return;
-        }
-        let score = board.exact(cluster, outcome.changes(), located);
+    fn limit(&self) -> f64 {
+        self.0.as_ref().map_or(f64::INFINITY, |(score, _)| *score)
+    }
+
+    fn offer(&mut self, score: f64, choice: T) {
         // An undefined score replaces, and is replaced by, anything.
         let keep = self.0.as_ref().is_some_and(|(old, _)| *old < score);
         if !keep {
             self.0 = Some((score, choice));
         }
+    }
+}
+
+/// Scores the moves of one kind of one instance to different targets: what they do to the instance's own nodes
+/// is the same for all but for the location.
+struct Scorer<'a> {
+    cluster: &'a Cluster,
+    board: &'a Board,
+    index: InstanceIdx,
+    own_nodes: Option<Effect>,
+}
+
+impl Scorer<'_> {
+    /// The exact score, unless it surely is above `limit`.
+    fn score(&mut self, outcome: &Outcome, target: NodeIdx, limit: f64) -> Option<f64> {
+        let (cluster, board) = (self.cluster, self.board);
+        let located = board.located_delta_of(cluster, cluster.instance(self.index), outcome);
+        let own_nodes = self.own_nodes.get_or_insert_with(|| {
+            board.effect(cluster, outcome.changes().iter().filter(|c| c.node != target))
+        });
+        let effect = outcome
+            .changes()
+            .iter()
+            .filter(|c| c.node == target)
+            .fold(*own_nodes, |effect, change| board.with(cluster, &effect, change));
+        let counts = board.counts_with(cluster, outcome.changes(), located);
+        if board.bound(&effect, counts) > limit {
+            return None;
+        }
+        Some(board.exact(cluster, outcome.changes(), located))
     }
 }
 
@@ -138,11 +166,16 @@ fn best_single(
 ) -> Result<Vec<Move>, EvacuateError> {
     let board = Board::new(cluster, &to.group);
     let probe = Probe::new(cluster, index);
+    let mut scorer = Scorer { cluster, board: &board, index, own_nodes: None };
     let mut best = Latest(None);
     let mut refused = Vec::new();
     for &target in &to.available {
         match probe.judge(kind(target), force) {
-            Ok(outcome) => best.offer(cluster, &board, index, &outcome, (target, outcome)),
+            Ok(outcome) => {
+                if let Some(score) = scorer.score(&outcome, target, best.limit()) {
+                    best.offer(score, (target, outcome));
+                }
+            }
             Err(mode) => refused.push((cluster.node(target).name.clone(), mode)),
         }
     }
@@ -166,9 +199,14 @@ fn best_pair(
             Ok(_) => {
                 let board = Board::new(cluster, &to.group);
                 let probe = Probe::new(cluster, index);
+                let mut scorer = Scorer { cluster, board: &board, index, own_nodes: None };
                 for &second in to.available.iter().filter(|second| **second != first) {
                     match probe.judge(Move::ReplaceSecondary(second), force) {
-                        Ok(outcome) => best.offer(cluster, &board, index, &outcome, (first, second)),
+                        Ok(outcome) => {
+                            if let Some(score) = scorer.score(&outcome, second, best.limit()) {
+                                best.offer(score, (first, second));
+                            }
+                        }
                         Err(mode) => {
                             failure =
                                 EvacuateError::NoGoodPair("Changing secondary to final secondary", mode);

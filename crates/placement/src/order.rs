@@ -54,6 +54,21 @@ impl BestFirst {
         Self { heap: bounds.enumerate().map(entry).collect() }
     }
 
+    /// No candidates yet.
+    pub fn empty() -> Self {
+        Self { heap: BinaryHeap::new() }
+    }
+
+    /// Adds a candidate whose exact score is known.
+    pub fn add_exact(&mut self, position: usize, key: f64) {
+        self.heap.push(Entry { key, exact: true, position });
+    }
+
+    /// The least key.
+    pub fn least(&self) -> Option<f64> {
+        self.heap.peek().map(|entry| entry.key)
+    }
+
     /// The next candidate and its exact score.
     pub fn next(&mut self, mut exact: impl FnMut(usize) -> f64) -> Option<(usize, f64)> {
         loop {

@@ -1,14 +1,17 @@
 //! Placing a new instance on a pair of nodes: scores by the incremental formula (algorithms spec §2.3, §4.2).
 //!
 //! The formula's roundings differ from the canonical one's, and both are observable, so it is reproduced as it
-//! stands.
+//! stands. But few pairs are scored: a secondary is judged once for all primaries except those for which it
+//! reserves memory already, and secondaries are looked at in the order of a bound of what they add to the score.
 
-use cluster::{Change, Cluster, Demand, FailMode, Figures, Instance, NodeIdx, Outcome};
+use std::collections::HashSet;
 
-use crate::allocate::{Failures, Placed, Trials};
+use cluster::{Change, Cluster, Demand, FailMode, Figures, Instance, NodeIdx, Outcome, TagId};
+
+use crate::allocate::{Failures, PairTargets, Placed, Trials};
 use crate::board::Board;
 use crate::order::BestFirst;
-use crate::score::{Counts, RESERVED_MEMORY_LANE, Row, Values, row};
+use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
 
 /// Running statistics in which one node's values after another are exchanged.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +84,32 @@ pub(crate) fn best_pair(
     cluster: &mut Cluster,
     board: &Board,
     instance: &Instance,
-    pairs: &[(NodeIdx, Vec<NodeIdx>)],
+    pairs: &PairTargets,
     force: bool,
     mut acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
 ) -> Trials<f64> {
     let trial = Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force };
+    let primaries: Vec<Result<Primary, FailMode>> =
+        pairs.primaries.iter().map(|(node, _)| trial.primary(cluster, *node)).collect();
+    let mut lists: Vec<Secondaries> =
+        pairs.partners.iter().map(|nodes| Secondaries::new(cluster, &trial, nodes)).collect();
+    let possible: Vec<&Primary> = primaries.iter().filter_map(|p| p.as_ref().ok()).collect();
+    let chords = Chords::new(&trial, cluster, &possible, &lists);
+    for list in &mut lists {
+        list.rank(cluster, &trial, &chords);
+    }
     let mut trials: Trials<f64> = Trials::default();
-    for (node, secondaries) in pairs {
-        let own = trial.with_primary(cluster, *node, secondaries, &mut acceptable);
+    for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
+        let list = &lists[*list];
+        let own = match primary {
+            Ok(primary) => trial.with_primary(cluster, primary, list, &chords, &mut acceptable),
+            Err(mode) => {
+                let mut failures = Failures::default();
+                let partners = list.nodes.len() - usize::from(list.nodes.binary_search(node).is_ok());
+                failures.add_many(*mode, partners as u64);
+                Trials { best: None, successes: 0, failures }
+            }
+        };
         trials.successes += own.successes;
         trials.failures.merge(&own.failures);
         if let Some(found) = own.best {
@@ -119,34 +140,84 @@ impl Trial<'_> {
         Ok(Primary { node, figures, statistics })
     }
 
+    fn secondary_figures(
+        &self,
+        cluster: &Cluster,
+        node: NodeIdx,
+        reserved: i64,
+    ) -> Result<Figures, FailMode> {
+        cluster.figures(node).add_secondary(cluster.node(node), &self.demand, reserved, false, false)
+    }
+
+    /// The exact score of a pair.
+    fn score(&self, cluster: &Cluster, primary: &Primary, node: NodeIdx, figures: &Figures) -> f64 {
+        let target = cluster.node(node);
+        let mut statistics = primary.statistics;
+        if let Some(slot) = self.board.online_slot(node) {
+            statistics.exchange(&self.board.rows()[slot], &row(target, figures));
+        }
+        let (old, new) = (Counts::of(target, cluster.figures(node)), Counts::of(target, figures));
+        statistics.counts = statistics.counts.replace(&old, &new);
+        if !self.demand.forthcoming {
+            statistics.counts.location += cluster.shared_locations(primary.node, node);
+        }
+        statistics.score()
+    }
+
     fn with_primary(
         &self,
         cluster: &mut Cluster,
-        node: NodeIdx,
-        secondaries: &[NodeIdx],
+        primary: &Primary,
+        list: &Secondaries,
+        chords: &Chords,
         acceptable: &mut impl FnMut(&mut Cluster, &Outcome) -> bool,
     ) -> Trials<f64> {
-        let mut failures = Failures::default();
-        let primary = match self.primary(cluster, node) {
-            Ok(primary) => primary,
-            Err(mode) => {
-                failures.add_many(mode, secondaries.len() as u64);
-                return Trials { best: None, successes: 0, failures };
+        let mut failures = list.failures;
+        let mut successes = list.successes;
+        let mut order = BestFirst::empty();
+        // Where something is reserved for this primary already, the answer is particular to the pair.
+        let mut particular: Vec<(usize, Result<Figures, FailMode>)> = Vec::new();
+        for (position, reserved) in particular_partners(cluster, primary.node, list) {
+            match &list.verdicts[position] {
+                Ok(_) => successes -= 1,
+                Err(mode) => failures.remove(*mode),
             }
-        };
-        let mut possible: Vec<(NodeIdx, Figures, f64)> = Vec::new();
-        for &secondary in secondaries {
-            match self.secondary(cluster, &primary, secondary) {
-                Ok((figures, score)) => possible.push((secondary, figures, score)),
-                Err(mode) => failures.add(mode),
+            let node = list.nodes[position];
+            if node == primary.node {
+                particular.push((position, Err(FailMode::Internal)));
+                continue;
             }
+            let verdict = self.secondary_figures(cluster, node, reserved);
+            match &verdict {
+                Ok(figures) => {
+                    successes += 1;
+                    order.add_exact(position, self.score(cluster, primary, node, figures));
+                }
+                Err(mode) => failures.add(*mode),
+            }
+            particular.push((position, verdict));
         }
-        let mut order = BestFirst::new(possible.iter().map(|(_, _, score)| *score));
+        let base = chords.base(self, cluster, primary, list);
+        let mut ranked = list.ranked.iter();
+        let mut upcoming = ranked.next();
         let mut rejected = 0;
         let mut best = None;
-        while let Some((position, score)) = order.next(|position| possible[position].2) {
-            let (secondary, figures, _) = possible[position];
-            let outcome = self.outcome(cluster, &primary, secondary, figures);
+        loop {
+            while let Some(&(worth, position)) = upcoming {
+                if order.least().is_some_and(|least| base + worth > least) {
+                    break;
+                }
+                if particular.iter().all(|(other, _)| *other != position)
+                    && let Ok(figures) = &list.verdicts[position]
+                {
+                    order.add_exact(position, self.score(cluster, primary, list.nodes[position], figures));
+                }
+                upcoming = ranked.next();
+            }
+            let Some((position, score)) = order.next(|_| f64::NAN) else { break };
+            let verdict = particular.iter().find(|(other, _)| *other == position).map(|(_, verdict)| verdict);
+            let Ok(figures) = verdict.unwrap_or(&list.verdicts[position]) else { continue };
+            let outcome = self.outcome(cluster, primary, list.nodes[position], *figures);
             if acceptable(cluster, &outcome) {
                 best = Some(Placed { score, outcome });
                 break;
@@ -154,29 +225,7 @@ impl Trial<'_> {
             rejected += 1;
         }
         failures.add_many(FailMode::N1, rejected);
-        Trials { best, successes: possible.len() as u64 - rejected, failures }
-    }
-
-    #[inline]
-    fn secondary(
-        &self,
-        cluster: &Cluster,
-        primary: &Primary,
-        node: NodeIdx,
-    ) -> Result<(Figures, f64), FailMode> {
-        let (target, state) = (cluster.node(node), cluster.state(node));
-        let reserved = state.reserved_for(primary.node);
-        let figures = state.figures.add_secondary(target, &self.demand, reserved, false, false)?;
-        let mut statistics = primary.statistics;
-        if let Some(slot) = self.board.online_slot(node) {
-            statistics.exchange(&self.board.rows()[slot], &row(target, &figures));
-        }
-        let (old, new) = (Counts::of(target, &state.figures), Counts::of(target, &figures));
-        statistics.counts = statistics.counts.replace(&old, &new);
-        if !self.demand.forthcoming {
-            statistics.counts.location += cluster.shared_locations(primary.node, node);
-        }
-        Ok((figures, statistics.score()))
+        Trials { best, successes: successes - rejected, failures }
     }
 
     fn outcome(&self, cluster: &Cluster, primary: &Primary, secondary: NodeIdx, figures: Figures) -> Outcome {
@@ -188,5 +237,206 @@ impl Trial<'_> {
         let changes =
             [Change { node: primary.node, figures: primary_figures }, Change { node: secondary, figures }];
         Outcome::new(&changes, primary.node, Some(secondary), shared)
+    }
+}
+
+/// Positions in the list of the primary itself, and of nodes that reserve memory for it, with how much.
+fn particular_partners(cluster: &Cluster, primary: NodeIdx, list: &Secondaries) -> Vec<(usize, i64)> {
+    let mirrors = cluster.state(primary).primaries.iter().filter_map(|i| cluster.instance(*i).secondary);
+    let mut nodes: Vec<NodeIdx> = mirrors.chain([primary]).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let position = |node: NodeIdx| list.nodes.binary_search(&node).ok();
+    nodes
+        .into_iter()
+        .filter_map(|node| Some((position(node)?, cluster.state(node).reserved_for(primary))))
+        .collect()
+}
+
+/// A list of possible secondaries, judged as if none of them reserved anything for the primary yet.
+struct Secondaries {
+    nodes: Vec<NodeIdx>,
+    verdicts: Vec<Result<Figures, FailMode>>,
+    successes: u64,
+    failures: Failures,
+    /// (bound of what the secondary adds to a primary's base, position), least first.
+    ranked: Vec<(f64, usize)>,
+    /// Some node of each set of location tags among the possible ones.
+    sites: Vec<NodeIdx>,
+}
+
+impl Secondaries {
+    fn new(cluster: &Cluster, trial: &Trial<'_>, nodes: &[NodeIdx]) -> Self {
+        let verdicts = nodes.iter().map(|n| trial.secondary_figures(cluster, *n, 0)).collect();
+        let mut list = Self {
+            nodes: nodes.to_vec(),
+            verdicts,
+            successes: 0,
+            failures: Failures::default(),
+            ranked: Vec::new(),
+            sites: Vec::new(),
+        };
+        let mut known: HashSet<&[TagId]> = HashSet::new();
+        for (node, verdict) in nodes.iter().zip(&list.verdicts) {
+            match verdict {
+                Ok(_) => {
+                    list.successes += 1;
+                    if known.insert(&cluster.node(*node).locations) {
+                        list.sites.push(*node);
+                    }
+                }
+                Err(mode) => list.failures.add(*mode),
+            }
+        }
+        list
+    }
+
+    fn rank(&mut self, cluster: &Cluster, trial: &Trial<'_>, chords: &Chords) {
+        for (position, (node, verdict)) in self.nodes.iter().zip(&self.verdicts).enumerate() {
+            if let Ok(figures) = verdict {
+                self.ranked.push((chords.worth(trial, cluster, *node, figures), position));
+            }
+        }
+        self.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+}
+
+/// How a node's new figures move the lanes: by how much, and what that adds to the squared distances from the
+/// mean.
+#[derive(Clone, Copy, Debug, Default)]
+struct Effect {
+    moved: Row,
+    squares: Row,
+}
+
+impl Effect {
+    fn of(board: &Board, cluster: &Cluster, node: NodeIdx, figures: &Figures) -> Self {
+        let mut effect = Self::default();
+        if let Some(slot) = board.online_slot(node) {
+            let (old, new) = (&board.rows()[slot], row(cluster.node(node), figures));
+            for lane in 0..14 {
+                let delta = new[lane] - old[lane];
+                let mean = board.mean()[lane];
+                effect.moved[lane] = delta;
+                effect.squares[lane] = delta * ((new[lane] - mean) + (old[lane] - mean));
+            }
+        }
+        effect
+    }
+}
+
+/// Least and greatest values, lane by lane.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    low: Row,
+    high: Row,
+    moved: Row,
+}
+
+impl Range {
+    fn over(effects: impl Iterator<Item = Effect>) -> Self {
+        let mut range = Self { low: [f64::INFINITY; 14], high: [f64::NEG_INFINITY; 14], moved: [0.0; 14] };
+        for effect in effects {
+            for lane in 0..14 {
+                range.low[lane] = range.low[lane].min(effect.squares[lane]);
+                range.high[lane] = range.high[lane].max(effect.squares[lane]);
+                range.moved[lane] = range.moved[lane].max(effect.moved[lane].abs());
+            }
+        }
+        range
+    }
+}
+
+/// A lower bound of a pair's score that falls apart into the primary's and the secondary's part; see
+/// [`crate::minorant`] for the idea.
+struct Chords {
+    /// Slopes of the lanes that secondaries change.
+    slopes: Row,
+    /// The chords of these lanes where nothing changes.
+    at_rest: f64,
+    /// Whether secondaries change the lane.
+    shared: [bool; 14],
+    /// Slack of the variance, per lane.
+    slack: Row,
+    /// Whether bounds hold at all.
+    bounded: bool,
+}
+
+/// Relative slack for the roundings of the bound's own sums.
+const SLACK: f64 = 1e-11;
+
+impl Chords {
+    fn new(trial: &Trial<'_>, cluster: &Cluster, primaries: &[&Primary], lists: &[Secondaries]) -> Self {
+        let board = trial.board;
+        let n = board.online() as f64;
+        let first = Range::over(primaries.iter().map(|p| Effect::of(board, cluster, p.node, &p.figures)));
+        let possible = lists.iter().flat_map(|list| list.nodes.iter().zip(&list.verdicts));
+        let second = Range::over(possible.filter_map(|(node, verdict)| {
+            verdict.as_ref().ok().map(|figures| Effect::of(board, cluster, *node, figures))
+        }));
+        let mut chords = Self {
+            slopes: [0.0; 14],
+            at_rest: 0.0,
+            shared: [false; 14],
+            slack: [0.0; 14],
+            bounded: board.bounded(),
+        };
+        for lane in 0..DEVIATIONS {
+            let reach = first.moved[lane] + second.moved[lane];
+            let magnitude = board.magnitude()[lane] + reach;
+            chords.slack[lane] = board.rounding() * magnitude * magnitude;
+            if second.moved[lane] == 0.0 {
+                continue;
+            }
+            chords.shared[lane] = true;
+            let drift = reach * reach / n;
+            let squares = board.squares()[lane] - n * chords.slack[lane];
+            let root = |d: f64| ((squares + d).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
+            let least = first.low[lane] + second.low[lane] - drift;
+            let (low, high) = (least.max(-squares), first.high[lane] + second.high[lane]);
+            if high > low {
+                let slope = (root(high) - root(low)) / (high - low);
+                chords.slopes[lane] = slope;
+                chords.at_rest += root(low) - slope * (low + drift);
+            } else {
+                chords.at_rest += root(least);
+            }
+        }
+        chords
+    }
+
+    /// Bound of the scores with a primary, but for what the secondary adds.
+    fn base(&self, trial: &Trial<'_>, cluster: &Cluster, primary: &Primary, list: &Secondaries) -> f64 {
+        if !self.bounded {
+            return f64::NEG_INFINITY;
+        }
+        let effect = Effect::of(trial.board, cluster, primary.node, &primary.figures);
+        let mut total = self.at_rest;
+        for lane in 0..DEVIATIONS {
+            total += if self.shared[lane] {
+                self.slopes[lane] * effect.squares[lane]
+            } else {
+                let variance = primary.statistics.variances[lane] - self.slack[lane];
+                LANE_WEIGHT[lane] * variance.max(0.0).sqrt()
+            };
+        }
+        let shared = list.sites.iter().map(|site| cluster.shared_locations(primary.node, *site)).min();
+        let shared = if trial.demand.forthcoming { 0 } else { shared.unwrap_or(0) };
+        total += primary.statistics.counts.weighted() + shared as f64;
+        total += 0.25 * primary.statistics.sums[RESERVED_MEMORY_LANE];
+        total - SLACK * (1.0 + total.abs()) - trial.board.sum_slack(total)
+    }
+
+    /// What a secondary adds, at least.
+    fn worth(&self, trial: &Trial<'_>, cluster: &Cluster, node: NodeIdx, figures: &Figures) -> f64 {
+        if !self.bounded {
+            return 0.0;
+        }
+        let effect = Effect::of(trial.board, cluster, node, figures);
+        let lanes: f64 = (0..DEVIATIONS).map(|lane| self.slopes[lane] * effect.squares[lane]).sum();
+        let target = cluster.node(node);
+        let counts =
+            Counts::of(target, figures).weighted() - Counts::of(target, cluster.figures(node)).weighted();
+        lanes + counts + 0.25 * effect.moved[RESERVED_MEMORY_LANE]
     }
 }

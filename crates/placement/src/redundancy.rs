@@ -1,8 +1,8 @@
 //! Global N+1: could every node be emptied if it were lost? (algorithms spec §5.1)
 //!
 //! [`Redundancy`] is prepared once for a cluster and then asked about many tentative placements. A node whose
-//! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries; for the
-//! rest, a node that is large enough to take all evacuees proves success without the greedy simulation.
+//! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries; and most
+//! verdicts can be told without the reference's greedy simulation.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo};
 
@@ -43,35 +43,45 @@ pub struct Tentative {
 #[derive(Debug)]
 pub struct Redundancy {
     nodes: Vec<NodeIdx>,
-    /// Whether each node (by index) has only primaries that fail over.
-    only_failover: Vec<bool>,
-    /// Whether each such node can be emptied as things are; unset for the others.
+    /// Whether each node (by index) is affected only by placements on it, or on secondaries of its primaries.
+    settled: Vec<bool>,
+    /// Whether each settled node can be emptied as things are.
     evacuable: Vec<bool>,
     /// How many of them cannot.
     stuck: usize,
-    /// Nodes with other primaries.
-    mixed: Vec<NodeIdx>,
+    /// The nodes that are not settled.
+    open: Vec<NodeIdx>,
 }
+
+/// A placement changes at most this many nodes.
+const NODES_OF_A_PLACEMENT: usize = 2;
 
 impl Redundancy {
     /// Looks at all of `nodes` as things are. The cluster is left unchanged.
     pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
-        let mut only_failover = vec![false; cluster.nodes.len()];
+        let mut settled = vec![false; cluster.nodes.len()];
         let mut evacuable = vec![false; cluster.nodes.len()];
-        let mut mixed = Vec::new();
+        let mut open = Vec::new();
         let mut stuck = 0;
         for &node in nodes {
             let primaries = &cluster.state(node).primaries;
-            let simple = primaries.iter().all(|i| rescue(cluster, *i) == Rescue::Failover);
-            only_failover[node.at()] = simple;
-            if simple {
-                evacuable[node.at()] = can_evacuate(cluster, nodes, node, None);
-                stuck += usize::from(!evacuable[node.at()]);
+            let only_failover =
+                primaries.iter().all(|i| Rescue::of(cluster.instance(*i).template) == Rescue::Failover);
+            let verdict = if only_failover {
+                Some(can_evacuate(cluster, nodes, node, None))
             } else {
-                mixed.push(node);
+                without_simulation(cluster, nodes, node, None, NODES_OF_A_PLACEMENT).filter(|ok| *ok)
+            };
+            match verdict {
+                Some(verdict) => {
+                    settled[node.at()] = true;
+                    evacuable[node.at()] = verdict;
+                    stuck += usize::from(!verdict);
+                }
+                None => open.push(node),
             }
         }
-        Self { nodes: nodes.to_vec(), only_failover, evacuable, stuck, mixed }
+        Self { nodes: nodes.to_vec(), settled, evacuable, stuck, open }
     }
 
     /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
@@ -85,11 +95,11 @@ impl Redundancy {
         if let Some(hidden) = tentative.hidden {
             affected.push(cluster.instance(hidden).primary);
         }
-        affected.extend(&self.mixed);
+        affected.extend(&self.open);
         affected.sort_unstable();
         affected.dedup();
         let stuck_affected =
-            affected.iter().filter(|n| self.only_failover[n.at()] && !self.evacuable[n.at()]).count();
+            affected.iter().filter(|n| self.settled[n.at()] && !self.evacuable[n.at()]).count();
         stuck_affected == self.stuck
             && affected
                 .iter()
@@ -109,10 +119,110 @@ pub fn can_evacuate(
     node: NodeIdx,
     tentative: Option<Tentative>,
 ) -> bool {
+    match without_simulation(cluster, list, node, tentative, 0) {
+        Some(verdict) => verdict,
+        None => by_simulation(cluster, list, node, tentative),
+    }
+}
+
+/// As [`can_evacuate`], by doing it step by step as the reference does.
+pub fn by_simulation(
+    cluster: &mut Cluster,
+    list: &[NodeIdx],
+    node: NodeIdx,
+    tentative: Option<Tentative>,
+) -> bool {
     let mut attempt = Attempt { cluster, tentative, undo: Vec::new() };
     let possible = attempt.empty(list, node);
     attempt.take_back();
     possible
+}
+
+/// The verdict where it can be told without simulating the evacuation.
+///
+/// Failing over is all or nothing: forced, an instance needs memory on its secondary that is not used up by the
+/// others that fail over to the same node; disks and spindles are given back and taken again. For what is started
+/// or created elsewhere, count the nodes that could take the largest of these alone: each instance placed so
+/// far occupies one node at most, so with as many such nodes as instances there is always one left. With `spare`
+/// more of them, the verdict stands even if so many nodes change.
+fn without_simulation(
+    cluster: &Cluster,
+    list: &[NodeIdx],
+    node: NodeIdx,
+    tentative: Option<Tentative>,
+    spare: usize,
+) -> Option<bool> {
+    if tentative.is_some_and(|t| t.hidden.is_some()) {
+        return None;
+    }
+    let from = cluster.node(node);
+    let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
+    let (mut others, mut most_memory, mut most_disk) = (0, 0, 0);
+    let (mut evacuees, mut local) = (false, false);
+    for &index in &cluster.state(node).primaries {
+        let instance = cluster.instance(index);
+        let used = if instance.uses_memory() { instance.memory } else { 0 };
+        if used < 0 {
+            return None;
+        }
+        if Rescue::of(instance.template) == Rescue::Failover {
+            let Some(secondary) = instance.secondary.filter(|s| list.binary_search(s).is_ok()) else {
+                return Some(false);
+            };
+            let takes_storage = |index: NodeIdx, ignore_disk: bool| {
+                let (node, figures) = (cluster.node(index), cluster.figures(index));
+                (ignore_disk || figures.free_disk > 0)
+                    && (!node.exclusive_storage
+                        || (figures.free_spindles >= 0 && instance.total_spindles().is_some()))
+            };
+            if !cluster.migration_allowed(node, secondary)
+                || !takes_storage(secondary, false)
+                || !takes_storage(node, from.offline)
+            {
+                return Some(false);
+            }
+            match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
+                Some((_, memory)) => *memory += used,
+                None => moved_to.push((secondary, used)),
+            }
+        } else {
+            others += 1;
+            most_memory = most_memory.max(used);
+            if instance.template.local_storage() {
+                most_disk = most_disk.max(instance.disk);
+                local = true;
+            }
+            evacuees |= Rescue::of(instance.template) == Rescue::Evacuate;
+        }
+    }
+    let left = |index: NodeIdx| {
+        let added = moved_to.iter().find(|(to, _)| *to == index).map_or(0, |(_, memory)| *memory);
+        cluster.figures(index).unallocated_memory(cluster.node(index)) - added
+    };
+    if moved_to.iter().any(|(to, _)| left(*to) <= 0) {
+        return Some(false);
+    }
+    if others == 0 {
+        return Some(true);
+    }
+    let policy = &cluster.group(from.group).policy;
+    let allowed = |target: NodeIdx| {
+        let primaries = cluster.state(node).primaries.iter().map(|i| cluster.instance(*i));
+        let mut recreated = primaries.filter(|i| Rescue::of(i.template) == Rescue::Recreate);
+        recreated.all(|i| policy.check(i, cluster.node(target).exclusive_storage).is_ok())
+    };
+    let takes_largest = |target: &NodeIdx| {
+        let to = cluster.node(*target);
+        *target != node
+            && to.group == from.group
+            && left(*target) > most_memory
+            && (!local || (cluster.figures(*target).free_disk > most_disk && !to.exclusive_storage))
+            && (!evacuees || cluster.migration_allowed(node, *target))
+            && allowed(*target)
+    };
+    let wanted = others + spare;
+    let enough = list.iter().filter(|t| takes_largest(t)).take(wanted).count() == wanted;
+    enough.then_some(true)
 }
 
 /// A simulated evacuation of one node.
@@ -155,9 +265,6 @@ impl Attempt<'_> {
         let group = self.cluster.node(node).group;
         let in_group: Vec<NodeIdx> =
             list.iter().copied().filter(|n| self.cluster.node(*n).group == group).collect();
-        if self.surely_fits(&in_group, node, &evacuees, &recreated) {
-            return true;
-        }
         recreated.sort_by_key(|i| std::cmp::Reverse(self.cluster.instance(*i).memory));
         evacuees.into_iter().all(|index| self.evacuate(&in_group, node, index))
             && (recreated.is_empty() || self.recreate_all(list, &in_group, node, &recreated))
@@ -200,32 +307,6 @@ impl Attempt<'_> {
             }
             Err(_) => false,
         }
-    }
-
-    /// Whether one node has room for everything at once: then every single step succeeds, whatever the order.
-    fn surely_fits(
-        &self,
-        in_group: &[NodeIdx],
-        node: NodeIdx,
-        evacuees: &[InstanceIdx],
-        recreated: &[InstanceIdx],
-    ) -> bool {
-        let cluster = &*self.cluster;
-        let all = || evacuees.iter().chain(recreated).map(|i| cluster.instance(*i));
-        let memory: i64 = all().map(|i| i.demand().used_memory).sum();
-        let disk: i64 = all().filter(|i| i.template.local_storage()).map(|i| i.disk).sum();
-        in_group.iter().any(|&target| {
-            let (to, figures) = (cluster.node(target), cluster.figures(target));
-            target != node
-                && figures.unallocated_memory(to) > memory
-                && (disk == 0 || (figures.free_disk > disk && !to.exclusive_storage))
-                && (evacuees.is_empty() || cluster.migration_allowed(node, target))
-                && recreated.iter().all(|i| {
-                    let policy = &cluster.group(to.group).policy;
-                    policy.check(cluster.instance(*i), to.exclusive_storage).is_ok()
-                        && (disk > 0 || !cluster.instance(*i).template.local_storage())
-                })
-        })
     }
 
     /// Starts an instance on the best other node of the group, offline ones included.

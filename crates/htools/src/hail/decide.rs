@@ -1,7 +1,7 @@
 //! From a request to its answer.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx};
-use placement::allocate::{AllocOptions, Allocator, Scope, Targets};
+use placement::allocate::{AllocOptions, Allocator, PairTargets, Scope, Targets};
 use placement::change_group::{self, ChangeGroupError};
 use placement::evacuate::{self, Destination, EvacuateMode};
 
@@ -266,7 +266,7 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
     // Offline nodes take part: the reference does not look.
     let others: Vec<NodeIdx> = cluster.nodes_of(group).into_iter().filter(|n| *n != primary).collect();
     let allocator = Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options));
-    let targets = Targets::Pairs(vec![(primary, others)]);
+    let targets = Targets::Pairs(PairTargets { partners: vec![others], primaries: vec![(primary, 0)] });
     let trials = allocator.try_all(cluster, &converted, &targets).map(sentence::Metric::Score);
     let detail = sentence::trials(cluster, &trials);
     match trials.best.and_then(|best| best.outcome.secondary.map(|s| (s, best.outcome))) {
