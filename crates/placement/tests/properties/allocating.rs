@@ -98,46 +98,46 @@ impl Incremental {
 /// A possible placement: score, nodes, and figures.
 type Found = (f64, Vec<NodeIdx>);
 
-fn all_pairs(
-    cluster: &mut Cluster,
-    instance: &Instance,
-    targets: &[(NodeIdx, Vec<NodeIdx>)],
-    check: bool,
-) -> Option<Found> {
+/// All ordered pairs of online nodes of one group.
+fn pairs_of(cluster: &Cluster) -> Vec<(NodeIdx, NodeIdx)> {
+    let usable = || cluster.node_indices().filter(|n| cluster.node(*n).online());
+    let suits = |p: NodeIdx, s: NodeIdx| p != s && cluster.node(p).group == cluster.node(s).group;
+    usable().flat_map(|p| usable().filter(move |s| suits(p, *s)).map(move |s| (p, s))).collect()
+}
+
+fn all_pairs(cluster: &mut Cluster, instance: &Instance, check: bool) -> Option<Found> {
     let demand = instance.demand();
     let start = Incremental::new(cluster);
     let mut best: Option<Found> = None;
-    for (p, secondaries) in targets {
-        for s in secondaries {
-            let (primary, node) = (cluster.state(*p), cluster.node(*p));
-            if cluster.group(node.group).policy.check(instance, node.exclusive_storage).is_err() {
-                continue;
-            }
-            let tags = primary.tag_effect(&instance.exclusion_tags);
-            let shared = cluster.shared_locations(*p, *s);
-            let location = cluster.unmet_wishes(instance, *p) + shared;
-            let Ok(first) = primary.figures.add_primary(node, &demand, tags, location, false) else {
-                continue;
-            };
-            let reserved = cluster.state(*s).reserved_for(*p);
-            let other = cluster.figures(*s);
-            let Ok(second) = other.add_secondary(cluster.node(*s), &demand, reserved, false, false) else {
-                continue;
-            };
-            let mut statistics = start.clone();
-            statistics.exchange(cluster, *p, &first);
-            statistics.exchange(cluster, *s, &second);
-            statistics.locate(cluster, instance, *p);
-            let changes =
-                [cluster::Change { node: *p, figures: first }, cluster::Change { node: *s, figures: second }];
-            let outcome = cluster::Outcome::new(&changes, *p, Some(*s), shared);
-            if check && !all_evacuable(cluster, instance, &outcome) {
-                continue;
-            }
-            let score = statistics.score();
-            if best.as_ref().is_none_or(|(least, _)| score <= *least) {
-                best = Some((score, vec![*p, *s]));
-            }
+    for (p, s) in pairs_of(cluster) {
+        let (primary, node) = (cluster.state(p), cluster.node(p));
+        if cluster.group(node.group).policy.check(instance, node.exclusive_storage).is_err() {
+            continue;
+        }
+        let tags = primary.tag_effect(&instance.exclusion_tags);
+        let shared = cluster.shared_locations(p, s);
+        let location = cluster.unmet_wishes(instance, p) + shared;
+        let Ok(first) = primary.figures.add_primary(node, &demand, tags, location, false) else {
+            continue;
+        };
+        let reserved = cluster.state(s).reserved_for(p);
+        let other = cluster.figures(s);
+        let Ok(second) = other.add_secondary(cluster.node(s), &demand, reserved, false, false) else {
+            continue;
+        };
+        let mut statistics = start.clone();
+        statistics.exchange(cluster, p, &first);
+        statistics.exchange(cluster, s, &second);
+        statistics.locate(cluster, instance, p);
+        let changes =
+            [cluster::Change { node: p, figures: first }, cluster::Change { node: s, figures: second }];
+        let outcome = cluster::Outcome::new(&changes, p, Some(s), shared);
+        if check && !all_evacuable(cluster, instance, &outcome) {
+            continue;
+        }
+        let score = statistics.score();
+        if best.as_ref().is_none_or(|(least, _)| score <= *least) {
+            best = Some((score, vec![p, s]));
         }
     }
     best
@@ -205,9 +205,8 @@ proptest! {
             let scope = Scope::cluster(&cluster);
             let allocator = Allocator::new(&mut cluster, &scope, options);
             let trials = allocator.try_all(&mut cluster, &instance, &targets);
-            let Targets::Pairs(pairs) = &targets else { panic!("two nodes make pairs") };
-            let expected = all_pairs(&mut cluster, &instance, pairs, check);
-            let tried: usize = pairs.iter().map(|(_, secondaries)| secondaries.len()).sum();
+            let expected = all_pairs(&mut cluster, &instance, check);
+            let tried = pairs_of(&cluster).len();
             let found = trials.best.map(|best| (best.score.to_bits(), best.nodes()));
             prop_assert_eq!(found, expected.map(|(score, nodes)| (score.to_bits(), nodes)));
             if !check {
