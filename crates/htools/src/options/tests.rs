@@ -1,3 +1,5 @@
+//! Command lines: what is understood, and what is refused.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Reading and writing the text format.
+
 use cluster::{
     AllocPolicy, Cluster, Disk, DiskTemplate, Group, GroupIdx, ISpec, Instance, InstanceStatus, LoadOptions,
     MinMax, Node, NodeIdx, Policy,

@@ -1,5 +1,7 @@
 //! Seed 001: nodes that share a cause of failure, and instances of one service.
 
+use std::fmt::Write as _;
+
 use htools::io::SUCCESS;
 use serde_json::{Map, Value, json};
 
@@ -52,19 +54,21 @@ pub fn with_instance(mut message: Value, name: &str, nodes: &[&str], tags: &[&st
 const RACKS: [(&str, &[&str]); 4] =
     [("n1", &["rack:a"]), ("n2", &["rack:a"]), ("n3", &["rack:b"]), ("n4", &["rack:b"])];
 
-/// A cluster of equal nodes and DRBD instances in the text format: name, tags; name, nodes, tags.
+/// A cluster in the text format: nodes (name, tags) that are equal, and instances (name, primary, secondary,
+/// tags), which are mirrored if they have a secondary.
 pub fn text(tags: &[&str], nodes: &[(&str, &str)], instances: &[(&str, &str, &str, &str)]) -> String {
     let used = |name: &str| instances.iter().filter(|i| i.1 == name).count() as i64;
-    let disks = |name: &str| instances.iter().filter(|i| i.1 == name || i.2 == name).count() as i64;
+    let mirrored = || instances.iter().filter(|i| !i.2.is_empty());
+    let disks = |name: &str| mirrored().filter(|i| i.1 == name || i.2 == name).count() as i64;
     let mut text = "g|u|preferred||\n\n".to_owned();
     for (name, tags) in nodes {
         let (memory, disk) = (16_384 - 1024 * used(name), 100_000 - 1024 * disks(name));
-        text += &format!("{name}|16384|0|{memory}|100000|{disk}|8|N|u|1|{tags}|N|0|0|1.0\n");
+        let _ = writeln!(text, "{name}|16384|0|{memory}|100000|{disk}|8|N|u|1|{tags}|N|0|0|1.0");
     }
     text.push('\n');
     for (name, primary, secondary, tags) in instances {
         let template = if secondary.is_empty() { "sharedfile" } else { "drbd" };
-        text += &format!("{name}|1024|1024|1|running|Y|{primary}|{secondary}|{template}|{tags}|1|-|N\n");
+        let _ = writeln!(text, "{name}|1024|1024|1|running|Y|{primary}|{secondary}|{template}|{tags}|1|-|N");
     }
     text + "\n" + &tags.join("\n") + "\n"
 }
@@ -73,7 +77,7 @@ const LOCATIONS: &[&str] = &["htools:nlocation:rack"];
 
 #[test]
 fn hail_avoids_two_nodes_with_a_common_failure_tag() {
-    // One node of each rack is busier: balance alone would take the two others, which share the rack.
+    // The nodes of rack b are busier: balance alone would take the two others, which share a rack.
     let busy = |message| {
         let message = with_instance(message, "i1", &["n3"], &[]);
         with_instance(message, "i2", &["n4"], &[])

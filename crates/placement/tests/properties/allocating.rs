@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cluster::{Cluster, Figures, Instance, InstanceIdx, NodeIdx, TagId};
 use placement::allocate::{AllocOptions, Allocator, Scope, Targets};
 use placement::board::Board;
-use placement::redundancy::{Tentative, can_evacuate};
+use placement::redundancy::{Tentative, by_simulation};
 use placement::score::{COMPONENTS, Counts, DEVIATIONS, LANE_COMPONENT, row};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -148,7 +148,7 @@ fn all_evacuable(cluster: &mut Cluster, instance: &Instance, outcome: &cluster::
     let number = InstanceIdx::from_usize(cluster.instances.len());
     let undo = cluster.add(instance.clone(), outcome);
     let tentative = Some(Tentative { instance: number, hidden: None });
-    let all = nodes.iter().all(|n| can_evacuate(cluster, &nodes, *n, tentative));
+    let all = nodes.iter().all(|n| by_simulation(cluster, &nodes, *n, tentative));
     cluster.undo(undo);
     all
 }

@@ -1,7 +1,7 @@
 //! Redundancy: the shortcuts say what testing every node says.
 
 use cluster::{Change, Cluster, Instance, InstanceIdx, NodeIdx, Outcome};
-use placement::redundancy::{Redundancy, Tentative, can_evacuate};
+use placement::redundancy::{Redundancy, Tentative, by_simulation, can_evacuate};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -35,7 +35,7 @@ fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
 }
 
 proptest! {
-    #![proptest_config(cases(128))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn redundancy_holds_if_every_node_can_be_emptied(
@@ -59,9 +59,24 @@ proptest! {
         for outcome in placements(&cluster, &copy).into_iter().take(12) {
             let undo = cluster.add(copy.clone(), &outcome);
             let holds = redundancy.holds(&mut cluster, &outcome, tentative);
-            let each = nodes.iter().all(|n| can_evacuate(&mut cluster, &nodes, *n, Some(tentative)));
+            let each = nodes.iter().all(|n| by_simulation(&mut cluster, &nodes, *n, Some(tentative)));
             cluster.undo(undo);
             prop_assert_eq!(holds, each, "{:?}", outcome);
+            prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
+        }
+    }
+
+    #[test]
+    fn a_verdict_without_simulation_is_that_of_the_simulation(recipe in recipes(), part: bool) {
+        let mut cluster = recipe.build();
+        let mut nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        if part {
+            nodes = cluster.nodes_of(cluster.nodes[0].group);
+        }
+        let before = (cluster.states.clone(), cluster.instances.clone());
+        for &node in &nodes {
+            let verdict = can_evacuate(&mut cluster, &nodes, node, None);
+            prop_assert_eq!(verdict, by_simulation(&mut cluster, &nodes, node, None), "{:?}", node);
             prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
         }
     }

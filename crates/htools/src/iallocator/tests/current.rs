@@ -1,3 +1,5 @@
+//! Messages in the current dialect.
+
 use cluster::{GroupIdx, InstanceIdx, InstanceStatus, NodeIdx};
 
 use super::{RELOCATE, changed, current, read_ok};

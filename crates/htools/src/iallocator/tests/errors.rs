@@ -1,3 +1,5 @@
+//! What is wrong with a message is said as the reference says it.
+
 use super::{changed, current, read};
 
 fn check(text: &str, expected: &str) {

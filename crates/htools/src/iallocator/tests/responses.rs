@@ -1,3 +1,5 @@
+//! Answers as they are written.
+
 use crate::iallocator::{Evacuation, Moved, OpCode, ResultValue, failure, success};
 
 fn names(names: &[&str]) -> Vec<String> {

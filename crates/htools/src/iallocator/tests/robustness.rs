@@ -1,3 +1,5 @@
+//! Damaged and random messages are refused, not fatal.
+
 use proptest::prelude::*;
 
 use super::{RELOCATE, current};

@@ -1,3 +1,5 @@
+//! Messages of protocol version 2: the document's own examples.
+
 use cluster::{InstanceIdx, InstanceStatus, LoadOptions, NodeIdx};
 
 use super::read_ok;
