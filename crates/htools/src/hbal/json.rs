@@ -7,7 +7,6 @@ use placement::score::{COMPONENTS, Values};
 use serde::Serialize;
 
 use super::{Scope, Solution, commands};
-use crate::io::Io;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -45,12 +44,8 @@ struct Change {
     weighted_change: f64,
 }
 
-pub(super) fn print(
-    cluster: &Cluster,
-    scope: &Scope,
-    solution: &Solution,
-    io: &mut Io<'_>,
-) -> io::Result<()> {
+/// The document, its last line end included.
+pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) -> io::Result<String> {
     let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&str> {
         std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
     };
@@ -88,8 +83,7 @@ pub(super) fn print(
         optimal_score: solution.optimal,
         moves,
     };
-    serde_json::to_writer_pretty(&mut *io.out, &document)?;
-    writeln!(io.out)
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
 fn score_of(values: &Values) -> Score {
