@@ -56,17 +56,32 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// One to three changes, in any order; each node at most once.
+    /// One node changes.
     #[inline]
-    pub fn new(
-        changes: &[Change],
+    pub fn one(change: Change, primary: NodeIdx, secondary: Option<NodeIdx>, location_score: i64) -> Self {
+        Self { changes: [change; 3], len: 1, primary, secondary, location_score }
+    }
+
+    /// Two nodes change.
+    #[inline]
+    pub fn two(
+        [a, b]: [Change; 2],
         primary: NodeIdx,
         secondary: Option<NodeIdx>,
         location_score: i64,
     ) -> Self {
-        let mut all = [changes[0]; 3];
-        all[..changes.len()].copy_from_slice(changes);
-        Self { changes: all, len: changes.len() as u8, primary, secondary, location_score }
+        Self { changes: [a, b, b], len: 2, primary, secondary, location_score }
+    }
+
+    /// Three nodes change.
+    #[inline]
+    pub fn three(
+        changes: [Change; 3],
+        primary: NodeIdx,
+        secondary: Option<NodeIdx>,
+        location_score: i64,
+    ) -> Self {
+        Self { changes, len: 3, primary, secondary, location_score }
     }
 
     /// The nodes that change.
@@ -195,7 +210,7 @@ impl<'a> Probe<'a> {
         let new_s = self.as_primary(s, &without, shared, dead || force)?;
         let new_p = self.as_secondary(p, &self.primary_without, s, dead || force, dead)?;
         let changes = [Change { node: p, figures: new_p }, Change { node: s, figures: new_s }];
-        Ok(Outcome::new(&changes, s, Some(p), shared))
+        Ok(Outcome::two(changes, s, Some(p), shared))
     }
 
     fn failover_to(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
@@ -203,11 +218,13 @@ impl<'a> Probe<'a> {
         let shared = self.cluster.instance(self.index).location_score;
         self.may_migrate(p, t)?;
         let new_t = self.as_primary(t, self.cluster.figures(t), shared, self.offline(p) || force)?;
+        let arrived = Change { node: t, figures: new_t };
+        if t == p {
+            // Started anew where it is: the copy counts, the removal does not.
+            return Ok(Outcome::one(arrived, t, self.secondary, shared));
+        }
         let left = Change { node: p, figures: self.primary_without };
-        let changes = [Change { node: t, figures: new_t }, left];
-        // Started anew where it is: the copy counts, the removal does not.
-        let changes = if t == p { &changes[..1] } else { &changes[..] };
-        Ok(Outcome::new(changes, t, self.secondary, shared))
+        Ok(Outcome::two([arrived, left], t, self.secondary, shared))
     }
 
     fn replace_secondary(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
@@ -226,7 +243,7 @@ impl<'a> Probe<'a> {
             Change { node: s, figures: without },
             Change { node: t, figures: new_t },
         ];
-        Ok(Outcome::new(&changes, p, Some(t), shared))
+        Ok(Outcome::three(changes, p, Some(t), shared))
     }
 
     fn replace_and_failover(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
@@ -240,7 +257,7 @@ impl<'a> Probe<'a> {
             Change { node: s, figures: without },
             Change { node: t, figures: new_t },
         ];
-        Ok(Outcome::new(&changes, t, Some(p), shared))
+        Ok(Outcome::three(changes, t, Some(p), shared))
     }
 
     fn replace_primary(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
@@ -265,7 +282,7 @@ impl<'a> Probe<'a> {
             Change { node: s, figures: new_s },
             Change { node: t, figures: new_t },
         ];
-        Ok(Outcome::new(&changes, t, Some(s), shared))
+        Ok(Outcome::three(changes, t, Some(s), shared))
     }
 
     fn failover_and_replace(&self, t: NodeIdx, force: bool) -> Result<Outcome, FailMode> {
@@ -280,6 +297,6 @@ impl<'a> Probe<'a> {
             Change { node: s, figures: new_s },
             Change { node: t, figures: new_t },
         ];
-        Ok(Outcome::new(&changes, s, Some(t), shared))
+        Ok(Outcome::three(changes, s, Some(t), shared))
     }
 }

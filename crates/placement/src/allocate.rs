@@ -263,7 +263,7 @@ pub(crate) fn on_one_node(
         instance.location_score + cluster.unmet_wishes(instance, node),
         force,
     )?;
-    Ok(Outcome::new(&[Change { node, figures }], node, None, instance.location_score))
+    Ok(Outcome::one(Change { node, figures }, node, None, instance.location_score))
 }
 
 /// Tries single nodes. Equal scores: the latest wins. `acceptable` is asked about the best ones until it

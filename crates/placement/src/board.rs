@@ -334,15 +334,17 @@ impl Board {
     /// What changes do to the lanes.
     #[inline]
     pub fn effect<'a>(&self, cluster: &Cluster, changes: impl Iterator<Item = &'a Change>) -> Effect {
-        let unchanged = Effect { moved: [0.0; 14], squares: self.squares, magnitude: self.magnitude };
-        changes.fold(unchanged, |effect, change| self.with(cluster, &effect, change))
+        let mut effect = Effect { moved: [0.0; 14], squares: self.squares, magnitude: self.magnitude };
+        for change in changes {
+            self.add_effect(cluster, change, &mut effect);
+        }
+        effect
     }
 
-    /// The effect of one more change, of another node than those before.
+    /// Adds the effect of one more change, of another node than those before.
     #[inline]
-    pub fn with(&self, cluster: &Cluster, effect: &Effect, change: &Change) -> Effect {
-        let mut effect = *effect;
-        let Some(slot) = self.online_slot(change.node) else { return effect };
+    pub fn add_effect(&self, cluster: &Cluster, change: &Change, effect: &mut Effect) {
+        let Some(slot) = self.online_slot(change.node) else { return };
         let old = &self.rows[slot];
         let new = self.scales[slot].row(cluster.node(change.node), &change.figures);
         for lane in 0..14 {
@@ -351,7 +353,6 @@ impl Board {
             effect.squares[lane] += delta * ((new[lane] - self.mean[lane]) + (old[lane] - self.mean[lane]));
             effect.magnitude[lane] = effect.magnitude[lane].max(new[lane].abs());
         }
-        effect
     }
 
     /// A lower bound of the score after changes with this effect and these counts.

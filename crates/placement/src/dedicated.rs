@@ -121,7 +121,7 @@ fn on_one_node(cluster: &Cluster, instance: &Instance, node: NodeIdx, force: boo
     let figures = place_primary(cluster, instance, node, force)?;
     let target = cluster.node(node);
     let score = loss(&cluster.group(target.group).policy, target, cluster.figures(node), &figures);
-    Ok(Placed { score, outcome: Outcome::new(&[Change { node, figures }], node, None, 0) })
+    Ok(Placed { score, outcome: Outcome::one(Change { node, figures }, node, None, 0) })
 }
 
 fn on_two_nodes(cluster: &Cluster, instance: &Instance, p: NodeIdx, s: NodeIdx, force: bool) -> Attempt {
@@ -137,5 +137,5 @@ fn on_two_nodes(cluster: &Cluster, instance: &Instance, p: NodeIdx, s: NodeIdx, 
     }
     score.disk_left += other.disk_left;
     let changes = [Change { node: p, figures: first }, Change { node: s, figures: second }];
-    Ok(Placed { score, outcome: Outcome::new(&changes, p, Some(s), 0) })
+    Ok(Placed { score, outcome: Outcome::two(changes, p, Some(s), 0) })
 }

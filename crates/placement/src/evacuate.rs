@@ -143,11 +143,10 @@ impl Scorer<'_> {
         let own_nodes = self.own_nodes.get_or_insert_with(|| {
             board.effect(cluster, outcome.changes().iter().filter(|c| c.node != target))
         });
-        let effect = outcome
-            .changes()
-            .iter()
-            .filter(|c| c.node == target)
-            .fold(*own_nodes, |effect, change| board.with(cluster, &effect, change));
+        let mut effect = *own_nodes;
+        for change in outcome.changes().iter().filter(|c| c.node == target) {
+            board.add_effect(cluster, change, &mut effect);
+        }
         let counts = board.counts_with(cluster, outcome.changes(), located);
         if board.bound(&effect, counts) > limit {
             return None;

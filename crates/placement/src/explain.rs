@@ -1,1 +1,161 @@
-//! later
+//! Which check refuses a placement, in words and figures.
+//!
+//! The checks themselves are in [`cluster::Figures`]; here the one that refused is found again, in the same
+//! order, and told with its numbers. A property test holds the two against each other.
+
+use cluster::{Cluster, FailMode, Figures, Instance, Node, NodeIdx};
+use thiserror::Error;
+
+/// The check that refused an instance on a node.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Check {
+    /// Not enough memory.
+    #[error("{wanted} MiB of memory wanted, {free} MiB are not allocated")]
+    Memory {
+        /// Wanted, MiB.
+        wanted: i64,
+        /// Not allocated, MiB.
+        free: i64,
+    },
+    /// The node could not take over what it must.
+    #[error("{left} MiB of memory would be left, but {reserve} MiB must stay free for failovers (N+1)")]
+    Reserve {
+        /// Left, MiB.
+        left: i64,
+        /// To be kept, MiB.
+        reserve: i64,
+    },
+    /// Not enough disk.
+    #[error("{wanted} MiB of disk wanted, {free} MiB are free, {keep} MiB of which must stay free")]
+    Disk {
+        /// Wanted, MiB.
+        wanted: i64,
+        /// Free, MiB.
+        free: i64,
+        /// Must stay free, MiB.
+        keep: i64,
+    },
+    /// Not enough spindles, or their number is not known.
+    #[error("{} spindles wanted, {free} are free", .wanted.map_or("an unknown number of".to_owned(), |n| n.to_string()))]
+    Spindles {
+        /// Wanted, where known.
+        wanted: Option<i64>,
+        /// Free.
+        free: i64,
+    },
+    /// More instance spindles than the policy allows.
+    #[error("{used} instance spindles would be in use, the policy allows {limit}")]
+    SpindleRatio {
+        /// In use afterwards.
+        used: f64,
+        /// Allowed.
+        limit: f64,
+    },
+    /// More virtual CPUs than the policy allows.
+    #[error("{ratio:.3} virtual CPUs per physical one would be in use, the policy allows {limit}")]
+    CpuRatio {
+        /// In use afterwards, per physical CPU.
+        ratio: f64,
+        /// Allowed.
+        limit: f64,
+    },
+    /// An exclusion tag is taken.
+    #[error("an instance with one of its exclusion tags is there already")]
+    Tags,
+    /// The group's policy does not allow such an instance.
+    #[error("the group's policy does not allow such an instance ({0})")]
+    Policy(FailMode),
+    /// What is planned for the node leaves no room.
+    #[error("no room beside what is planned for the node ({0})")]
+    Planned(FailMode),
+    /// The instance has no mirror.
+    #[error("its disk template has no secondary")]
+    NotMirrored,
+}
+
+/// Why `node` refuses `instance` as its primary; `None` if it does not.
+pub fn refused_primary(cluster: &Cluster, instance: &Instance, index: NodeIdx, force: bool) -> Option<Check> {
+    let (node, state) = (cluster.node(index), cluster.state(index));
+    let policy = &cluster.group(node.group).policy;
+    if let Err(mode) = policy.check(instance, node.exclusive_storage) {
+        return Some(Check::Policy(mode));
+    }
+    let demand = instance.demand();
+    let tags = state.tag_effect(&instance.exclusion_tags);
+    let mode = state.figures.add_primary(node, &demand, tags, 0, force).err()?;
+    // Forced, an instance must only be physically possible: its figures then show what is wrong with it.
+    let Ok(after) = state.figures.add_primary(node, &demand, tags, 0, true) else {
+        return Some(physical(node, &state.figures, instance));
+    };
+    let left = after.unallocated_memory(node);
+    let policy_checks = storage_limits(node, &state.figures, &after, instance);
+    Some(match mode {
+        FailMode::Disk if policy_checks.is_some() && instance.template.local_storage() => policy_checks?,
+        FailMode::Memory if left <= after.reserved_memory && !state.figures.fails_n1 => {
+            Check::Reserve { left, reserve: after.reserved_memory }
+        }
+        FailMode::Cpu if node.max_vcpu_ratio < after.vcpu_ratio(node) => {
+            Check::CpuRatio { ratio: after.vcpu_ratio(node), limit: node.max_vcpu_ratio }
+        }
+        FailMode::Tags => Check::Tags,
+        mode => Check::Planned(mode),
+    })
+}
+
+/// Why `node` refuses `instance` as its secondary, with `primary` as its primary; `None` if it does not.
+pub fn refused_secondary(
+    cluster: &Cluster,
+    instance: &Instance,
+    index: NodeIdx,
+    primary: NodeIdx,
+) -> Option<Check> {
+    let (node, state) = (cluster.node(index), cluster.state(index));
+    let demand = instance.demand();
+    let reserved = state.reserved_for(primary);
+    let mode = state.figures.add_secondary(node, &demand, reserved, false, false).err()?;
+    if !demand.drbd {
+        return Some(Check::NotMirrored);
+    }
+    let Ok(after) = state.figures.add_secondary(node, &demand, reserved, true, false) else {
+        return Some(physical(node, &state.figures, instance));
+    };
+    let free = state.figures.unallocated_memory(node);
+    let policy_checks = storage_limits(node, &state.figures, &after, instance);
+    Some(match mode {
+        FailMode::Disk if policy_checks.is_some() => policy_checks?,
+        FailMode::Memory if demand.reserved_memory >= free => {
+            Check::Memory { wanted: demand.reserved_memory, free }
+        }
+        FailMode::Memory if free <= after.reserved_memory && !state.figures.fails_n1 => {
+            Check::Reserve { left: free, reserve: after.reserved_memory }
+        }
+        mode => Check::Planned(mode),
+    })
+}
+
+/// What makes a placement impossible even if forced.
+fn physical(node: &Node, figures: &Figures, instance: &Instance) -> Check {
+    let wanted = if instance.uses_memory() { instance.memory } else { 0 };
+    let free = figures.unallocated_memory(node);
+    if instance.forthcoming {
+        Check::Planned(FailMode::Internal)
+    } else if free - wanted <= 0 {
+        Check::Memory { wanted, free }
+    } else if figures.free_disk - instance.disk <= 0 {
+        Check::Disk { wanted: instance.disk, free: figures.free_disk, keep: node.min_free_disk }
+    } else {
+        Check::Spindles { wanted: instance.total_spindles(), free: figures.free_spindles }
+    }
+}
+
+/// The limit that the policy or the options put on storage and that is exceeded.
+fn storage_limits(node: &Node, before: &Figures, after: &Figures, instance: &Instance) -> Option<Check> {
+    if after.free_disk < node.min_free_disk {
+        let (wanted, free, keep) = (instance.disk, before.free_disk, node.min_free_disk);
+        Some(Check::Disk { wanted, free, keep })
+    } else if after.instance_spindles > node.max_spindles {
+        Some(Check::SpindleRatio { used: after.instance_spindles, limit: node.max_spindles })
+    } else {
+        None
+    }
+}

@@ -236,7 +236,7 @@ impl Trial<'_> {
         }
         let changes =
             [Change { node: primary.node, figures: primary_figures }, Change { node: secondary, figures }];
-        Outcome::new(&changes, primary.node, Some(secondary), shared)
+        Outcome::two(changes, primary.node, Some(secondary), shared)
     }
 }
 

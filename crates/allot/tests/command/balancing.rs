@@ -64,7 +64,7 @@ fn standard_output_has_nothing_but_the_document() {
         let ran = allot(&[&["hbal", "--json", "-t"], options].concat());
         assert_eq!(ran.status, 0, "{options:?}: {}", ran.err);
         let document: Value = serde_json::from_str(&ran.out).expect("the document is JSON");
-        assert_eq!(document["nodes"], if options[0] == empty { 0.into() } else { Value::from(3) });
+        assert_eq!(document["instances"], if options[0] == empty { 0.into() } else { Value::from(4) });
         assert!(document["moves"].is_array());
     }
 }

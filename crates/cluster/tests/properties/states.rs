@@ -174,14 +174,12 @@ fn place(cluster: &Cluster, instance: &mut Instance) -> Option<cluster::Outcome>
     let location = shared + cluster.unmet_wishes(instance, p);
     let tags = cluster.state(p).tag_effect(&instance.exclusion_tags);
     let primary = cluster.figures(p).add_primary(cluster.node(p), &demand, tags, location, true).ok()?;
-    let mut changes = vec![cluster::Change { node: p, figures: primary }];
-    if let Some(s) = instance.secondary {
-        let reserved = cluster.state(s).reserved_for(p);
-        let secondary =
-            cluster.figures(s).add_secondary(cluster.node(s), &demand, reserved, true, false).ok()?;
-        changes.push(cluster::Change { node: s, figures: secondary });
-    }
-    Some(cluster::Outcome::new(&changes, p, instance.secondary, shared))
+    let primary = cluster::Change { node: p, figures: primary };
+    let Some(s) = instance.secondary else { return Some(cluster::Outcome::one(primary, p, None, 0)) };
+    let reserved = cluster.state(s).reserved_for(p);
+    let figures = cluster.figures(s).add_secondary(cluster.node(s), &demand, reserved, true, false).ok()?;
+    let secondary = cluster::Change { node: s, figures };
+    Some(cluster::Outcome::two([primary, secondary], p, Some(s), shared))
 }
 
 /// The largest sum of memory that a node reserves for the instances of one other node.

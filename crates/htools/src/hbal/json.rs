@@ -3,16 +3,14 @@
 use std::io;
 
 use cluster::{Cluster, NodeIdx};
-use placement::score::{COMPONENTS, Counts, Values};
+use placement::score::{COMPONENTS, Values};
 use serde::Serialize;
 
 use super::{Scope, Solution, commands};
-use crate::io::Io;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    /// None if there was nothing to choose a group for.
-    group: Option<&'a str>,
+    group: &'a str,
     nodes: usize,
     instances: usize,
     initial: Score,
@@ -46,12 +44,8 @@ struct Change {
     weighted_change: f64,
 }
 
-pub(super) fn print(
-    cluster: &Cluster,
-    scope: &Scope,
-    solution: &Solution,
-    io: &mut Io<'_>,
-) -> io::Result<()> {
+/// The document, its last line end included.
+pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) -> io::Result<String> {
     let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&str> {
         std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
     };
@@ -81,7 +75,7 @@ pub(super) fn print(
         })
         .collect();
     let document = Document {
-        group: Some(&cluster.group(scope.group).name),
+        group: &cluster.group(scope.group).name,
         nodes: scope.nodes.len(),
         instances: scope.instances.len(),
         initial: score_of(&solution.before),
@@ -89,27 +83,7 @@ pub(super) fn print(
         optimal_score: solution.optimal,
         moves,
     };
-    write(&document, io)
-}
-
-/// The document of a cluster without instances.
-pub(super) fn print_empty(cluster: &Cluster, io: &mut Io<'_>) -> io::Result<()> {
-    let nothing = Values { deviations: [0.0; 14], counts: Counts::default(), reserved_total: 0.0 };
-    let document = Document {
-        group: None,
-        nodes: cluster.nodes.len(),
-        instances: 0,
-        initial: score_of(&nothing),
-        r#final: score_of(&nothing),
-        optimal_score: 0.0,
-        moves: Vec::new(),
-    };
-    write(&document, io)
-}
-
-fn write(document: &Document<'_>, io: &mut Io<'_>) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *io.out, document)?;
-    writeln!(io.out)
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
 fn score_of(values: &Values) -> Score {

@@ -13,7 +13,7 @@ use placement::score::Values;
 use thiserror::Error;
 
 use crate::io::{FAILURE, Io, SUCCESS};
-use crate::number::{fixed, general6};
+use crate::number::fixed;
 use crate::options::{self, Options, PrintCommands, Program};
 use crate::source::{self, SourceError};
 use crate::{tables, text};
@@ -40,7 +40,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
         Ok(options) => options,
         Err(stop) => return stop.print(io),
     };
-    match balance(&options, io) {
+    match narrated(&options, io) {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
         Err(HbalError::Output(_)) => FAILURE,
@@ -49,6 +49,17 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
             FAILURE
         }
     }
+}
+
+/// Balances, telling on standard output what happens, or, with `--json`, printing one document at the end.
+fn narrated(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
+    let mut nowhere = io::sink();
+    let out: &mut dyn io::Write = if options.json { &mut nowhere } else { &mut *io.out };
+    let document = balance(options, &mut Io { stdin: &mut *io.stdin, out, err: &mut *io.err })?;
+    if options.json {
+        io.out.write_all(document.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// What a run is about: the group and what is in it.
@@ -64,54 +75,46 @@ struct Solution {
     before: Values,
     after: Values,
     optimal: f64,
+    /// Component values before and after each step, where these are to be explained.
     explained: Vec<(Values, Values)>,
+    /// There was nothing to do.
+    well_balanced: bool,
 }
 
-fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
+/// Returns the run as a JSON document.
+fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     let level = options.verbosity;
     let mut cluster = source::load(options, io)?;
-    // With `--json`, the document is the only thing on standard output.
-    let listing = !options.json;
-    if listing {
-        show::loaded(&cluster, level, io)?;
-    }
+    show::loaded(&cluster, level, io)?;
     // What is saved as the original is the cluster as it was read.
     let as_read = options.save.as_ref().map(|_| serialize_all(&cluster));
     source::apply_overrides(options, &mut cluster)?;
     if cluster.instances.is_empty() {
-        if listing {
-            writeln!(io.out, "Cluster is empty, exiting.")?;
-        } else {
-            json::print_empty(&cluster, io)?;
-        }
-        return Ok(());
+        writeln!(io.out, "Cluster is empty, exiting.")?;
+        return Ok("{\"instances\": 0, \"moves\": []}\n".to_owned());
     }
     show::split_instances(&cluster, level, io)?;
-    if listing {
-        show::size(&cluster, level, io)?;
-    }
+    show::size(&cluster, level, io)?;
     if let (Some(prefix), Some(text)) = (&options.save, as_read) {
         save(&text, prefix, "original", "before balancing", io)?;
     }
     let scope = choose_group(&cluster, options.group.as_deref(), io)?;
-    if listing {
-        show::scope(&cluster, &scope, options, io)?;
-    }
+    show::scope(&cluster, &scope, options, io)?;
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
-    let Some(solution) = solve(&mut cluster, &scope, options, io)? else { return Ok(()) };
-    if options.json {
-        json::print(&cluster, &scope, &solution, io)?;
-    } else {
-        show::summary(&cluster, &scope, &solution, level, io)?;
+    let solution = solve(&mut cluster, &scope, options, io)?;
+    let document = json::document(&cluster, &scope, &solution)?;
+    if solution.well_balanced {
+        return Ok(document);
     }
+    show::summary(&cluster, &scope, &solution, level, io)?;
     print_commands(&cluster, &solution, options, io)?;
     if let Some(prefix) = &options.save {
         let text = text::serialize(&cluster, &scope.nodes, &scope.instances);
         save(&text, prefix, "balanced", "after balancing", io)?;
     }
     print_tables(&cluster, &scope, options, "Final", io)?;
-    if level > 3 && listing {
+    if level > 3 {
         let (memory, disk) = original;
         writeln!(io.out, "Original: mem={memory} disk={disk}")?;
         let (memory, disk) = show::totals(&cluster, &scope);
@@ -120,63 +123,44 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
     if options.exec && !solution.steps.is_empty() {
         return Err(HbalError::NoExecution);
     }
-    Ok(())
+    Ok(document)
 }
 
-/// Finds the moves, printing each as it is found; `None` when there is nothing to do.
+/// Finds the moves, printing each as it is found.
 fn solve(
     cluster: &mut Cluster,
     scope: &Scope,
     options: &Options,
     io: &mut Io<'_>,
-) -> Result<Option<Solution>, HbalError> {
-    let quiet = options.json;
+) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
     let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance_options(options));
     let before = *run.board().values();
-    if !quiet {
-        show::initial_score(run.board(), options.verbosity, io)?;
+    let mut solution = Solution {
+        steps: Vec::new(),
+        before,
+        after: before,
+        optimal: run.optimal(),
+        explained: Vec::new(),
+        well_balanced: run.well_balanced(),
+    };
+    show::initial_score(run.board(), options.verbosity, io)?;
+    if solution.well_balanced {
+        show::well_balanced(&run, options, io)?;
+        return Ok(solution);
     }
-    if run.well_balanced() {
-        if quiet {
-            let optimal = run.optimal();
-            let solution =
-                Solution { steps: Vec::new(), before, after: before, optimal, explained: Vec::new() };
-            json::print(cluster, scope, &solution, io)?;
-        } else {
-            writeln!(
-                io.out,
-                "Cluster is already well balanced (initial score {},\noptimum score due to N+1 reservations \
-                 {},\nminimum score {}).\nNothing to do, exiting",
-                general6(run.score()),
-                general6(run.optimal()),
-                general6(options.min_score)
-            )?;
-        }
-        return Ok(None);
-    }
-    if !quiet {
-        writeln!(io.out, "Trying to minimize the CV...")?;
-    }
-    let mut steps = Vec::new();
-    let mut explained = Vec::new();
-    let mut last = before;
+    writeln!(io.out, "Trying to minimize the CV...")?;
     while let Some(step) = run.step() {
-        steps.push(step);
-        let step = &steps[steps.len() - 1];
         let now = *run.board().values();
-        if !quiet {
-            writeln!(io.out, "{}", listing.line(run.cluster(), steps.len(), step))?;
-            if options.explain {
-                show::explain(&last, &now, io)?;
-            }
-        } else if options.explain {
-            explained.push((last, now));
+        writeln!(io.out, "{}", listing.line(run.cluster(), solution.steps.len() + 1, &step))?;
+        if options.explain {
+            show::explain(&solution.after, &now, io)?;
+            solution.explained.push((solution.after, now));
         }
-        last = now;
+        solution.steps.push(step);
+        solution.after = now;
     }
-    let optimal = run.optimal();
-    Ok(Some(Solution { steps, before, after: last, optimal, explained }))
+    Ok(solution)
 }
 
 fn balance_options(options: &Options) -> BalanceOptions {
@@ -266,7 +250,6 @@ fn print_commands(
         sets.truncate(1);
     }
     let lines = commands::lines(cluster, &sets);
-    let out = if options.json { &mut *io.err } else { &mut *io.out };
     match where_to {
         PrintCommands::Stdout => {
             let title = if options.first_job_group {
@@ -274,15 +257,15 @@ fn print_commands(
             } else {
                 "Commands to run to reach the above solution:"
             };
-            writeln!(out, "\n{title}")?;
+            writeln!(io.out, "\n{title}")?;
             for line in lines.iter().filter(|line| line.trim() != "check") {
-                writeln!(out, "  {line}")?;
+                writeln!(io.out, "  {line}")?;
             }
         }
         PrintCommands::File(path) => {
             std::fs::write(path, commands::script(&lines))
                 .map_err(|source| HbalError::Write { path: path.clone(), source })?;
-            writeln!(out, "The commands have been written to file '{path}'")?;
+            writeln!(io.out, "The commands have been written to file '{path}'")?;
         }
     }
     Ok(())

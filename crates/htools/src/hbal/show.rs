@@ -3,13 +3,13 @@
 use std::io;
 
 use cluster::{Cluster, FailMode, InstanceIdx, NodeIdx};
-use placement::balance::Step;
+use placement::balance::{Balancer, Step};
 use placement::board::Board;
 use placement::score::Values;
 
 use super::{Scope, Solution, commands, score};
 use crate::io::Io;
-use crate::number::fixed;
+use crate::number::{fixed, general6};
 use crate::options::Options;
 use crate::report;
 
@@ -111,6 +111,17 @@ pub(super) fn initial_score(board: &Board, level: i64, io: &mut Io<'_>) -> io::R
     } else {
         writeln!(io.out, "Initial score: {}", score(board.score()))
     }
+}
+
+pub(super) fn well_balanced(run: &Balancer<'_>, options: &Options, io: &mut Io<'_>) -> io::Result<()> {
+    writeln!(
+        io.out,
+        "Cluster is already well balanced (initial score {},\noptimum score due to N+1 reservations {},\nminimum \
+         score {}).\nNothing to do, exiting",
+        general6(run.score()),
+        general6(run.optimal()),
+        general6(options.min_score)
+    )
 }
 
 /// How the moves are listed; names are padded to the longest of the group.

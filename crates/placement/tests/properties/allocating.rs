@@ -131,7 +131,7 @@ fn all_pairs(cluster: &mut Cluster, instance: &Instance, check: bool) -> Option<
         statistics.locate(cluster, instance, p);
         let changes =
             [cluster::Change { node: p, figures: first }, cluster::Change { node: s, figures: second }];
-        let outcome = cluster::Outcome::new(&changes, p, Some(s), shared);
+        let outcome = cluster::Outcome::two(changes, p, Some(s), shared);
         if check && !all_evacuable(cluster, instance, &outcome) {
             continue;
         }
@@ -166,7 +166,7 @@ fn all_singles(cluster: &mut Cluster, instance: &Instance, targets: &[NodeIdx]) 
         let location = cluster.unmet_wishes(instance, index);
         let added = state.figures.add_primary(node, &instance.demand(), tags, location, false);
         let Ok(figures) = added else { continue };
-        let outcome = cluster::Outcome::new(&[cluster::Change { node: index, figures }], index, None, 0);
+        let outcome = cluster::Outcome::one(cluster::Change { node: index, figures }, index, None, 0);
         let undo = cluster.add(instance.clone(), &outcome);
         let score = Board::new(cluster, &nodes).score();
         cluster.undo(undo);

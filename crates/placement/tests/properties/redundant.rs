@@ -19,7 +19,7 @@ fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
             continue;
         };
         if !demand.drbd {
-            found.push(Outcome::new(&[Change { node: p, figures: primary }], p, None, 0));
+            found.push(Outcome::one(Change { node: p, figures: primary }, p, None, 0));
             continue;
         }
         for s in cluster.node_indices().filter(|s| *s != p) {
@@ -27,7 +27,7 @@ fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
             let node = cluster.node(s);
             if let Ok(figures) = cluster.figures(s).add_secondary(node, &demand, reserved, true, false) {
                 let changes = [Change { node: p, figures: primary }, Change { node: s, figures }];
-                found.push(Outcome::new(&changes, p, Some(s), 0));
+                found.push(Outcome::two(changes, p, Some(s), 0));
             }
         }
     }

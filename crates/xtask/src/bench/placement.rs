@@ -62,7 +62,7 @@ const ROWS: &[Row] = &[
         "C.reloc.json",
         "--nodes 1000 --requests reloc",
         Reference::Fast,
-        Wanted::Ratio(100.0),
+        Wanted::Ratio(150.0),
     ),
     row(
         "hail relocate drbd, 5,000 nodes",
@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
         "C.reloc.json",
         "--nodes 5000 --requests reloc",
         Reference::Slow,
-        Wanted::Ratio(100.0),
+        Wanted::Ratio(1000.0),
     ),
     row(
         "hail allocate drbd, 1,000 nodes",
@@ -86,7 +86,7 @@ const ROWS: &[Row] = &[
         "C.alloc-plain.json",
         "--nodes 200 --template plain --requests alloc-plain",
         Reference::Slow,
-        Wanted::Ratio(100.0),
+        Wanted::Ratio(1000.0),
     ),
     row(
         "hail allocate rbd, 200 nodes",
@@ -102,7 +102,7 @@ const ROWS: &[Row] = &[
         "C.evac-sec.json",
         "--nodes 2000 --requests evac-sec",
         Reference::Slow,
-        Wanted::Ratio(100.0),
+        Wanted::Ratio(1000.0),
     ),
     row(
         "hail evacuate all, 200 nodes",
@@ -110,7 +110,7 @@ const ROWS: &[Row] = &[
         "C.evac-all.json",
         "--nodes 200 --requests evac-all",
         Reference::Slow,
-        Wanted::Ratio(1000.0),
+        Wanted::Ratio(300.0),
     ),
     row(
         "hbal -l 1, 80 nodes",
@@ -126,7 +126,7 @@ const ROWS: &[Row] = &[
         "-t C.data -l 1",
         "--nodes 200",
         Reference::Slow,
-        Wanted::Ratio(1000.0),
+        Wanted::Ratio(3000.0),
     ),
     row(
         "hbal to the end, 40 nodes",
@@ -142,7 +142,7 @@ const ROWS: &[Row] = &[
         "-t C.data",
         "--nodes 200",
         Reference::Never,
-        Wanted::Seconds(100.0),
+        Wanted::Seconds(30.0),
     ),
     row(
         "hbal to the end, 1,000 nodes",
