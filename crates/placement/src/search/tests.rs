@@ -125,3 +125,51 @@ proptest! {
         }
     }
 }
+
+/// Found by the properties above: the bound of a move that evens everything out was 1e-10 rather than 0, so that
+/// all candidates but the first one tried were dropped.
+#[test]
+fn of_moves_to_perfect_balance_the_first_is_found() {
+    let mut parts = uneven();
+    for instance in &mut parts.instances {
+        instance.memory = 128;
+        instance.vcpus = 1;
+        instance.forthcoming = true;
+    }
+    let mut cluster = generate::load(parts, false);
+    let (nodes, instances) = group(&cluster);
+    let run = Balancer::new(&mut cluster, &nodes, &instances, BalanceOptions::default());
+    let expected = Some((0.0_f64.to_bits(), InstanceIdx(0), Move::FailoverTo(NodeIdx(10))));
+    assert_eq!(brute_force(&run), expected);
+    assert_eq!(found(sieved(&run)), expected);
+}
+
+/// Eleven equal nodes with two equal instances each, but for one that the first has and the last lacks.
+fn uneven() -> generate::Parts {
+    let mut nodes = Vec::new();
+    let mut instances = Vec::new();
+    let add = |instances: &mut Vec<Instance>, node: u32| {
+        let name = format!("i{}", instances.len());
+        instances.push(Instance::new(name, cluster::DiskTemplate::SharedFile, NodeIdx(node)));
+    };
+    for number in 0..11 {
+        let mut node = cluster::Node::new(format!("n{number}"), cluster::GroupIdx(0));
+        (node.total_memory, node.reported_free_memory) = (16_384.0, 15_872);
+        (node.total_disk, node.reported_free_disk) = (80_000.0, 80_000);
+        (node.total_cpus, node.node_memory) = (8.0, 512);
+        nodes.push(node);
+        for _ in 0..if number == 10 { 1 } else { 2 } {
+            add(&mut instances, number);
+        }
+    }
+    instances.insert(0, Instance::new("first", cluster::DiskTemplate::SharedFile, NodeIdx(0)));
+    let group = cluster::Group {
+        name: "g".to_owned(),
+        uuid: "u".to_owned(),
+        alloc_policy: cluster::AllocPolicy::Preferred,
+        tags: Vec::new(),
+        networks: Vec::new(),
+        policy: cluster::Policy::default(),
+    };
+    generate::Parts { groups: vec![group], nodes, instances }
+}
