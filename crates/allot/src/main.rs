@@ -3,7 +3,7 @@
 mod links;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,12 +33,12 @@ name in the environment variable HTOOLS. `allot hail --help` shows its options.
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
     let invoked = arguments.next().unwrap_or_default();
-    let arguments: Vec<String> = arguments.map(text).collect();
+    let arguments: Vec<String> = arguments.map(|argument| text(&argument)).collect();
     ExitCode::from(with_streams(|io| dispatch(&invoked, &arguments, io)))
 }
 
 /// An argument as text; what is not UTF-8 denotes no file or name that the programs could know.
-fn text(argument: OsString) -> String {
+fn text(argument: &OsStr) -> String {
     argument.to_string_lossy().into_owned()
 }
 
@@ -57,9 +57,9 @@ fn with_streams(run: impl FnOnce(&mut Io<'_>) -> u8) -> u8 {
 /// argument.
 fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
     if let Some(role) = env::var_os("HTOOLS") {
-        return by_name(&text(role).to_lowercase(), arguments, io);
+        return by_name(&text(&role).to_lowercase(), arguments, io);
     }
-    let name = Path::new(invoked).file_name().map(|n| text(n.to_owned())).unwrap_or_default().to_lowercase();
+    let name = Path::new(invoked).file_name().map(text).unwrap_or_default().to_lowercase();
     if Program::from_name(&name).is_some() {
         return by_name(&name, arguments, io);
     }

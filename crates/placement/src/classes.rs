@@ -42,7 +42,7 @@ pub(crate) struct Class {
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     /// The classes, in order of their first instance.
-    pub classes: Vec<Class>,
+    pub all: Vec<Class>,
     /// The shapes.
     pub shapes: Vec<Shape>,
     /// What instances add to the load of a node: each combination once.
@@ -96,7 +96,7 @@ impl Classes {
                 });
             classes[class].instances.push(index);
         }
-        Self { classes, shapes, loads }
+        Self { all: classes, shapes, loads }
     }
 
     /// Takes a change of the online nodes at `positions` over.

@@ -94,7 +94,7 @@ fn collect(attempts: impl Iterator<Item = Attempt>) -> Trials<LostAllocations> {
         match attempt {
             Ok(found) => {
                 trials.successes += 1;
-                if !trials.best.as_ref().is_some_and(|old: &Placed<_>| old.score < found.score) {
+                if trials.best.as_ref().is_none_or(|old: &Placed<_>| old.score >= found.score) {
                     trials.best = Some(found);
                 }
             }

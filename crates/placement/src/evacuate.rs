@@ -42,7 +42,7 @@ pub enum EvacuateError {
 }
 
 fn refusals(nodes: &[(String, FailMode)]) -> String {
-    nodes.iter().map(|(name, mode)| format!(" Node {name} failed: {mode};")).collect()
+    nodes.iter().fold(String::new(), |text, (name, mode)| text + &format!(" Node {name} failed: {mode};"))
 }
 
 /// Where evacuated instances may go.

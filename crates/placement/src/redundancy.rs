@@ -276,21 +276,24 @@ impl Attempt<'_> {
         self.tentative.is_some_and(|t| t.instance == index)
     }
 
-    fn apply(&mut self, index: InstanceIdx, outcome: Outcome) {
-        let instance = self.cluster.instance(index);
-        let (primary, secondary) = (instance.primary, instance.secondary);
-        let outcome = if self.is_ghost(index) {
-            outcome.map(|change| {
-                if change.node == primary {
-                    change.figures.primaries += 1;
-                } else if Some(change.node) == secondary {
-                    change.figures.secondaries += 1;
-                }
-            })
-        } else {
-            outcome
-        };
+    fn apply(&mut self, index: InstanceIdx, outcome: &Outcome) {
+        let outcome = self.as_seen(index, outcome);
         self.undo.push(self.cluster.apply(index, &outcome));
+    }
+
+    /// The outcome as the reference sees it; see [`Self::is_ghost`].
+    fn as_seen(&self, index: InstanceIdx, outcome: &Outcome) -> Outcome {
+        if !self.is_ghost(index) {
+            return *outcome;
+        }
+        let instance = self.cluster.instance(index);
+        outcome.map(|change| {
+            if change.node == instance.primary {
+                change.figures.primaries += 1;
+            } else if Some(change.node) == instance.secondary {
+                change.figures.secondaries += 1;
+            }
+        })
     }
 
     fn fail_over(&mut self, list: &[NodeIdx], index: InstanceIdx) -> bool {
@@ -302,7 +305,7 @@ impl Attempt<'_> {
         }
         match Probe::new(self.cluster, index).judge(Move::Failover, true) {
             Ok(outcome) => {
-                self.apply(index, outcome);
+                self.apply(index, &outcome);
                 true
             }
             Err(_) => false,
@@ -316,14 +319,15 @@ impl Attempt<'_> {
         let mut best: Option<(f64, Outcome)> = None;
         for &target in in_group.iter().filter(|t| **t != node) {
             let Ok(outcome) = probe.judge(Move::FailoverTo(target), true) else { continue };
-            let outcome = self.as_seen(index, outcome);
+            let outcome = self.as_seen(index, &outcome);
             let located = board.located_delta_of(self.cluster, self.cluster.instance(index), &outcome);
             let limit = best.as_ref().map_or(f64::INFINITY, |b| b.0);
             if board.lower_bound(self.cluster, outcome.changes(), located) > limit {
                 continue;
             }
             let score = board.exact(self.cluster, outcome.changes(), located);
-            if best.as_ref().is_none_or(|b| !(b.0 < score)) {
+            let keep = best.as_ref().is_some_and(|b| b.0 < score);
+            if !keep {
                 best = Some((score, outcome));
             }
         }
@@ -334,18 +338,6 @@ impl Attempt<'_> {
             }
             None => false,
         }
-    }
-
-    fn as_seen(&self, index: InstanceIdx, outcome: Outcome) -> Outcome {
-        if !self.is_ghost(index) {
-            return outcome;
-        }
-        let primary = self.cluster.instance(index).primary;
-        outcome.map(|change| {
-            if change.node == primary {
-                change.figures.primaries += 1;
-            }
-        })
     }
 
     /// Creates instances anew, each on the best other node of the group; they are not taken off the lost node.

@@ -118,7 +118,7 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
     let classes = &run.classes;
     let any_offline = run.online.len() < run.nodes.len();
     let frame = Frame::new(run.cluster, &run.board, classes, &run.online, any_offline);
-    let keep = classes.classes.len() * run.online.len() * 6 < KEPT_NUMBERS;
+    let keep = classes.all.len() * run.online.len() * 6 < KEPT_NUMBERS;
     let survey = |(number, class): (usize, &Class)| {
         let minorant = frame.minorant(class);
         let podiums = Podiums::new(&frame, class, &minorant);
@@ -137,9 +137,9 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
     };
     let parallel = run.instances.len() >= run.parallel_from;
     let surveyed: Vec<(Option<Minorant>, Vec<Prospect>)> = if parallel {
-        classes.classes.par_iter().enumerate().map(survey).collect()
+        classes.all.par_iter().enumerate().map(survey).collect()
     } else {
-        classes.classes.iter().enumerate().map(survey).collect()
+        classes.all.iter().enumerate().map(survey).collect()
     };
     let mut prospects: Vec<Prospect> = surveyed.iter().flat_map(|(_, p)| p.iter().copied()).collect();
     let favourites = FAVOURITES.min(prospects.len());
@@ -153,7 +153,7 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
                 continue;
             }
             let number = prospect.class as usize;
-            let class = &classes.classes[number];
+            let class = &classes.all[number];
             if let Some(minorant) = &surveyed[number].0 {
                 explore_prospect(&frame, class, minorant, prospect, trials);
             } else {

@@ -82,7 +82,7 @@ fn explanations_add_up_to_the_gain() {
     let mut score = document["initial"]["score"].as_f64().expect("a number");
     for entry in document["moves"].as_array().expect("a list") {
         let changes = entry["changes"].as_array().expect("a list");
-        let change: f64 = changes.iter().filter_map(|c| c["weighted_change"].as_f64()).sum();
+        let change: f64 = changes.iter().filter_map(|c| c["weighted"].as_f64()).sum();
         score += change;
         let after = entry["score"].as_f64().expect("a number");
         assert!((score - after).abs() < 1e-9, "{score} is not {after}");

@@ -269,15 +269,13 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
     let targets = Targets::Pairs(PairTargets { partners: vec![others], primaries: vec![(primary, 0)] });
     let trials = allocator.try_all(cluster, &converted, &targets).map(sentence::Metric::Score);
     let detail = sentence::trials(cluster, &trials);
-    match trials.best.and_then(|best| best.outcome.secondary.map(|s| (s, best.outcome))) {
-        Some((secondary, outcome)) => {
-            cluster.reattach(index, converted, &outcome);
-            success(&detail, ResultValue::Node(node_name(cluster, secondary)))
-        }
-        None => {
-            cluster.undo(detached);
-            failure(&detail)
-        }
+    let chosen = trials.best.and_then(|best| Some((best.outcome.secondary?, best.outcome)));
+    if let Some((secondary, outcome)) = chosen {
+        cluster.reattach(index, converted, &outcome);
+        success(&detail, ResultValue::Node(node_name(cluster, secondary)))
+    } else {
+        cluster.undo(detached);
+        failure(&detail)
     }
 }
 

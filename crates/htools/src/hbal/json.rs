@@ -41,7 +41,7 @@ struct Change {
     component: &'static str,
     before: f64,
     after: f64,
-    weighted_change: f64,
+    weighted: f64,
 }
 
 /// The document, its last line end included.
@@ -53,12 +53,7 @@ pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) ->
         let Some((before, after)) = solution.explained.get(position) else { return Vec::new() };
         crate::report::component_changes(before, after)
             .into_iter()
-            .map(|(component, before, after, weighted_change)| Change {
-                component,
-                before,
-                after,
-                weighted_change,
-            })
+            .map(|(component, before, after, weighted)| Change { component, before, after, weighted })
             .collect()
     };
     let moves = solution

@@ -180,15 +180,14 @@ fn balance_options(options: &Options) -> BalanceOptions {
 /// The wanted group, or the only one that has nodes.
 fn choose_group(cluster: &Cluster, wanted: Option<&str>, io: &mut Io<'_>) -> Result<Scope, HbalError> {
     let group = if let Some(name) = wanted {
-        match cluster.find_group(name) {
-            Ok(group) => group,
-            Err(_) => {
-                writeln!(io.err, "Node group {name} not found. Node group list is:")?;
-                for group in &cluster.groups {
-                    writeln!(io.err, "  {}", group.name)?;
-                }
-                return Err(HbalError::Group);
+        if let Ok(group) = cluster.find_group(name) {
+            group
+        } else {
+            writeln!(io.err, "Node group {name} not found. Node group list is:")?;
+            for group in &cluster.groups {
+                writeln!(io.err, "  {}", group.name)?;
             }
+            return Err(HbalError::Group);
         }
     } else {
         let inhabited = placement::groups::inhabited(cluster);
