@@ -45,7 +45,8 @@ pub fn allot(args: &[&str]) -> Ran {
 pub fn fresh(name: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("command-{number}"));
+    let directory =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("command-{}-{number}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).expect("the directory for tests is writable");
     directory.join(name)

@@ -27,7 +27,8 @@ fn run(program: fn(&[String], &mut Io<'_>) -> u8, args: &[&str]) -> Ran {
 fn file(contents: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{number}"));
+    let path =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("programs-{}-{number}", std::process::id()));
     fs::write(&path, contents).expect("the directory for tests is writable");
     path
 }
