@@ -9,6 +9,7 @@ pub mod balance;
 pub mod board;
 mod cells;
 pub mod change_group;
+mod chord;
 mod classes;
 pub mod dedicated;
 pub mod evacuate;
@@ -21,3 +22,14 @@ mod pair;
 pub mod redundancy;
 pub mod score;
 mod search;
+
+/// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
+///
+/// Only the first call of a process has an effect, and only before the first search.
+pub fn limit_threads(threads: usize) {
+    if threads == 0 {
+        return;
+    }
+    // A second call would fail, and leave the first one's choice in force, as documented.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+}

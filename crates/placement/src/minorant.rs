@@ -16,11 +16,9 @@ use cluster::{Cluster, Demand, Figures, Node, NodeIdx};
 
 use crate::board::Board;
 use crate::cells::{Cells, LOAD_LANES, LoadTable};
+use crate::chord::{Chord, Range, SLACK};
 use crate::classes::{Class, Classes, Fits};
-use crate::score::{DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row};
-
-/// Relative slack for the roundings of the bound's own sums.
-const SLACK: f64 = 1e-11;
+use crate::score::{DEVIATIONS, RESERVED_MEMORY_LANE, Row};
 
 /// Lanes that a secondary changes as a primary does: disk, disk load and spindles, real and booked.
 const MIRROR_LANES: [bool; 14] =
@@ -209,7 +207,7 @@ impl<'a> Frame<'a> {
     }
 
     /// For each lane, the range of d over all candidates of the class, and the bound of (Σδ)²/n.
-    fn ranges(&self, units: &[Row; 2], reserved: f64) -> Ranges {
+    fn ranges(&self, units: &[Row; 2], reserved: f64) -> [Range; 14] {
         let mut low_added = [0.0_f64; 14];
         let mut high_added = [0.0_f64; 14];
         let mut low_taken = [0.0_f64; 14];
@@ -242,64 +240,37 @@ impl<'a> Frame<'a> {
             }
         }
         let n = self.online.len() as f64;
-        let mut ranges = Ranges { low: [0.0; 14], high: [0.0; 14], drift: [0.0; 14] };
-        for lane in 0..14 {
-            let largest = least[lane].abs().max(most[lane].abs());
-            let drift = if lane == RESERVED_MEMORY_LANE {
-                // Two nodes may reserve more, one less.
-                2.0 * largest
+        std::array::from_fn(|lane| {
+            let reach = least[lane].abs().max(most[lane].abs());
+            // Two nodes may reserve more memory, one less; every other lane loses one copy and gains one.
+            let (arrivals, drift) = if lane == RESERVED_MEMORY_LANE {
+                (2.0, 2.0 * reach)
             } else if self.any_offline {
-                largest
+                (1.0, reach)
             } else {
-                most[lane] - least[lane]
+                (1.0, most[lane] - least[lane])
             };
-            let arrivals = if lane == RESERVED_MEMORY_LANE { 2.0 } else { 1.0 };
-            ranges.drift[lane] = drift * drift / n;
-            ranges.low[lane] = low_taken[lane] + arrivals * low_added[lane] - ranges.drift[lane];
-            ranges.high[lane] = high_taken[lane] + arrivals * high_added[lane];
-        }
-        ranges
+            Range {
+                low: low_taken[lane] + arrivals * low_added[lane],
+                high: high_taken[lane] + arrivals * high_added[lane],
+                drift: drift * drift / n,
+                reach,
+            }
+        })
     }
 
-    fn chords(&self, ranges: &Ranges) -> Chords {
-        let n = self.online.len() as f64;
+    fn chords(&self, ranges: &[Range; 14]) -> Chords {
         let mut chords = Chords { base: 0.0, slopes: [0.0; 14] };
         for lane in (0..DEVIATIONS).filter(|lane| !(self.cells.by_load && LOAD_LANES.contains(lane))) {
-            let squares = self.board.squares()[lane];
-            // Values may grow by what a copy adds; twice the largest magnitude is ample unless it is 0.
-            let magnitude =
-                self.board.magnitude()[lane] + ranges.high[lane].abs().sqrt() + ranges.low[lane].abs().sqrt();
-            let slack = n * self.board.rounding() * magnitude * magnitude;
-            let root = |d: f64| ((squares + d - slack).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
-            // Below `slack - squares` the root is 0. It must be so at that very point too, where what cancels
-            // leaves a residue: its root, though tiny, would lift the chord above scores of 0.
-            let (low, at_low) = if ranges.low[lane] > slack - squares {
-                (ranges.low[lane], root(ranges.low[lane]))
-            } else {
-                (slack - squares, 0.0)
-            };
-            let high = ranges.high[lane];
-            let slope = if high > low { (root(high) - at_low) / (high - low) } else { 0.0 };
-            if slope > 0.0 {
-                chords.slopes[lane] = slope;
-                chords.base += at_low - slope * low - slope * ranges.drift[lane];
-            } else {
-                // Nothing is known but that the deviation does not fall below its least value.
-                chords.base += root(ranges.low[lane]);
-            }
+            let chord = Chord::new(self.board, lane, ranges[lane]);
+            chords.slopes[lane] = chord.slope;
+            chords.base += chord.at_rest;
         }
         let total = chords.base + self.board.values().counts.weighted() + 0.25 * self.board.reserved_sum();
         chords.base =
             total - SLACK * (1.0 + total.abs() + self.board.score().abs()) - self.board.sum_slack(total);
         chords
     }
-}
-
-/// Ranges of d, and bounds of (Σδ)²/n, per lane.
-struct Ranges {
-    low: Row,
-    high: Row,
-    drift: Row,
 }
 
 /// The chords: their slopes, and the bound at d = 0.

@@ -10,6 +10,7 @@ use cluster::{Change, Cluster, Demand, FailMode, Figures, Instance, NodeIdx, Out
 
 use crate::allocate::{Failures, PairTargets, Placed, Trials};
 use crate::board::Board;
+use crate::chord::{Chord, Range, SLACK, variance_slack};
 use crate::order::BestFirst;
 use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
 
@@ -327,13 +328,13 @@ impl Effect {
 
 /// Least and greatest values, lane by lane.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct Extremes {
     low: Row,
     high: Row,
     moved: Row,
 }
 
-impl Range {
+impl Extremes {
     fn over(effects: impl Iterator<Item = Effect>) -> Self {
         let mut range = Self { low: [f64::INFINITY; 14], high: [f64::NEG_INFINITY; 14], moved: [0.0; 14] };
         for effect in effects {
@@ -362,16 +363,13 @@ struct Chords {
     bounded: bool,
 }
 
-/// Relative slack for the roundings of the bound's own sums.
-const SLACK: f64 = 1e-11;
-
 impl Chords {
     fn new(trial: &Trial<'_>, cluster: &Cluster, primaries: &[&Primary], lists: &[Secondaries]) -> Self {
         let board = trial.board;
         let n = board.online() as f64;
-        let first = Range::over(primaries.iter().map(|p| Effect::of(board, cluster, p.node, &p.figures)));
+        let first = Extremes::over(primaries.iter().map(|p| Effect::of(board, cluster, p.node, &p.figures)));
         let possible = lists.iter().flat_map(|list| list.nodes.iter().zip(&list.verdicts));
-        let second = Range::over(possible.filter_map(|(node, verdict)| {
+        let second = Extremes::over(possible.filter_map(|(node, verdict)| {
             verdict.as_ref().ok().map(|figures| Effect::of(board, cluster, *node, figures))
         }));
         let mut chords = Self {
@@ -383,24 +381,20 @@ impl Chords {
         };
         for lane in 0..DEVIATIONS {
             let reach = first.moved[lane] + second.moved[lane];
-            let magnitude = board.magnitude()[lane] + reach;
-            chords.slack[lane] = board.rounding() * magnitude * magnitude;
+            chords.slack[lane] = variance_slack(board, lane, reach);
             if second.moved[lane] == 0.0 {
                 continue;
             }
+            let range = Range {
+                low: first.low[lane] + second.low[lane],
+                high: first.high[lane] + second.high[lane],
+                drift: reach * reach / n,
+                reach,
+            };
+            let chord = Chord::new(board, lane, range);
             chords.shared[lane] = true;
-            let drift = reach * reach / n;
-            let squares = board.squares()[lane] - n * chords.slack[lane];
-            let root = |d: f64| ((squares + d).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
-            let least = first.low[lane] + second.low[lane] - drift;
-            let (low, high) = (least.max(-squares), first.high[lane] + second.high[lane]);
-            if high > low {
-                let slope = (root(high) - root(low)) / (high - low);
-                chords.slopes[lane] = slope;
-                chords.at_rest += root(low) - slope * (low + drift);
-            } else {
-                chords.at_rest += root(least);
-            }
+            chords.slopes[lane] = chord.slope;
+            chords.at_rest += chord.at_rest;
         }
         chords
     }

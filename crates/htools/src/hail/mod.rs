@@ -15,7 +15,7 @@ use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, Program};
 use crate::source::load_options;
-use crate::{simulate, tables, text};
+use crate::{simulate, source, tables, text};
 
 /// Why a request cannot be answered at all.
 #[derive(Debug, Error)]
@@ -44,6 +44,10 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
         Ok(options) => options,
         Err(stop) => return stop.print(io),
     };
+    placement::limit_threads(options.threads);
+    if options.mond {
+        source::warn_of_unasked_monitors(io);
+    }
     match answer(&options, io) {
         Ok(line) => match io.out.write_all(line.as_bytes()) {
             Ok(()) => SUCCESS,

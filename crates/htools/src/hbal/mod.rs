@@ -40,6 +40,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
         Ok(options) => options,
         Err(stop) => return stop.print(io),
     };
+    placement::limit_threads(options.threads);
     match narrated(&options, io) {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
