@@ -283,10 +283,11 @@ impl Cluster {
         self.node(from).migration.allows(&self.node(to).migration)
     }
 
-    /// Derives what placement needs to know from a new instance's tags.
-    pub fn derive_tags(&mut self, instance: &mut Instance) {
-        instance.exclusion_tags = self.rules.exclusion_tags(&instance.tags, &mut self.table);
-        instance.desired_locations = self.rules.desired_locations(&instance.tags, &mut self.table);
+    /// Derives what placement needs to know from a new instance's tags, by the rules of the cluster that it is
+    /// asked for (which options may have exchanged for this one).
+    pub fn derive_tags(&mut self, instance: &mut Instance, rules: &TagRules) {
+        instance.exclusion_tags = rules.exclusion_tags(&instance.tags, &mut self.table);
+        instance.desired_locations = rules.desired_locations(&instance.tags, &mut self.table);
     }
 
     /// Adds an instance that was judged with `outcome` and returns its index.

@@ -131,7 +131,8 @@ proptest! {
         let mut instance = without.instances.pop().expect("there is an instance");
         report_anew(&parts, &mut without);
         let mut cluster = load(without, true);
-        cluster.derive_tags(&mut instance);
+        let rules = cluster::TagRules::from_cluster_tags(&cluster.tags, &[]);
+        cluster.derive_tags(&mut instance, &rules);
         if let Some(outcome) = place(&cluster, &mut instance) {
             let states = cluster.states.clone();
             let undo = cluster.add(instance, &outcome);

@@ -1,6 +1,6 @@
 //! Requests for new instances (algorithms spec §4.3 to §4.5).
 
-use cluster::{AllocPolicy, Cluster, GroupIdx, Instance, NodeIdx};
+use cluster::{AllocPolicy, Cluster, GroupIdx, Instance, NodeIdx, TagRules};
 use placement::allocate::{Allocator, NoTargets, Scope, Targets, Trials};
 use placement::dedicated;
 use placement::groups::{self, GroupChoice};
@@ -44,9 +44,14 @@ struct Decision {
 }
 
 /// Answers a request for one instance.
-pub(super) fn one(cluster: &mut Cluster, wanted: &AllocateRequest, options: &Options) -> Response {
+pub(super) fn one(
+    cluster: &mut Cluster,
+    wanted: &AllocateRequest,
+    rules: &TagRules,
+    options: &Options,
+) -> Response {
     let mut instance = wanted.instance.clone();
-    cluster.derive_tags(&mut instance);
+    cluster.derive_tags(&mut instance, rules);
     let strategy = Strategy::of(cluster, wanted.group_name.as_deref());
     let allowed = options.restrict_allocation_to.as_ref().or(wanted.restrict_to_nodes.as_ref());
     let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
@@ -69,6 +74,7 @@ pub(super) fn several(
     cluster: &mut Cluster,
     wanted: &[AllocateRequest],
     group_name: Option<&str>,
+    rules: &TagRules,
     options: &Options,
 ) -> Response {
     let strategy = Strategy::of(cluster, group_name);
@@ -76,13 +82,10 @@ pub(super) fn several(
     let mut failed = Vec::new();
     let mut only_group: Option<GroupIdx> = None;
     let mut undo = Vec::new();
+    let mut last = None;
     for wanted in wanted {
-        if strategy == Strategy::Dedicated && group_name.is_some() {
-            // The reference judges each of these by the state before all of them, and keeps the last.
-            undo.drain(..).rev().for_each(|step| cluster.undo(step));
-        }
         let mut instance = wanted.instance.clone();
-        cluster.derive_tags(&mut instance);
+        cluster.derive_tags(&mut instance, rules);
         let allowed = options.restrict_allocation_to.as_ref();
         let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
         let decision = match group_name {
@@ -103,11 +106,19 @@ pub(super) fn several(
             continue;
         };
         allocated.push((instance.name.clone(), names(cluster, &outcome)));
-        if strategy == Strategy::Dedicated && group_name.is_none() {
-            // The reference leaves the group chosen first as the only one.
-            only_group.get_or_insert(cluster.node(outcome.primary).group);
+        match (strategy, group_name) {
+            // The reference judges each of these by the state before all of them, and keeps the last.
+            (Strategy::Dedicated, Some(_)) => last = Some((instance, outcome)),
+            (Strategy::Dedicated, None) => {
+                // Here it leaves the group chosen first as the only one.
+                only_group.get_or_insert(cluster.node(outcome.primary).group);
+                undo.push(cluster.add(instance, &outcome));
+            }
+            (Strategy::Balance, _) => undo.push(cluster.add(instance, &outcome)),
         }
-        undo.push(cluster.add(instance, &outcome));
+    }
+    if let Some((instance, outcome)) = last {
+        cluster.add(instance, &outcome);
     }
     let detail = format!(
         "{} instances failed to allocate and {} were allocated successfully",

@@ -1,6 +1,6 @@
 //! From a request to its answer.
 
-use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx};
+use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, TagRules};
 use placement::allocate::{AllocOptions, Allocator, PairTargets, Scope, Targets};
 use placement::change_group::{self, ChangeGroupError};
 use placement::evacuate::{self, Destination, EvacuateMode};
@@ -46,11 +46,12 @@ pub(super) struct Decided {
 pub(super) fn decide(
     cluster: &mut Cluster,
     request: &Request,
+    rules: &TagRules,
     options: &Options,
     io: &mut Io<'_>,
 ) -> Decided {
     let count = cluster.instances.len();
-    let response = respond(cluster, request, options, io);
+    let response = respond(cluster, request, rules, options, io);
     let placed = cluster.instances.len() > count;
     // What is left of the cluster in the reference's hands: the group asked for, or, on a dedicated cluster, the
     // group chosen.
@@ -70,16 +71,22 @@ pub(super) fn decide(
     Decided { response, nodes, newest_first }
 }
 
-fn respond(cluster: &mut Cluster, request: &Request, options: &Options, io: &mut Io<'_>) -> Response {
+fn respond(
+    cluster: &mut Cluster,
+    request: &Request,
+    rules: &TagRules,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Response {
     match request {
         Request::Allocate(wanted) => {
             if options.explain {
-                explain::allocation(cluster, wanted, options, io);
+                explain::allocation(cluster, wanted, rules, options, io);
             }
-            allocate::one(cluster, wanted, options)
+            allocate::one(cluster, wanted, rules, options)
         }
         Request::MultiAllocate { instances, group_name } => {
-            allocate::several(cluster, instances, group_name.as_deref(), options)
+            allocate::several(cluster, instances, group_name.as_deref(), rules, options)
         }
         Request::Relocate { instance, required_nodes, relocate_from } => {
             relocate(cluster, *instance, *required_nodes, relocate_from, options)

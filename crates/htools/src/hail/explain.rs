@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cluster::{Change, Cluster, Instance, NodeIdx, Outcome};
+use cluster::{Change, Cluster, Instance, NodeIdx, Outcome, TagRules};
 use placement::allocate::{Allocator, Scope, Targets};
 use placement::board::Board;
 use placement::explain::{refused_primary, refused_secondary};
@@ -26,21 +26,23 @@ const SHOWN_SECONDARIES: usize = 3;
 pub(super) fn allocation(
     cluster: &mut Cluster,
     wanted: &AllocateRequest,
+    rules: &TagRules,
     options: &Options,
     io: &mut Io<'_>,
 ) {
     // Nobody can be told that standard error cannot be written.
-    let _ = explain(cluster, wanted, options, io);
+    let _ = explain(cluster, wanted, rules, options, io);
 }
 
 fn explain(
     cluster: &mut Cluster,
     wanted: &AllocateRequest,
+    rules: &TagRules,
     options: &Options,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
     let mut instance = wanted.instance.clone();
-    cluster.derive_tags(&mut instance);
+    cluster.derive_tags(&mut instance, rules);
     if Strategy::of(cluster, wanted.group_name.as_deref()) == Strategy::Dedicated {
         writeln!(io.err, "Dedicated cluster: lost allocations count, not the score.")?;
     }

@@ -7,7 +7,7 @@ mod sentence;
 
 use std::fs;
 
-use cluster::{Cluster, InstanceIdx, LoadError, LoadOptions, NodeIdx};
+use cluster::{Cluster, InstanceIdx, LoadError, LoadOptions, NodeIdx, TagRules};
 use thiserror::Error;
 
 use crate::data::ClusterData;
@@ -68,16 +68,17 @@ fn answer(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     // Version 2 of the protocol knows no such checks, and its messages need not list all nodes in use.
     let no_capacity_checks = options.no_capacity_checks || dialect == Dialect::Version2;
     let options = &Options { no_capacity_checks, ..options.clone() };
+    let rules = TagRules::from_cluster_tags(&data.tags, &[]);
     let replaced = replacement(options)?;
     let mut load_options = load_options(options);
     if let Some(replaced) = replaced {
         // What is wrong with the request's own records is told even though they are not used.
         load_cluster(data, &LoadOptions { ignore_utilisation: false, ..load_options.clone() }, io)?;
-        return decide_on(load_cluster(replaced, &load_options, io)?, &request, options, io);
+        return decide_on(load_cluster(replaced, &load_options, io)?, &request, &rules, options, io);
     }
     // A request's instances carry no utilisation that could be ignored: the reference leaves them alone.
     load_options.ignore_utilisation = false;
-    decide_on(load_cluster(data, &load_options, io)?, &request, options, io)
+    decide_on(load_cluster(data, &load_options, io)?, &request, &rules, options, io)
 }
 
 fn load_cluster(data: ClusterData, options: &LoadOptions, io: &mut Io<'_>) -> Result<Cluster, HailError> {
@@ -89,6 +90,7 @@ fn load_cluster(data: ClusterData, options: &LoadOptions, io: &mut Io<'_>) -> Re
 fn decide_on(
     mut cluster: Cluster,
     request: &Request,
+    rules: &TagRules,
     options: &Options,
     io: &mut Io<'_>,
 ) -> Result<String, HailError> {
@@ -102,7 +104,7 @@ fn decide_on(
         let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
         save(&text::serialize(&cluster, &all, &instances), prefix, "pre-ialloc", "before", io)?;
     }
-    let decided = decide::decide(&mut cluster, request, options, io);
+    let decided = decide::decide(&mut cluster, request, rules, options, io);
     let new = cluster.instance_indices().next_back().filter(|_| decided.newest_first);
     let table = fields.map(|fields| tables::node_table_with(&cluster, &decided.nodes, fields, new));
     print_nodes("Final", table, io);
