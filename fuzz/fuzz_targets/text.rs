@@ -1,11 +1,17 @@
 #![no_main]
-//! The text format: no input may crash the parser, nor what derives a cluster from what it read.
+//! The text format: no input may crash the parser, what derives a cluster from what it read, or balancing it.
 
 use cluster::LoadOptions;
 use libfuzzer_sys::fuzz_target;
+use placement::balance::{BalanceOptions, Balancer};
 
 fuzz_target!(|text: &str| {
-    if let Ok(data) = htools::text::parse(text) {
-        let _ = data.load(&LoadOptions::default());
-    }
+    let Ok(data) = htools::text::parse(text) else { return };
+    let Ok((mut cluster, _)) = data.load(&LoadOptions::default()) else { return };
+    let nodes: Vec<_> = cluster.node_indices().collect();
+    let instances: Vec<_> = cluster.instance_indices().collect();
+    let options = BalanceOptions { max_moves: Some(3), ..BalanceOptions::default() };
+    let mut run = Balancer::new(&mut cluster, &nodes, &instances, options);
+    while run.step().is_some() {}
+    htools::text::serialize(run.cluster(), &nodes, &instances);
 });

@@ -170,7 +170,7 @@ impl Figures {
 
     /// Disk free for new instances: free, less the minimum to keep.
     pub fn available_disk(&self, node: &Node) -> i64 {
-        (self.free_disk - node.min_free_disk).max(0)
+        self.free_disk.saturating_sub(node.min_free_disk).max(0)
     }
 
     /// Unallocated memory over total memory.

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-use crate::{Cluster, Group, Instance, InstanceIdx, Node, NodeIdx, Policy, TagRules, Utilisation};
+use crate::{
+    Cluster, DiskTemplate, Group, Instance, InstanceIdx, Node, NodeIdx, Policy, TagRules, Utilisation,
+};
 
 /// Which nodes count as failing N+1 before anything moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,6 +43,14 @@ pub enum LoadError {
     /// Names in the selection options that denote no instance, or several.
     #[error("Unknown instance(s): [{}]", quoted(.0))]
     UnknownInstances(Vec<String>),
+    /// A DRBD instance whose mirror is where it runs.
+    #[error("Instance {instance} has same primary and secondary node - {node}")]
+    SameNodes {
+        /// The instance.
+        instance: String,
+        /// The node.
+        node: String,
+    },
 }
 
 fn quoted(names: &[String]) -> String {
@@ -76,6 +86,7 @@ impl Cluster {
         options: &LoadOptions,
     ) -> Result<(Self, Vec<Inconsistency>), LoadError> {
         let mut cluster = Self::assemble(groups, nodes, instances, tags, policy);
+        cluster.check_mirrors()?;
         cluster.set_utilisation(options);
         cluster.rules = TagRules::from_cluster_tags(&cluster.tags, &options.exclusion_tags);
         cluster.derive_all_tags();
@@ -95,6 +106,18 @@ impl Cluster {
         }
         let warnings = cluster.settle_nodes(options);
         Ok((cluster, warnings))
+    }
+
+    /// A mirror must be elsewhere: moves take an instance's two nodes for different ones.
+    fn check_mirrors(&self) -> Result<(), LoadError> {
+        let same = |i: &&Instance| i.template == DiskTemplate::Drbd && i.secondary == Some(i.primary);
+        match self.instances.iter().find(same) {
+            Some(instance) => Err(LoadError::SameNodes {
+                instance: instance.name.clone(),
+                node: self.node(instance.primary).name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Instances whose primary and secondary are in different groups; they are never moved.

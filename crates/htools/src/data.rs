@@ -23,3 +23,18 @@ impl ClusterData {
         Cluster::load(self.groups, self.nodes, self.instances, self.tags, self.policy, options)
     }
 }
+
+/// The largest magnitude that sizes and counts are taken to have: 2^40, an exbibyte in MiB.
+///
+/// Nothing real comes near it; with larger numbers, sums over a cluster could overflow.
+pub const LARGEST: i64 = 1 << 40;
+
+/// A size or count, no larger than [`LARGEST`] in magnitude.
+pub fn bounded(number: i64) -> i64 {
+    number.clamp(-LARGEST, LARGEST)
+}
+
+/// As [`bounded`]; what is not a number stays so.
+pub fn bounded_float(number: f64) -> f64 {
+    number.clamp(-(LARGEST as f64), LARGEST as f64)
+}

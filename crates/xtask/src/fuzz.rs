@@ -19,7 +19,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         println!("{target}, {seconds} s");
         // Without a sanitizer the stable compiler does; the code has no `unsafe` for one to watch.
         let mut command = places::cargo();
-        command.args(["fuzz", "run", "--sanitizer", "none", target, "--"]);
+        // What is found goes to the corpus, which is not committed; the seeds are.
+        let corpus = places::root().join("fuzz/corpus").join(target);
+        std::fs::create_dir_all(&corpus)?;
+        command.args(["fuzz", "run", "--sanitizer", "none", target]);
+        command.arg(corpus).arg(places::root().join("fuzz/seeds").join(target)).arg("--");
         must_run(command.arg(format!("-max_total_time={seconds}")))?;
     }
     Ok(())

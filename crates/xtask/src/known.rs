@@ -12,6 +12,7 @@
 //! | the reference crashes (see [`crashed`]) | valid input; we must not crash | counted as skipped |
 //! | `hail -S` after a placement in a named or dedicated group writes that group's nodes only, or crashes | a file that lacks nodes is broken; ours has all | [`same_file`] |
 //! | `--simulate` numbers nodes from 1 | shows only in the field `idx` | standard error not compared |
+//! | a drbd instance with the same node twice is accepted in a message | refused as in text files | never drawn |
 //! | messages of a run that fails | addressed to people; status and output are compared | standard error not compared |
 
 use crate::generate::model::{Case, Program};

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::cursor::{Cursor, Number, Syntax};
 use super::error::{Complaint, Flaw};
+use crate::data::{bounded, bounded_float};
 
 /// A value, or what is wrong with it.
 pub(super) type Read<T> = Result<T, Complaint>;
@@ -155,17 +156,13 @@ impl<'t, T: Json<'t>> Slot<T> {
     }
 }
 
-/// Sizes beyond this are taken to be this: 2^40 MiB are an exbibyte, and sums over all the instances of a
-/// cluster still fit an `i64`.
-const LARGEST: i64 = 1 << 40;
-
 impl Json<'_> for i64 {
     fn unfit() -> Complaint {
         Complaint::Kind("Int")
     }
 
     fn from_int(value: i64) -> Read<Self> {
-        Ok(value.clamp(-LARGEST, LARGEST))
+        Ok(bounded(value))
     }
 
     fn from_number(value: f64) -> Read<Self> {
@@ -179,7 +176,7 @@ impl Json<'_> for f64 {
     }
 
     fn from_number(value: f64) -> Read<Self> {
-        Ok(value.clamp(-(LARGEST as f64), LARGEST as f64))
+        Ok(bounded_float(value))
     }
 }
 

@@ -8,7 +8,7 @@ use cluster::{
 };
 
 use super::{RowError, TextError};
-use crate::data::ClusterData;
+use crate::data::{ClusterData, bounded, bounded_float};
 use crate::number::{read_float, read_int};
 
 /// Reads a cluster.
@@ -135,8 +135,8 @@ fn node(fields: &[&str], groups: &HashMap<String, GroupIdx>) -> Result<Node, Row
     if fields[1..7].contains(&"?") {
         return Ok(Node { offline: true, total_spindles: 0, node_cpus: 0, ..Node::new(name, group) });
     }
-    let int = |text: &str| read_int(name, text);
-    let float = |text: &str| read_float(name, text);
+    let int = |text: &str| read_int(name, text).map(bounded);
+    let float = |text: &str| read_float(name, text).map(bounded_float);
     let optional = |position: usize, default| rest.get(position).copied().unwrap_or(default);
     // In the order in which the reference finds mistakes.
     Ok(Node {
@@ -174,7 +174,7 @@ fn instance(fields: &[&str], nodes: &HashMap<String, NodeIdx>) -> Result<Instanc
         let unknown = || RowError::UnknownNode { node: node.to_owned(), instance: name.to_owned() };
         nodes.get(node).copied().ok_or_else(unknown)
     };
-    let int = |text: &str| read_int(name, text);
+    let int = |text: &str| read_int(name, text).map(bounded);
     let flag = |what, text: &str| match text {
         "Y" => Ok(true),
         "N" => Ok(false),
@@ -263,7 +263,7 @@ fn spec(what: &str, text: &str) -> Result<ISpec, RowError> {
     let [memory, cpus, disk, disks, nics, spindles, ..] = *fields else {
         return Err(RowError::Spec { what: what.to_owned(), fields: quoted(&fields) });
     };
-    let int = |name: &str, text| read_int(&format!("{what}/{name}"), text);
+    let int = |name: &str, text| read_int(&format!("{what}/{name}"), text).map(bounded);
     Ok(ISpec {
         memory_size: int("memsize", memory)?,
         cpu_count: int("cpucount", cpus)?,
