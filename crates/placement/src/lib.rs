@@ -22,6 +22,8 @@ mod pair;
 pub mod redundancy;
 pub mod score;
 mod search;
+mod survey;
+mod terms;
 
 /// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
 ///
