@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::data::ClusterData;
+use crate::data::bounded;
 
 /// The worked example of the format's description, its short rows completed.
 const COMPLETE: &str = "\
@@ -133,7 +134,9 @@ fn tags() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn spec() -> impl Strategy<Value = ISpec> {
-    any::<[i64; 6]>().prop_map(|[memory_size, cpu_count, disk_size, disk_count, nic_count, spindle_use]| {
+    // Larger numbers are read as the largest.
+    any::<[i64; 6]>().prop_map(|numbers| {
+        let [memory_size, cpu_count, disk_size, disk_count, nic_count, spindle_use] = numbers.map(bounded);
         ISpec { memory_size, cpu_count, disk_size, disk_count, nic_count, spindle_use }
     })
 }
