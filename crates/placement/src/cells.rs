@@ -16,7 +16,7 @@ use crate::score::LANE_WEIGHT;
 pub(crate) const LOAD_LANES: [usize; 4] = [4, 5, 6, 7];
 const DISK_LOAD_LANE: usize = 6;
 /// Loads are told apart only if all tables together have no more entries than this.
-const MOST_ENTRIES: usize = 48 * 48;
+const MOST_ENTRIES: usize = 64 * 64;
 
 /// The cells of a step.
 #[derive(Clone, Debug)]
@@ -129,5 +129,15 @@ impl LoadTable {
     /// Disk load once a copy has left one cell for another.
     pub fn mirror(&self, left: usize, reached: usize) -> f64 {
         self.mirror[left * self.width + reached]
+    }
+
+    /// [`Self::primary`] for all cells reached.
+    pub fn primary_row(&self, left: usize) -> &[f64] {
+        &self.primary[left * self.width..][..self.width - 1]
+    }
+
+    /// [`Self::mirror`] for all cells reached.
+    pub fn mirror_row(&self, left: usize) -> &[f64] {
+        &self.mirror[left * self.width..][..self.width - 1]
     }
 }

@@ -358,13 +358,19 @@ impl Podium {
 pub(crate) struct Podiums {
     primary: Vec<[Podium; 2]>,
     secondary: Vec<[Podium; 2]>,
+    best_primary: [Vec<f64>; 2],
+    best_secondary: [Vec<f64>; 2],
 }
 
 impl Podiums {
     pub fn new(frame: &Frame<'_>, class: &Class, minorant: &Minorant) -> Self {
         let cells = frame.cells.nodes.len();
-        let mut podiums =
-            Self { primary: vec![[Podium::EMPTY; 2]; cells], secondary: vec![[Podium::EMPTY; 2]; cells] };
+        let mut podiums = Self {
+            primary: vec![[Podium::EMPTY; 2]; cells],
+            secondary: vec![[Podium::EMPTY; 2]; cells],
+            best_primary: [Vec::new(), Vec::new()],
+            best_secondary: [Vec::new(), Vec::new()],
+        };
         let fits: &[Fits] = &frame.classes.shapes[class.shape].fits;
         for (position, fits) in fits.iter().enumerate() {
             let cell = frame.cells.of[position] as usize;
@@ -377,7 +383,22 @@ impl Podiums {
                 }
             }
         }
+        for force in 0..2 {
+            let best = |podiums: &[[Podium; 2]]| podiums.iter().map(|podium| podium[force].0[0].0).collect();
+            podiums.best_primary[force] = best(&podiums.primary);
+            podiums.best_secondary[force] = best(&podiums.secondary);
+        }
         podiums
+    }
+
+    /// By cell, the worth of the best primary, whichever node that is.
+    pub fn best_primary(&self, force: bool) -> &[f64] {
+        &self.best_primary[usize::from(force)]
+    }
+
+    /// By cell, the worth of the best secondary, whichever node that is.
+    pub fn best_secondary(&self, force: bool) -> &[f64] {
+        &self.best_secondary[usize::from(force)]
     }
 
     pub fn primary(&self, cell: usize, force: bool) -> &Podium {

@@ -8,13 +8,13 @@
 
 use std::cmp::Ordering;
 
-use cluster::{InstanceIdx, Move, NodeIdx, Probe};
+use cluster::{InstanceIdx, Move, Probe};
 use rayon::prelude::*;
 
-use crate::balance::{Balancer, Candidates, Kind};
+use crate::balance::{Balancer, Candidates};
 use crate::classes::Class;
 use crate::minorant::{Frame, Minorant, Podiums};
-use crate::survey::{Prospect, Surveyor};
+use crate::survey::{Prospect, Role, Surveyor, role_of};
 use crate::terms::Terms;
 
 /// The best move found, and the exact score after it.
@@ -184,7 +184,7 @@ fn explore_prospect(
         trials.consider(&probe, Move::Failover, 0);
         return;
     };
-    let (role, force) = role_of(run, &probe, kind);
+    let (role, force) = role_of(run, run.cluster.instance(prospect.instance), kind);
     let worths = match role {
         Role::Primary => &minorant.as_primary,
         Role::Secondary => &minorant.as_secondary,
@@ -206,25 +206,6 @@ fn explore_prospect(
         if fit && target != probe.primary && Some(target) != probe.secondary {
             trials.consider(&probe, kind.to(target), trial_number(position, usize::from(number)));
         }
-    }
-}
-
-/// What a target becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Primary,
-    Secondary,
-}
-
-/// What the target of a kind of move becomes, and whether that is forced.
-fn role_of(run: &Balancer<'_>, probe: &Probe<'_>, kind: Kind) -> (Role, bool) {
-    let offline = |node: NodeIdx| run.cluster.node(node).offline;
-    let global = run.options.ignore_soft_errors;
-    match kind {
-        Kind::FailoverTo | Kind::ReplacePrimary => (Role::Primary, global || offline(probe.primary)),
-        Kind::ReplaceAndFailover => (Role::Primary, global),
-        Kind::ReplaceSecondary => (Role::Secondary, global || probe.secondary.is_some_and(offline)),
-        Kind::FailoverAndReplace => (Role::Secondary, global || offline(probe.primary)),
     }
 }
 

@@ -20,6 +20,25 @@ pub(crate) struct Prospect {
     pub kind: Option<(Kind, u8)>,
 }
 
+/// What a target becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Primary,
+    Secondary,
+}
+
+/// What the target of a kind of move of an instance becomes, and whether that is forced.
+pub(crate) fn role_of(run: &Balancer<'_>, instance: &Instance, kind: Kind) -> (Role, bool) {
+    let offline = |node: NodeIdx| run.cluster.node(node).offline;
+    let global = run.options.ignore_soft_errors;
+    match kind {
+        Kind::FailoverTo | Kind::ReplacePrimary => (Role::Primary, global || offline(instance.primary)),
+        Kind::ReplaceAndFailover => (Role::Primary, global),
+        Kind::ReplaceSecondary => (Role::Secondary, global || instance.secondary.is_some_and(offline)),
+        Kind::FailoverAndReplace => (Role::Secondary, global || offline(instance.primary)),
+    }
+}
+
 /// Finds what is worth exploring for the instances of a class.
 pub(crate) struct Surveyor<'a> {
     pub run: &'a Balancer<'a>,
@@ -78,18 +97,19 @@ impl Surveyor<'_> {
 
     /// The best that a target can be worth, the instance's own nodes aside.
     fn best_target(&self, ends: &Ends<'_>, kind: Kind, podiums: &Podiums, own: [u32; 2]) -> f64 {
-        let run = self.run;
-        let offline = |node: Option<NodeIdx>| node.is_some_and(|n| run.cluster.node(n).offline);
-        let global = run.options.ignore_soft_errors;
-        let podium = |cell: usize| match kind {
-            Kind::FailoverTo | Kind::ReplacePrimary => {
-                podiums.primary(cell, global || offline(Some(ends.primary)))
-            }
-            Kind::ReplaceAndFailover => podiums.primary(cell, global),
-            Kind::ReplaceSecondary => podiums.secondary(cell, global || offline(ends.secondary)),
-            Kind::FailoverAndReplace => podiums.secondary(cell, global || offline(Some(ends.primary))),
-        };
+        let (role, force) = role_of(self.run, ends.instance, kind);
         let terms = self.terms(ends);
+        let best = match role {
+            Role::Primary => podiums.best_primary(force),
+            Role::Secondary => podiums.best_secondary(force),
+        };
+        if let Some(least) = terms.least(kind, best) {
+            return least;
+        }
+        let podium = |cell: usize| match role {
+            Role::Primary => podiums.primary(cell, force),
+            Role::Secondary => podiums.secondary(cell, force),
+        };
         let cells = 0..self.cells.nodes.len();
         cells.map(|cell| podium(cell).best(own) + terms.of(kind, cell)).fold(f64::INFINITY, f64::min)
     }

@@ -30,6 +30,35 @@ impl Terms<'_> {
         self.loads.map_or(0.0, |table| self.load(table, None))
     }
 
+    /// The least, over all cells, of the cell's best target (`best`, by cell) and the load's part; `None` if more than
+    /// the load depends on the cell. The same as trying [`Self::of`] on each, but in one sweep.
+    pub fn least(&self, kind: Kind, best: &[f64]) -> Option<f64> {
+        let table = self.loads?;
+        if !self.cells.plain || !self.instance.desired_locations.is_empty() || kind == Kind::FailoverTo {
+            return None;
+        }
+        let nowhere = table.nowhere();
+        let cell = |node: NodeIdx| {
+            self.run.board.online_slot(node).map_or(nowhere, |slot| self.cells.of[slot] as usize)
+        };
+        let primary = cell(self.instance.primary);
+        let secondary = self.instance.secondary.map_or(nowhere, cell);
+        let least = |fixed: f64, row: &[f64]| {
+            fixed + best.iter().zip(row).fold(f64::INFINITY, |least, (worth, load)| least.min(worth + load))
+        };
+        Some(match kind {
+            Kind::ReplaceSecondary => least(table.primary(nowhere, nowhere), table.mirror_row(secondary)),
+            Kind::FailoverAndReplace => least(table.primary(primary, secondary), table.mirror_row(primary)),
+            Kind::FailoverTo | Kind::ReplacePrimary | Kind::ReplaceAndFailover => {
+                let left = if kind == Kind::ReplaceAndFailover { secondary } else { primary };
+                let rows = table.primary_row(primary).iter().zip(table.mirror_row(left));
+                best.iter()
+                    .zip(rows)
+                    .fold(f64::INFINITY, |least, (worth, (first, mirror))| least.min(worth + first + mirror))
+            }
+        })
+    }
+
     /// The load's part of the score after a move to a cell, or after a plain failover.
     fn load(&self, table: &LoadTable, to: Option<(Kind, usize)>) -> f64 {
         let nowhere = table.nowhere();

@@ -3,7 +3,7 @@
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 
-use cluster::{Cluster, Instance};
+use cluster::{Cluster, Instance, NodeIdx};
 use proptest::prelude::*;
 
 use self::generate::{Recipe, cases, moves, recipes, recipes_of};
