@@ -82,7 +82,7 @@ pub(super) fn several(
     let mut failed = Vec::new();
     let mut only_group: Option<GroupIdx> = None;
     let mut undo = Vec::new();
-    let mut last = None;
+    let mut apart = Vec::new();
     for wanted in wanted {
         let mut instance = wanted.instance.clone();
         cluster.derive_tags(&mut instance, rules);
@@ -107,8 +107,9 @@ pub(super) fn several(
         };
         allocated.push((instance.name.clone(), names(cluster, &outcome)));
         match (strategy, group_name) {
-            // The reference judges each of these by the state before all of them, and keeps the last.
-            (Strategy::Dedicated, Some(_)) => last = Some((instance, outcome)),
+            // The reference judges each of these by the state before all of them. In the end it has all records,
+            // but the nodes know of the last one only.
+            (Strategy::Dedicated, Some(_)) => apart.push((instance, outcome)),
             (Strategy::Dedicated, None) => {
                 // Here it leaves the group chosen first as the only one.
                 only_group.get_or_insert(cluster.node(outcome.primary).group);
@@ -117,7 +118,14 @@ pub(super) fn several(
             (Strategy::Balance, _) => undo.push(cluster.add(instance, &outcome)),
         }
     }
-    if let Some((instance, outcome)) = last {
+    if let Some((instance, outcome)) = apart.pop() {
+        cluster.instances.extend(apart.into_iter().map(
+            |(instance, outcome): (Instance, cluster::Outcome)| Instance {
+                primary: outcome.primary,
+                secondary: outcome.secondary,
+                ..instance
+            },
+        ));
         cluster.add(instance, &outcome);
     }
     let detail = format!(
