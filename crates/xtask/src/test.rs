@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::{bench, captures, vectors};
 
 /// Seeds of the differential comparison, each with both programs.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 750;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
