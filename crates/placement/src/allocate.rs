@@ -171,7 +171,7 @@ pub struct Scope {
     pub nodes: Vec<NodeIdx>,
     /// Number of instances at hand; the reference gives this number to a new one.
     pub instances: usize,
-    /// Whether the instance of a number is at hand, for scopes smaller than the cluster.
+    /// The group, if the scope is not the whole cluster.
     group: Option<cluster::GroupIdx>,
 }
 

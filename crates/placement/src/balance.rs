@@ -20,9 +20,9 @@ pub struct BalanceOptions {
     pub evacuate_only: bool,
     /// Place instances even where policies or redundancy suffer.
     pub ignore_soft_errors: bool,
-    /// Below this score, a step must gain [`Self::min_gain`] to be taken.
+    /// Once the score is not above this, a step must gain [`Self::min_gain`] to be taken.
     pub min_gain_limit: f64,
-    /// The least gain of a step once the score is at most... see [`Self::min_gain_limit`].
+    /// The least gain of a step; see [`Self::min_gain_limit`].
     pub min_gain: f64,
     /// Stop when the score is within this of the optimum.
     pub min_score: f64,
