@@ -27,18 +27,3 @@ pub fn common_suffix<'a>(names: impl IntoIterator<Item = &'a str>) -> &'a str {
     }
     suffix.find('.').map_or("", |dot| &suffix[dot..])
 }
-
-/// The only element whose name or alias (the name without `suffix`) is `wanted`.
-pub(crate) fn find_unique<'a>(
-    names: impl Iterator<Item = &'a str>,
-    suffix: &str,
-    wanted: &str,
-) -> Result<usize, LookupError> {
-    let mut matches = names.enumerate().filter(|(_, name)| {
-        *name == wanted || name.strip_suffix(suffix).is_some_and(|alias| alias == wanted)
-    });
-    match (matches.next(), matches.next()) {
-        (Some((position, _)), None) => Ok(position),
-        _ => Err(LookupError(wanted.to_owned())),
-    }
-}

@@ -1,7 +1,6 @@
 //! A cluster and what is on its nodes; placements are applied and undone here.
 
 use crate::figures::{Demand, Figures, TagEffect};
-use crate::names::find_unique;
 use crate::tags::{TagTable, common};
 use crate::{
     Group, GroupIdx, Instance, InstanceIdx, LookupError, Node, NodeIdx, Outcome, Policy, TagId, TagRules,
@@ -237,17 +236,6 @@ impl Cluster {
     /// The tag behind an identifier of this cluster; empty for a foreign one.
     pub fn tag_name(&self, tag: TagId) -> &str {
         self.table.name(tag).unwrap_or_default()
-    }
-
-    /// The node of that name or alias.
-    pub fn find_node(&self, name: &str) -> Result<NodeIdx, LookupError> {
-        find_unique(self.nodes.iter().map(|n| n.name.as_str()), &self.suffix, name).map(NodeIdx::from_usize)
-    }
-
-    /// The instance of that name or alias.
-    pub fn find_instance(&self, name: &str) -> Result<InstanceIdx, LookupError> {
-        find_unique(self.instances.iter().map(|i| i.name.as_str()), &self.suffix, name)
-            .map(InstanceIdx::from_usize)
     }
 
     /// The group of that name or UUID.

@@ -110,14 +110,16 @@ pub fn evacuate(
 
 /// The best choice so far by the exact score; of equals, the latest.
 #[derive(Debug)]
-struct Latest<T>(Option<(f64, T)>);
+pub(crate) struct Latest<T>(pub Option<(f64, T)>);
 
 impl<T> Latest<T> {
-    fn limit(&self) -> f64 {
+    /// Scores above this need not be offered.
+    pub fn limit(&self) -> f64 {
         self.0.as_ref().map_or(f64::INFINITY, |(score, _)| *score)
     }
 
-    fn offer(&mut self, score: f64, choice: T) {
+    /// Takes a choice that is no worse.
+    pub fn offer(&mut self, score: f64, choice: T) {
         // An undefined score replaces, and is replaced by, anything.
         let keep = self.0.as_ref().is_some_and(|(old, _)| *old < score);
         if !keep {

@@ -7,6 +7,7 @@
 use cluster::{Cluster, DiskTemplate, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo};
 
 use crate::board::Board;
+use crate::evacuate::Latest;
 
 /// How an instance survives the loss of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,22 +317,17 @@ impl Attempt<'_> {
     fn evacuate(&mut self, in_group: &[NodeIdx], node: NodeIdx, index: InstanceIdx) -> bool {
         let board = Board::new(self.cluster, in_group);
         let probe = Probe::new(self.cluster, index);
-        let mut best: Option<(f64, Outcome)> = None;
+        let mut best = Latest(None);
         for &target in in_group.iter().filter(|t| **t != node) {
             let Ok(outcome) = probe.judge(Move::FailoverTo(target), true) else { continue };
             let outcome = self.as_seen(index, &outcome);
             let located = board.located_delta_of(self.cluster, self.cluster.instance(index), &outcome);
-            let limit = best.as_ref().map_or(f64::INFINITY, |b| b.0);
-            if board.lower_bound(self.cluster, outcome.changes(), located) > limit {
-                continue;
-            }
-            let score = board.exact(self.cluster, outcome.changes(), located);
-            let keep = best.as_ref().is_some_and(|b| b.0 < score);
-            if !keep {
-                best = Some((score, outcome));
+            let hopeless = board.lower_bound(self.cluster, outcome.changes(), located) > best.limit();
+            if !hopeless {
+                best.offer(board.exact(self.cluster, outcome.changes(), located), outcome);
             }
         }
-        match best {
+        match best.0 {
             Some((_, outcome)) => {
                 self.undo.push(self.cluster.apply(index, &outcome));
                 true
