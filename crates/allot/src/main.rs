@@ -11,9 +11,6 @@ use std::process::ExitCode;
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use htools::options::Program;
 
-/// The programs that can be run so far.
-const AVAILABLE: [Program; 2] = [Program::Hail, Program::Hbal];
-
 const USAGE_TEXT: &str = "\
 Usage: allot COMMAND [ARGUMENT...]
 
@@ -22,6 +19,13 @@ Decides where virtual machines go.
 Commands:
   hail              answer a placement request of Ganeti (an iallocator)
   hbal              balance a node group of a Ganeti cluster
+  hcheck            say whether balancing is needed
+  hinfo             describe a cluster
+  hspace            say how many instances fit
+  hroller           group nodes that may be rebooted together
+  hsqueeze          find nodes that may be switched off
+  hscan             save the state of clusters
+  harep             repair what is broken
   install-links DIR lay links to this binary under the programs' names
   help              show this text
   version           show the version
@@ -71,7 +75,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
         Some((command, rest)) => match command.as_str() {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
-            "install-links" => links::install(rest, &AVAILABLE, io),
+            "install-links" => links::install(rest, &Program::ALL, io),
             _ if Program::from_name(command).is_some() => by_name(command, rest, io),
             _ => {
                 let _ = write!(io.err, "Error: there is no command `{command}`\n\n{USAGE_TEXT}");
@@ -89,14 +93,17 @@ fn by_name(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {
     match Program::from_name(name) {
         Some(Program::Hail) => htools::hail::run(arguments, io),
         Some(Program::Hbal) => htools::hbal::run(arguments, io),
-        Some(_) => {
-            let _ = writeln!(io.err, "Error: `{name}` is not available in this version");
-            FAILURE
-        }
+        Some(Program::Harep) => htools::harep::run(arguments, io),
+        Some(Program::Hcheck) => htools::hcheck::run(arguments, io),
+        Some(Program::Hinfo) => htools::hinfo::run(arguments, io),
+        Some(Program::Hroller) => htools::hroller::run(arguments, io),
+        Some(Program::Hscan) => htools::hscan::run(arguments, io),
+        Some(Program::Hspace) => htools::hspace::run(arguments, io),
+        Some(Program::Hsqueeze) => htools::hsqueeze::run(arguments, io),
         None => {
             let _ = writeln!(io.err, "Unrecognised personality '{name}'.");
             let _ = writeln!(io.err, "Supported personalities are:");
-            for program in AVAILABLE {
+            for program in Program::ALL {
                 let _ = writeln!(io.err, "  {}", program.name());
             }
             let _ = writeln!(

@@ -3,16 +3,26 @@
 //! This crate reads files and prints; it decides nothing. Each format turns into the plain values of
 //! [`data::ClusterData`] at the edge, and each program is one module with one `run` function.
 
+mod commands;
 pub mod data;
 pub mod dynu;
 pub mod hail;
+pub mod harep;
 pub mod hbal;
+pub mod hcheck;
+pub mod hinfo;
+pub mod hroller;
+pub mod hscan;
+pub mod hspace;
+pub mod hsqueeze;
 pub mod iallocator;
 pub mod io;
+pub mod luxi;
 pub mod mond;
 pub mod number;
 pub mod options;
 pub mod report;
+mod saving;
 pub mod simulate;
 pub mod source;
 pub mod table;

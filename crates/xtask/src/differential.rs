@@ -47,10 +47,10 @@ impl Plan {
             Some(text) => parse_seeds(&text)?,
         };
         let programs = match arguments.text("--program")?.as_deref() {
-            None => vec![Program::Hail, Program::Hbal],
-            Some("hail") => vec![Program::Hail],
-            Some("hbal") => vec![Program::Hbal],
-            Some(other) => anyhow::bail!("--program cannot be '{other}': hail or hbal"),
+            None => Program::ALL.to_vec(),
+            Some(name) => vec![Program::from_name(name).with_context(|| {
+                format!("--program cannot be '{name}': {}", Program::ALL.map(Program::name).join(", "))
+            })?],
         };
         let limit = Duration::from_secs_f64(arguments.value("--timeout", 4.0)?);
         let given = |path: String| Executable::new(PathBuf::from(path));

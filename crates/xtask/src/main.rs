@@ -37,13 +37,13 @@ Usage: cargo xtask CHORE [OPTIONS]
 Checks
   test                          everything that continuous integration runs
   differential                  the reference and ours on generated clusters
-      --seeds A..B | N            which (default 0..300), each with both programs
-      --program hail|hbal         only that one
+      --seeds A..B | N            which (default 0..300), each with all programs
+      --program NAME              only that one
       --timeout S                 give up on a case after S seconds (default 4)
       --reference PATH            the reference (default: the installed package)
       --ours PATH                 what to compare with it (default: built here)
   case --seed N                 write the files of such a case and print its line
-      --program hail|hbal --out DIR
+      --program NAME --out DIR
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon

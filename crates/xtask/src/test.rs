@@ -13,7 +13,7 @@ use crate::run::{Executable, must_run};
 use crate::tally::Tally;
 use crate::{bench, captures, vectors};
 
-/// Seeds of the differential comparison, each with both programs.
+/// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 750;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
@@ -63,7 +63,7 @@ fn compare(stages: &mut Stages, ours: &Executable, reference: &Executable) -> Re
     let plan = Plan {
         pair: Pair { reference: reference.clone(), ours: ours.clone(), limit },
         seeds: 0..SEEDS,
-        programs: vec![Program::Hail, Program::Hbal],
+        programs: Program::ALL.to_vec(),
         until: None,
     };
     stages.tally("differential", || Ok(differential::run(&plan)))?;

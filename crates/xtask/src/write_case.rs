@@ -12,10 +12,9 @@ use crate::run::write;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let seed = arguments.value("--seed", 1)?;
-    let program = match arguments.text("--program")?.as_deref() {
-        Some("hbal") => Program::Hbal,
-        _ => Program::Hail,
-    };
+    let name = arguments.text("--program")?.unwrap_or_else(|| "hail".to_owned());
+    let program =
+        Program::from_name(&name).with_context(|| format!("no generator knows the program '{name}'"))?;
     let out = arguments.text("--out")?.unwrap_or_else(|| format!("case-{seed}"));
     arguments.finish()?;
     let case = generate::case(seed, program);

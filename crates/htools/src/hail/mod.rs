@@ -14,6 +14,7 @@ use crate::data::ClusterData;
 use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, Program};
+use crate::saving::{self, SaveError, save};
 use crate::source::load_options;
 use crate::{simulate, source, tables, text};
 
@@ -22,8 +23,8 @@ use crate::{simulate, source, tables, text};
 enum HailError {
     #[error("hail: {path}: {source}")]
     Unreadable { path: String, source: std::io::Error },
-    #[error("{path}: {source}")]
-    Unwritable { path: String, source: std::io::Error },
+    #[error(transparent)]
+    Save(#[from] SaveError),
     #[error("{0}")]
     Protocol(#[from] ProtocolError),
     #[error("failed to load data, aborting: {0}")]
@@ -101,8 +102,7 @@ fn decide_on(
     let fields = options.print_nodes.as_ref();
     print_nodes("Initial", fields.map(|fields| tables::node_table(&cluster, &all, fields)), io);
     if let Some(prefix) = &options.save {
-        let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
-        save(&text::serialize(&cluster, &all, &instances), prefix, "pre-ialloc", "before", io)?;
+        save(&saving::whole(&cluster), prefix, "pre-ialloc", "before iallocator run", io)?;
     }
     let decided = decide::decide(&mut cluster, request, rules, options, io);
     let new = cluster.instance_indices().next_back().filter(|_| decided.newest_first);
@@ -111,7 +111,8 @@ fn decide_on(
     if let Some(prefix) = &options.save {
         let mut instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
         instances.rotate_right(usize::from(decided.newest_first));
-        save(&text::serialize(&cluster, &all, &instances), prefix, "post-ialloc", "after", io)?;
+        let text = text::serialize(&cluster, &all, &instances);
+        save(&text, prefix, "post-ialloc", "after iallocator run", io)?;
     }
     Ok(decided.response.to_line())
 }
@@ -143,13 +144,6 @@ fn replacement(options: &Options) -> Result<Option<ClusterData>, HailError> {
         fs::read_to_string(path).map_err(|source| HailError::Unreadable { path: path.clone(), source })?;
     let data = text::parse(&contents).map_err(|e| HailError::Malformed(e.to_string()))?;
     Ok(Some(data))
-}
-
-fn save(text: &str, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HailError> {
-    let path = format!("{prefix}.{suffix}");
-    fs::write(&path, text).map_err(|source| HailError::Unwritable { path: path.clone(), source })?;
-    let _ = writeln!(io.err, "The cluster state {when} iallocator run has been written to file '{path}'");
-    Ok(())
 }
 
 fn print_nodes(title: &str, table: Option<String>, io: &mut Io<'_>) {

@@ -1,6 +1,5 @@
 //! `hbal`: balances one node group and prints the moves (formats spec §4.6).
 
-mod commands;
 mod json;
 mod show;
 
@@ -12,17 +11,21 @@ use placement::jobs::job_sets;
 use placement::score::Values;
 use thiserror::Error;
 
+use crate::commands::{self, InstanceNames};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::number::fixed;
 use crate::options::{self, Options, PrintCommands, Program};
+use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
-use crate::{tables, text};
+use crate::tables;
 
 /// Why a run ends early.
 #[derive(Debug, Error)]
 enum HbalError {
     #[error(transparent)]
     Source(#[from] SourceError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
     /// The details have been printed.
     #[error("Aborting.")]
     Group,
@@ -88,7 +91,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     let mut cluster = source::load(options, io)?;
     show::loaded(&cluster, level, io)?;
     // What is saved as the original is the cluster as it was read.
-    let as_read = options.save.as_ref().map(|_| serialize_all(&cluster));
+    let as_read = options.save.as_ref().map(|_| saving::whole(&cluster));
     source::apply_overrides(options, &mut cluster)?;
     if cluster.instances.is_empty() {
         writeln!(io.out, "Cluster is empty, exiting.")?;
@@ -97,7 +100,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::split_instances(&cluster, level, io)?;
     show::size(&cluster, level, io)?;
     if let (Some(prefix), Some(text)) = (&options.save, as_read) {
-        save(&text, prefix, "original", "before balancing", io)?;
+        saving::save(&text, prefix, "original", "before balancing", io)?;
     }
     let scope = choose_group(&cluster, options.group.as_deref(), io)?;
     show::scope(&cluster, &scope, options, io)?;
@@ -111,8 +114,8 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::summary(&cluster, &scope, &solution, level, io)?;
     print_commands(&cluster, &solution, options, io)?;
     if let Some(prefix) = &options.save {
-        let text = text::serialize(&cluster, &scope.nodes, &scope.instances);
-        save(&text, prefix, "balanced", "after balancing", io)?;
+        let text = crate::text::serialize(&cluster, &scope.nodes, &scope.instances);
+        saving::save(&text, prefix, "balanced", "after balancing", io)?;
     }
     print_tables(&cluster, &scope, options, "Final", io)?;
     if level > 3 {
@@ -206,19 +209,6 @@ fn choose_group(cluster: &Cluster, wanted: Option<&str>, io: &mut Io<'_>) -> Res
     Ok(Scope { group, nodes: cluster.nodes_of(group), instances: cluster.instances_of(group) })
 }
 
-fn serialize_all(cluster: &Cluster) -> String {
-    let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
-    let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
-    text::serialize(cluster, &nodes, &instances)
-}
-
-fn save(text: &str, prefix: &str, suffix: &str, when: &str, io: &mut Io<'_>) -> Result<(), HbalError> {
-    let path = format!("{prefix}.{suffix}");
-    std::fs::write(&path, text).map_err(|source| HbalError::Write { path: path.clone(), source })?;
-    writeln!(io.err, "The cluster state {when} has been written to file '{path}'")?;
-    Ok(())
-}
-
 fn print_tables(
     cluster: &Cluster,
     scope: &Scope,
@@ -249,7 +239,7 @@ fn print_commands(
     if options.first_job_group {
         sets.truncate(1);
     }
-    let lines = commands::lines(cluster, &sets);
+    let lines = commands::lines(cluster, &sets, InstanceNames::Short);
     match where_to {
         PrintCommands::Stdout => {
             let title = if options.first_job_group {

@@ -1,6 +1,6 @@
 //! Draws clusters: symmetric or mixed, healthy or not, over the whole space of what the formats can say.
 
-use super::model::{Cluster, Group, Instance, Node, Policy};
+use super::model::{Cluster, Group, Instance, Node, Policy, Program};
 use crate::random::Random;
 
 /// All disk templates.
@@ -45,8 +45,21 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A small cluster of any kind.
-    pub fn draw(random: &mut Random) -> Self {
+    /// A small cluster of any kind, as far as `program` has use for it.
+    pub fn draw(random: &mut Random, program: Program) -> Self {
+        let mut shape = Self::any(random);
+        match program {
+            // Other programs only empty nodes or place anew; these differ.
+            Program::Hsqueeze if random.chance(70) => {
+                shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
+                shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
+            }
+            _ => {}
+        }
+        shape
+    }
+
+    fn any(random: &mut Random) -> Self {
         let nodes = random.weighted(&[(1, 0), (2, 1), (40, 2), (30, 8), (6, 14)]);
         let nodes = if nodes < 2 { nodes } else { nodes + random.below(7) };
         let groups = random.weighted(&[(60, 1), (24, 2), (10, 3), (6, 4)]);

@@ -13,14 +13,45 @@ pub enum Program {
     Hail,
     /// The balancer.
     Hbal,
+    /// Says whether balancing is needed.
+    Hcheck,
+    /// Describes a cluster.
+    Hinfo,
+    /// Groups nodes for reboots.
+    Hroller,
+    /// Counts what fits.
+    Hspace,
+    /// Finds nodes to switch off.
+    Hsqueeze,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Hail, Self::Hbal, Self::Hcheck, Self::Hinfo, Self::Hroller, Self::Hspace, Self::Hsqueeze];
+
+    /// The program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hail => "hail",
+            Self::Hbal => "hbal",
+            Self::Hcheck => "hcheck",
+            Self::Hinfo => "hinfo",
+            Self::Hroller => "hroller",
+            Self::Hspace => "hspace",
+            Self::Hsqueeze => "hsqueeze",
+        }
+    }
+
+    /// The program of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|program| program.name() == name)
+    }
 }
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hail => "hail",
-            Self::Hbal => "hbal",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -1,10 +1,19 @@
-//! The commands that carry a solution out.
+//! The commands that carry moves out, for a person or a shell (formats spec §4.6, §4.10).
 
 use cluster::{Cluster, Move};
 use placement::balance::Step;
 
+/// How commands name instances; nodes always go by their short names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InstanceNames {
+    /// Without the suffix that all have in common.
+    Short,
+    /// In full.
+    Full,
+}
+
 /// One line per command, job sets separated by empty lines; each job starts with a `check`.
-pub(super) fn lines(cluster: &Cluster, sets: &[Vec<Step>]) -> Vec<String> {
+pub(crate) fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let number = number + 1;
@@ -13,14 +22,14 @@ pub(super) fn lines(cluster: &Cluster, sets: &[Vec<Step>]) -> Vec<String> {
         for (job, step) in set.iter().enumerate() {
             lines.push(format!("  echo job {number}/{}", job + 1));
             lines.push("  check".to_owned());
-            lines.extend(commands(cluster, step).into_iter().map(|c| format!("  gnt-instance {c}")));
+            lines.extend(commands(cluster, step, names).into_iter().map(|c| format!("  gnt-instance {c}")));
         }
     }
     lines
 }
 
 /// A shell script of the lines, which stops between jobs when asked to.
-pub(super) fn script(lines: &[String]) -> String {
+pub(crate) fn script(lines: &[String]) -> String {
     let prologue = "#!/bin/sh\n\n# Auto-generated script for executing cluster rebalancing\n\n# To stop, touch \
                     the file /tmp/stop-htools\n\nset -e\n\ncheck() {\n  if [ -f /tmp/stop-htools ]; then\n    \
                     echo 'Stop requested, exiting'\n    exit 0\n  fi\n}\n\n";
@@ -33,7 +42,7 @@ pub(super) fn script(lines: &[String]) -> String {
 }
 
 /// The short form of a move, as the listing shows it.
-pub(super) fn action(cluster: &Cluster, mov: Move) -> String {
+pub(crate) fn action(cluster: &Cluster, mov: Move) -> String {
     let name = |node| cluster.alias(&cluster.node(node).name);
     match mov {
         Move::Failover => "f".to_owned(),
@@ -45,9 +54,12 @@ pub(super) fn action(cluster: &Cluster, mov: Move) -> String {
     }
 }
 
-fn commands(cluster: &Cluster, step: &Step) -> Vec<String> {
+fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
     let instance = cluster.instance(step.instance);
-    let name = cluster.alias(&instance.name);
+    let name = match names {
+        InstanceNames::Short => cluster.alias(&instance.name),
+        InstanceNames::Full => &instance.name,
+    };
     let node = |index| cluster.alias(&cluster.node(index).name);
     let verb = if instance.status.running() { "migrate" } else { "failover" };
     let over = || format!("{verb} -f {name}");

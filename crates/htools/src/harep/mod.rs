@@ -1,0 +1,9 @@
+//! `harep`: repairs what is broken.
+
+use crate::io::{FAILURE, Io};
+
+/// Runs the program; returns its exit status.
+pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
+    let _ = writeln!(io.err, "Error: `harep` is not available in this version");
+    FAILURE
+}

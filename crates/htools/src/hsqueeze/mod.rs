@@ -1,0 +1,9 @@
+//! `hsqueeze`: finds nodes that may be switched off.
+
+use crate::io::{FAILURE, Io};
+
+/// Runs the program; returns its exit status.
+pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
+    let _ = writeln!(io.err, "Error: `hsqueeze` is not available in this version");
+    FAILURE
+}

@@ -1,0 +1,167 @@
+//! One connection to a master daemon.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+use socket2::{Domain, SockAddr, Socket, Type};
+use thiserror::Error;
+
+/// What ends a message; it occurs in no JSON text.
+const END: u8 = 3;
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an answer may take from the request to its last byte.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(3);
+/// Answers longer than this are refused; the largest clusters' are a tenth of it.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Why a call failed.
+#[derive(Debug, Error)]
+pub enum LuxiError {
+    /// Nobody listens there.
+    #[error("cannot connect to {path}: {source}")]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke or took too long.
+    #[error("{method}: {source}")]
+    Transfer {
+        /// What was called.
+        method: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The daemon closed the connection before it had answered.
+    #[error("{0}: the connection was closed before the answer was complete")]
+    CutOff(&'static str),
+    /// The answer did not come, or not to its end, in time.
+    #[error("{0}: no complete answer within {seconds} s", seconds = ANSWER_TIMEOUT.as_secs())]
+    TimedOut(&'static str),
+    /// The answer is longer than any real one.
+    #[error("{0}: the answer is longer than {MOST_BYTES} bytes")]
+    TooLong(&'static str),
+    /// The answer is no message of this protocol.
+    #[error("{method}: the answer cannot be read: {source}")]
+    Malformed {
+        /// What was called.
+        method: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The daemon refused.
+    #[error("{}", refusal(.0))]
+    Refused(Value),
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    success: bool,
+    #[serde(default)]
+    result: Value,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    /// What was read beyond the last answer.
+    ahead: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to the socket at `path`.
+    pub fn connect(path: &Path) -> Result<Self, LuxiError> {
+        let connect = || -> io::Result<UnixStream> {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            // On a Unix socket this bounds the wait for a place in the daemon's queue as well.
+            socket.set_write_timeout(Some(CONNECT_TIMEOUT))?;
+            socket.connect(&SockAddr::unix(path)?)?;
+            socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok(UnixStream::from(std::os::fd::OwnedFd::from(socket)))
+        };
+        let stream = connect().map_err(|source| LuxiError::Connect { path: path.to_owned(), source })?;
+        Ok(Self { stream, ahead: Vec::new() })
+    }
+
+    /// Calls `method` and waits for its result. `arguments` is a JSON list.
+    pub fn call(&mut self, method: &'static str, arguments: &Value) -> Result<Value, LuxiError> {
+        let transfer = |source| LuxiError::Transfer { method, source };
+        let mut message = format!("{{\"method\":\"{method}\",\"args\":{arguments}}}").into_bytes();
+        message.push(END);
+        self.stream.write_all(&message).map_err(transfer)?;
+        let answer = self.answer(method)?;
+        let answer: Answer =
+            serde_json::from_slice(&answer).map_err(|source| LuxiError::Malformed { method, source })?;
+        if answer.success { Ok(answer.result) } else { Err(LuxiError::Refused(answer.result)) }
+    }
+
+    /// One message, without its end. A daemon that sends a byte now and then does not prolong the wait.
+    fn answer(&mut self, method: &'static str) -> Result<Vec<u8>, LuxiError> {
+        let transfer = |source| LuxiError::Transfer { method, source };
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
+        let mut bytes = std::mem::take(&mut self.ahead);
+        let mut seen = 0;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            if let Some(at) = bytes[seen..].iter().position(|byte| *byte == END) {
+                self.ahead = bytes.split_off(seen + at + 1);
+                bytes.pop();
+                return Ok(bytes);
+            }
+            seen = bytes.len();
+            if seen > MOST_BYTES {
+                return Err(LuxiError::TooLong(method));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(LuxiError::TimedOut(method));
+            }
+            self.stream.set_read_timeout(Some(left)).map_err(transfer)?;
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(LuxiError::CutOff(method)),
+                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Err(LuxiError::TimedOut(method));
+                }
+                Err(error) => return Err(transfer(error)),
+            }
+        }
+    }
+}
+
+/// The daemon's reason in a person's words, as far as it is one of those it usually gives.
+fn refusal(reason: &Value) -> String {
+    let kinds = [
+        ("resolver_error", "ECodeResolver"),
+        ("insufficient_resources", "ECodeNoRes"),
+        ("temp_insufficient_resources", "ECodeTempNoRes"),
+        ("wrong_input", "ECodeInval"),
+        ("wrong_state", "ECodeState"),
+        ("unknown_entity", "ECodeNoEnt"),
+        ("already_exists", "ECodeExists"),
+        ("resource_not_unique", "ECodeNotUnique"),
+        ("internal_error", "ECodeFault"),
+        ("environment_error", "ECodeEnviron"),
+    ];
+    let known = || {
+        let [Value::String(class), Value::Array(details)] = reason.as_array()?.as_slice() else {
+            return None;
+        };
+        let [Value::String(message), Value::String(kind)] = details.as_slice() else { return None };
+        let kind = kinds.iter().find(|(name, _)| name == kind)?.1;
+        (class == "OpPrereqError").then(|| {
+            format!(
+                "Failure: prerequisites not met for this operation:\nerror type: {kind}, error details:\n{message}"
+            )
+        })
+    };
+    known().unwrap_or_else(|| format!("Unhandled Ganeti error: {reason}"))
+}

@@ -1,0 +1,41 @@
+//! Saving the state of a cluster where `-S` says (formats spec §1.8).
+
+use std::io;
+
+use cluster::{Cluster, InstanceIdx, NodeIdx};
+use thiserror::Error;
+
+use crate::io::Io;
+use crate::text;
+
+/// Why a state was not saved.
+#[derive(Debug, Error)]
+pub(crate) enum SaveError {
+    /// The file cannot be written.
+    #[error("{path}: {source}")]
+    Write { path: String, source: io::Error },
+    /// Nobody reads what is printed.
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// The whole cluster in the text format.
+pub(crate) fn whole(cluster: &Cluster) -> String {
+    let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+    let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
+    text::serialize(cluster, &nodes, &instances)
+}
+
+/// Writes a state to `PREFIX.SUFFIX` and says so; `when` tells which state it is (`before balancing`).
+pub(crate) fn save(
+    text: &str,
+    prefix: &str,
+    suffix: &str,
+    when: &str,
+    io: &mut Io<'_>,
+) -> Result<(), SaveError> {
+    let path = format!("{prefix}.{suffix}");
+    std::fs::write(&path, text).map_err(|source| SaveError::Write { path: path.clone(), source })?;
+    writeln!(io.err, "The cluster state {when} has been written to file '{path}'")?;
+    Ok(())
+}
