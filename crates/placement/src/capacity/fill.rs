@@ -22,7 +22,8 @@ pub(super) struct Filler<'a> {
     pub placed: Vec<Placement>,
     ground: &'a Ground,
     targets: &'a Targets,
-    capacity_checks: bool,
+    /// Whether redundancy matters.
+    pub capacity_checks: bool,
     /// All nodes: the score is that of the whole cluster.
     nodes: Vec<NodeIdx>,
     board: Board,
@@ -62,7 +63,7 @@ impl<'a> Filler<'a> {
 
     /// Whether placing instances one by one looks at redundancy. DRBD instances are never refused for it: the
     /// reserve of their secondaries stands for it.
-    pub fn checks_each(&self, shape: &Shape) -> bool {
+    fn checks_each(&self, shape: &Shape) -> bool {
         self.capacity_checks && shape.template != DiskTemplate::Drbd
     }
 
