@@ -15,6 +15,7 @@ pub mod dedicated;
 pub mod evacuate;
 pub mod explain;
 pub mod groups;
+pub mod health;
 pub mod jobs;
 mod minorant;
 mod order;

@@ -11,6 +11,7 @@ mod values;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::balance::BalanceOptions;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -288,6 +289,22 @@ impl Default for Options {
             n1_initial: InitialN1::default(),
             threads: 0,
             positional: Vec::new(),
+        }
+    }
+}
+
+impl From<&Options> for BalanceOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            disk_moves: !options.no_disk_moves,
+            instance_moves: !options.no_instance_moves,
+            restricted_migration: options.restricted_migration,
+            evacuate_only: options.evac_mode,
+            ignore_soft_errors: options.ignore_soft_errors,
+            min_gain_limit: options.min_gain_limit,
+            min_gain: options.min_gain,
+            min_score: options.min_score,
+            max_moves: usize::try_from(options.max_length).ok(),
         }
     }
 }

@@ -149,7 +149,7 @@ static OWN: &[Flag] = &[
     own(
         "threads",
         (Required("N"), "integer"),
-        &[Hail, Hbal],
+        &[Hail, Hbal, Hcheck],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
     ),
