@@ -23,6 +23,7 @@ mod pair;
 pub mod redundancy;
 pub mod score;
 mod search;
+pub mod squeeze;
 mod survey;
 mod terms;
 

@@ -211,6 +211,8 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
+    pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
     /// What is no option.
@@ -287,6 +289,7 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            ignore_offline: false,
             threads: 0,
             positional: Vec::new(),
         }
