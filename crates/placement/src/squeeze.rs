@@ -158,9 +158,9 @@ fn switch(cluster: &mut Cluster, nodes: &[NodeIdx], offline: bool) -> Vec<Step> 
     std::iter::from_fn(|| run.step()).collect()
 }
 
-/// Whether no instance is on an offline node.
+/// Whether no instance has its primary on an offline node; the reference does not look at secondaries.
 fn settled(cluster: &Cluster) -> bool {
-    cluster.instances.iter().all(|i| i.involved_nodes().all(|n| cluster.node(n).online()))
+    cluster.instances.iter().all(|i| cluster.node(i.primary).online())
 }
 
 /// An instance that must fit on every node.
