@@ -16,6 +16,7 @@ pub mod dedicated;
 pub mod evacuate;
 pub mod explain;
 pub mod groups;
+pub mod health;
 pub mod jobs;
 mod minorant;
 mod order;
@@ -23,6 +24,7 @@ mod pair;
 pub mod redundancy;
 pub mod score;
 mod search;
+pub mod squeeze;
 mod survey;
 mod terms;
 

@@ -11,6 +11,7 @@ mod values;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::balance::BalanceOptions;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -210,6 +211,8 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
+    pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
     /// What is no option.
@@ -286,8 +289,25 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            ignore_offline: false,
             threads: 0,
             positional: Vec::new(),
+        }
+    }
+}
+
+impl From<&Options> for BalanceOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            disk_moves: !options.no_disk_moves,
+            instance_moves: !options.no_instance_moves,
+            restricted_migration: options.restricted_migration,
+            evacuate_only: options.evac_mode,
+            ignore_soft_errors: options.ignore_soft_errors,
+            min_gain_limit: options.min_gain_limit,
+            min_gain: options.min_gain,
+            min_score: options.min_score,
+            max_moves: usize::try_from(options.max_length).ok(),
         }
     }
 }

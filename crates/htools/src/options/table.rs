@@ -1,7 +1,7 @@
 //! Which options there are.
 
 use super::Options;
-use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hspace};
+use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hspace, Hsqueeze};
 use super::values::{self, Done};
 use Argument::{None as NoArgument, Optional, Required};
 
@@ -147,9 +147,16 @@ static OWN: &[Flag] = &[
         read!(n1_initial, values::initial_n1),
     ),
     own(
+        "ignore-offline",
+        NOTHING,
+        &[Hsqueeze],
+        "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
+        on!(ignore_offline),
+    ),
+    own(
         "threads",
         (Required("N"), "integer"),
-        &[Hail, Hbal],
+        &[Hail, Hbal, Hcheck, Hsqueeze],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
     ),
