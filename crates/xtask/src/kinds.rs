@@ -44,12 +44,25 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         }
         (_, Program::Hail) if stdout.contains("instances failed") => "some failed",
         (_, Program::Hail) => "solution",
+        (_, Program::Hroller) => reboots(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
         _ => "nothing to do",
     };
     format!("{} {how}", subject(case))
+}
+
+/// Moves are indented; anything else but the header and dumps is a group.
+fn reboots(stdout: &str) -> &'static str {
+    let lines = || stdout.lines().filter(|l| !l.starts_with('\'') && !l.contains(": "));
+    let moves = lines().any(|line| line.starts_with("  "));
+    match (lines().filter(|line| !line.starts_with("  ")).count(), moves) {
+        (0 | 1, false) => "one group",
+        (0 | 1, true) => "one group, moves",
+        (_, false) => "groups",
+        (_, true) => "groups, moves",
+    }
 }
 
 fn subject(case: &Case) -> String {

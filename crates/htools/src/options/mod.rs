@@ -11,6 +11,7 @@ mod values;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -212,6 +213,8 @@ pub struct Options {
     pub n1_initial: InitialN1,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
+    /// `--search` (Allotment's own): how hard to look for a decision.
+    pub search: Search,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -287,6 +290,7 @@ impl Default for Options {
             json: false,
             n1_initial: InitialN1::default(),
             threads: 0,
+            search: Search::default(),
             positional: Vec::new(),
         }
     }

@@ -54,6 +54,14 @@ impl Shape {
                 shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
                 shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
             }
+            // Reboots need several nodes to choose from; mirrored instances next to others are the hard case.
+            Program::Hroller => {
+                shape.nodes = shape.nodes.max(random.between(2, 8) as usize);
+                if random.chance(60) {
+                    shape.template = "drbd";
+                    shape.other_templates = random.weighted(&[(45, 0), (40, 20), (15, 50)]);
+                }
+            }
             _ => {}
         }
         shape
