@@ -37,6 +37,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         (None, _) => "killed",
         _ if crate::known::crashed(reference) => "crash of the reference: not compared",
         (Some(2), _) => "wrong usage",
+        (Some(1..), Program::Hroller) => no_reboots(&String::from_utf8_lossy(&reference.stderr)),
         (Some(1..), _) => "refused",
         (_, Program::Hail) if stdout.starts_with("{\"success\":false") => "no solution",
         (_, Program::Hail) if stdout.contains("\"info\":\"Request successful: 0 instances failed") => {
@@ -51,6 +52,18 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         _ => "nothing to do",
     };
     format!("{} {how}", subject(case))
+}
+
+fn no_reboots(stderr: &str) -> &'static str {
+    if stderr.contains("Not enough capacity to move non-redundant") {
+        "no room for instances without mirror"
+    } else if stderr.contains("Not enough capacity to move secondaries") {
+        "no room for mirrors"
+    } else if stderr.contains("Failed to migrate") {
+        "no migration"
+    } else {
+        "refused"
+    }
 }
 
 /// Moves are indented; anything else but the header and dumps is a group.

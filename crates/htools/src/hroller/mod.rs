@@ -59,9 +59,11 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
 fn schedule(options: &Options, io: &mut Io<'_>) -> Result<(), HrollerError> {
     let mut cluster = source::load(options, io)?;
     let master = find_master(&cluster, options.force, io)?;
+    // What is saved as the original is the cluster as it was read.
+    let as_read = options.save.as_ref().map(|_| saving::whole(&cluster));
     source::apply_overrides(options, &mut cluster)?;
-    if let Some(prefix) = &options.save {
-        saving::save(&saving::whole(&cluster), prefix, "original", "before hroller run", io)?;
+    if let (Some(prefix), Some(text)) = (&options.save, as_read) {
+        saving::save(&text, prefix, "original", "before hroller run", io)?;
     }
     let choice = Choice {
         group: options.group.as_deref().map(|name| cluster.find_group(name)).transpose()?,

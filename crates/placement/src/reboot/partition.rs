@@ -47,7 +47,7 @@ fn finish(
         return add(bench, nodes);
     }
     let start = bench.mark();
-    if !nodes.iter().all(|node| bench.migrate_all(*node)) {
+    if !bench.migrate_all(nodes) {
         return Err(RebootError::Migration);
     }
     split(bench, nodes, Role::Secondary, RebootError::SecondaryCapacity, &mut add)?;

@@ -158,10 +158,10 @@ impl<'a> Workbench<'a> {
         true
     }
 
-    /// Makes the secondary of every mirrored instance that runs on the node its primary, and the other way round;
-    /// whether that is possible.
-    pub fn migrate_all(&mut self, node: NodeIdx) -> bool {
-        let primaries = self.slots[node.at()].primaries.iter().rev().copied();
+    /// Makes the secondary of every mirrored instance that runs on the nodes its primary, and the other way round;
+    /// whether that is possible. No instance migrates twice, even if both its nodes are among these.
+    pub fn migrate_all(&mut self, nodes: &[NodeIdx]) -> bool {
+        let primaries = nodes.iter().flat_map(|node| self.slots[node.at()].primaries.iter().rev().copied());
         let instances: Vec<InstanceIdx> = primaries.filter(|i| self.is_mirrored(*i)).collect();
         instances.into_iter().all(|instance| self.migrate(instance))
     }
