@@ -38,6 +38,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         _ if crate::known::crashed(reference) => "crash of the reference: not compared",
         (Some(2), _) => "wrong usage",
         (_, Program::Hcheck) if !stdout.is_empty() => health(&stdout),
+        (Some(1..), Program::Hroller) => no_reboots(&String::from_utf8_lossy(&reference.stderr)),
         (Some(1..), _) => "refused",
         (_, Program::Hail) if stdout.starts_with("{\"success\":false") => "no solution",
         (_, Program::Hail) if stdout.contains("\"info\":\"Request successful: 0 instances failed") => {
@@ -48,6 +49,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         (_, Program::Hinfo) if stdout.contains("Cluster is N+1 unhappy") => "unhappy",
         (_, Program::Hinfo) if stdout.contains("Found instances belonging") => "with split instances",
         (_, Program::Hsqueeze) => squeezed(&stdout),
+        (_, Program::Hroller) => reboots(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
@@ -95,6 +97,30 @@ fn squeezed(stdout: &str) -> &'static str {
         if moves { "nodes to offline, with moves" } else { "nodes to offline" }
     } else {
         "no action, or no heading"
+    }
+}
+
+fn no_reboots(stderr: &str) -> &'static str {
+    if stderr.contains("Not enough capacity to move non-redundant") {
+        "no room for instances without mirror"
+    } else if stderr.contains("Not enough capacity to move secondaries") {
+        "no room for mirrors"
+    } else if stderr.contains("Failed to migrate") {
+        "no migration"
+    } else {
+        "refused"
+    }
+}
+
+/// Moves are indented; anything else but the header and dumps is a group.
+fn reboots(stdout: &str) -> &'static str {
+    let lines = || stdout.lines().filter(|l| !l.starts_with('\'') && !l.contains(": "));
+    let moves = lines().any(|line| line.starts_with("  "));
+    match (lines().filter(|line| !line.starts_with("  ")).count(), moves) {
+        (0 | 1, false) => "one group",
+        (0 | 1, true) => "one group, moves",
+        (_, false) => "groups",
+        (_, true) => "groups, moves",
     }
 }
 

@@ -11,6 +11,7 @@ mod values;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
 use placement::balance::BalanceOptions;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
@@ -215,6 +216,8 @@ pub struct Options {
     pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
+    /// `--search` (Allotment's own): how hard to look for a decision.
+    pub search: Search,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -291,6 +294,7 @@ impl Default for Options {
             n1_initial: InitialN1::default(),
             ignore_offline: false,
             threads: 0,
+            search: Search::default(),
             positional: Vec::new(),
         }
     }

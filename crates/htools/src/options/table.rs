@@ -138,7 +138,7 @@ static STANDARD: &[Flag] = &[
 /// Allotment's own.
 static OWN: &[Flag] = &[
     own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
-    own("json", NOTHING, &[Hbal], "print the result as JSON", on!(json)),
+    own("json", NOTHING, &[Hbal, Hroller], "print the result as JSON", on!(json)),
     own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
@@ -159,5 +159,12 @@ static OWN: &[Flag] = &[
         &[Hail, Hbal, Hcheck, Hsqueeze],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
+    ),
+    own(
+        "search",
+        (Required("MODE"), "choices=exact,deep"),
+        &[Hroller],
+        "decide as Ganeti does (exact, the default), or look longer for something better (deep)",
+        read!(search, values::search),
     ),
 ];

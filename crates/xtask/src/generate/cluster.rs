@@ -59,6 +59,14 @@ impl Shape {
                 }
                 shape.standby = random.weighted(&[(40, 0), (40, 25), (20, 50)]);
             }
+            // Reboots need several nodes to choose from; mirrored instances next to others are the hard case.
+            Program::Hroller => {
+                shape.nodes = shape.nodes.max(random.between(2, 8) as usize);
+                if random.chance(60) {
+                    shape.template = "drbd";
+                    shape.other_templates = random.weighted(&[(45, 0), (40, 20), (15, 50)]);
+                }
+            }
             _ => {}
         }
         shape
