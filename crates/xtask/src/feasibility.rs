@@ -4,28 +4,29 @@
 //! `hspace` promised: the same instances on the same nodes. `hcheck` must then find every node as evacuable as
 //! it was before. Where the two differ by definition:
 //!
-//! - Without capacity checks they never differ.
-//! - With them, `hspace` places many instances before it looks at the redundancy of the whole (algorithms spec
-//!   §5.2), `hail` looks after each. If an instance in the middle would break redundancy that a later one
-//!   restores, they part; that takes scores to fall back in step with redundancy and was not seen.
-//! - For DRBD, `hspace`'s last stretch does not look at redundancy at all, so `hail` may stop earlier: it never
-//!   accepts more than was promised.
+//! - Where nodes fail N+1 already, `hspace` places nothing unless told to accept that; `hail` does not ask.
+//! - For DRBD, `hspace`'s last stretch does not look at redundancy (algorithms spec §5.2), `hail` always does. So
+//!   they may part where `hspace`'s result is not redundant, and only there.
 //! - `hspace` places over all groups at once, `hail` in the best group; here there is one group.
 //! - A request from a master daemon counts DRBD's metadata in the disk space, `hspace` does not; the requests
 //!   here leave them out.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
+use crate::differential;
 use crate::generate::model::{Cluster, Instance, Program};
 use crate::generate::{cluster, message, text};
 use crate::json::Json;
 use crate::places;
 use crate::random::Random;
-use crate::run::Executable;
+use crate::run::{Executable, Outcome, write};
 use crate::tally::{MOST_SHOWN, Tally};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -34,40 +35,36 @@ const MOST_INSTANCES: usize = 25;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
-    let seeds = arguments.value("--seeds", 300)?;
+    let seeds = differential::seeds(&mut arguments, 300)?;
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     arguments.finish()?;
     run(&ours, seeds).conclude("feasibility")
 }
 
-/// Fills the clusters of seeds `0..seeds`.
-pub fn run(ours: &Executable, seeds: u64) -> Tally {
+/// Fills the clusters of some seeds.
+pub fn run(ours: &Executable, seeds: Range<u64>) -> Tally {
     let mut tally = Tally::default();
-    let (mut placed, mut fewer, mut refused) = (0, 0, 0);
-    for seed in 0..seeds {
-        match Filling::draw(seed).check(ours) {
-            Ok(Found::Equal { count }) => {
-                placed += count;
-                tally.passed += 1;
-            }
-            Ok(Found::Fewer) => {
-                fewer += 1;
-                tally.passed += 1;
-            }
-            Ok(Found::Refused) => {
-                refused += 1;
-                tally.passed += 1;
-            }
-            Err(error) => {
-                tally.failed += 1;
-                if tally.failed <= MOST_SHOWN {
-                    println!("seed {seed}: {error:#}");
+    let mut found = BTreeMap::new();
+    for seed in seeds {
+        let filling = Filling::draw(seed);
+        let result = filling.clone().check(ours);
+        tally.count(result.is_ok());
+        match result {
+            Ok(kind) => *found.entry(kind).or_insert(0_usize) += 1,
+            Err(error) if tally.failed <= MOST_SHOWN => {
+                println!("seed {seed}: {error:#}\n  hspace {}", filling.hspace_line().join(" "));
+                match filling.save(seed) {
+                    Ok(path) => println!("  cluster in {}", path.display()),
+                    Err(error) => println!("  cluster not saved: {error:#}"),
                 }
             }
+            Err(_) => {}
         }
     }
-    println!("{placed} instances placed alike; {fewer} drbd fillings stopped earlier; {refused} had no room");
-    if placed == 0 {
+    for (kind, count) in &found {
+        println!("{count:>7} {}", kind.text());
+    }
+    if !found.contains_key(&Found::Equal) {
         println!("nothing was placed");
         tally.failed += 1;
     }
@@ -75,6 +72,7 @@ pub fn run(ours: &Executable, seeds: u64) -> Tally {
 }
 
 /// A cluster to fill.
+#[derive(Clone)]
 struct Filling {
     cluster: Cluster,
     /// One of the instances to place.
@@ -83,13 +81,27 @@ struct Filling {
 }
 
 /// How the two compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
-    /// As many, on the same nodes.
-    Equal { count: usize },
-    /// With DRBD and capacity checks, `hail` stopped earlier.
-    Fewer,
+    /// As many instances, on the same nodes.
+    Equal,
     /// Nothing fits at all.
-    Refused,
+    Full,
+    /// Nodes fail N+1 from the start.
+    Blocked,
+    /// DRBD without redundancy.
+    Parted,
+}
+
+impl Found {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Equal => "filled as promised",
+            Self::Full => "without room, both say",
+            Self::Blocked => "failing N+1 from the start: hspace promises nothing",
+            Self::Parted => "drbd, promised beyond redundancy: not compared",
+        }
+    }
 }
 
 impl Filling {
@@ -122,62 +134,88 @@ impl Filling {
     }
 
     fn check(mut self, ours: &Executable) -> Result<Found> {
+        let before = health(ours, &text::render(&self.cluster))?;
+        if before.fail_n1 > 0 {
+            return Ok(Found::Blocked);
+        }
         let promised = self.promised(ours)?;
-        let stuck = self.stuck_nodes(ours)?;
+        if self.checks && self.shape.template == "drbd" {
+            // hspace saves what nodes reported before: the cluster as it would be is put together here.
+            let mut kept = self.clone();
+            for (number, nodes) in promised.iter().enumerate() {
+                kept.settle(number, nodes)?;
+            }
+            if before.stuck > 0 || health(ours, &text::render(&kept.cluster))?.stuck > 0 {
+                return Ok(Found::Parted);
+            }
+        }
         let mut filled = Vec::new();
         while filled.len() < MOST_INSTANCES {
             let Some(nodes) = self.ask(ours, filled.len())? else { break };
             self.settle(filled.len(), &nodes)?;
             filled.push(nodes);
         }
-        if self.checks {
-            let now = self.stuck_nodes(ours)?;
-            ensure!(now <= stuck, "hcheck finds {now} nodes stuck, {stuck} before");
-        }
         let common = promised.len().min(filled.len());
         if let Some(at) = (0..common).find(|at| promised[*at] != filled[*at]) {
             bail!("instance {at}: hspace promised {:?}, hail chose {:?}", promised[at], filled[at]);
         }
-        if promised.len() == filled.len() {
-            let count = filled.len();
-            return Ok(if count == 0 { Found::Refused } else { Found::Equal { count } });
-        }
-        let may_stop = self.checks && self.shape.template == "drbd" && filled.len() < promised.len();
-        ensure!(may_stop, "hspace promised {}, hail placed {}", promised.len(), filled.len());
-        Ok(Found::Fewer)
+        ensure!(
+            promised.len() == filled.len(),
+            "hspace promised {}, hail placed {}",
+            promised.len(),
+            filled.len()
+        );
+        let after = health(ours, &text::render(&self.cluster))?;
+        ensure!(
+            !self.checks || filled.is_empty() || after.stuck == 0,
+            "hcheck finds {} nodes that cannot be emptied",
+            after.stuck
+        );
+        Ok(if filled.is_empty() { Found::Full } else { Found::Equal })
     }
 
     fn options(&self) -> Vec<String> {
         if self.checks { Vec::new() } else { vec!["--no-capacity-checks".to_owned()] }
     }
 
-    /// The nodes of each instance that `hspace` promises, primary first.
-    fn promised(&self, ours: &Executable) -> Result<Vec<Vec<String>>> {
+    /// Writes the cluster where a person can try it.
+    fn save(&self, seed: u64) -> Result<PathBuf> {
+        let directory = places::target().join("feasibility");
+        std::fs::create_dir_all(&directory)?;
+        let path = directory.join(format!("{seed}.data"));
+        write(&path, text::render(&self.cluster).as_bytes())?;
+        Ok(path)
+    }
+
+    fn hspace_line(&self) -> Vec<String> {
         let shape = &self.shape;
         let mut words = vec![
             "-t".to_owned(),
             "cluster.data".to_owned(),
-            "-v".to_owned(),
             format!("-l{MOST_INSTANCES}"),
             format!("--disk-template={}", shape.template),
             format!("--spindle-use={}", shape.spindle_use),
             format!("--standard-alloc={}m,{}m,{}", shape.disk, shape.memory, shape.vcpus),
-            // Nodes that fail N+1 already are no obstacle to hail.
-            "--accept-existing-errors".to_owned(),
+            // The tiered phase is not looked at: it shall be short.
+            format!("--tiered-alloc={}m,{}m,{}", shape.disk, shape.memory, shape.vcpus),
+            "-Shspace".to_owned(),
         ];
         words.extend(self.options());
-        let outcome = run_on(ours, "hspace", &words, &self.cluster)?;
-        ensure!(outcome.0 == Some(0), "hspace failed: {}", outcome.2);
-        let map = outcome.2.split("Standard allocation map").nth(1).unwrap_or_default();
-        let rows = map.lines().filter(|line| line.trim_start().starts_with("new-"));
-        Ok(rows
-            .map(|row| {
-                let mut words = row.split_whitespace().skip(1);
-                let mut nodes: Vec<&str> = words.by_ref().take(1).collect();
-                nodes.extend(words.next().filter(|word| word.parse::<i64>().is_err()));
-                nodes.into_iter().map(str::to_owned).collect()
-            })
-            .collect())
+        words
+    }
+
+    /// The nodes of each instance that `hspace` promises.
+    fn promised(&self, ours: &Executable) -> Result<Vec<Vec<String>>> {
+        let outcome = run_on(ours, "hspace", &self.hspace_line(), &text::render(&self.cluster))?;
+        let stderr = String::from_utf8_lossy(&outcome.stderr);
+        if stderr.contains("online nodes") {
+            // Too few nodes for the template: hspace calls it an error, hail a failure.
+            return Ok(Vec::new());
+        }
+        ensure!(outcome.status == Some(0), "hspace failed: {stderr}");
+        let saved = outcome.files.into_iter().find(|(name, _)| name == "hspace.standard");
+        let (_, content) = saved.context("hspace saved nothing")?;
+        Ok(placements(&String::from_utf8(content)?))
     }
 
     /// Asks `hail` for one more instance; its nodes, if it found some.
@@ -234,16 +272,41 @@ impl Filling {
         self.cluster.instances.push(instance);
         Ok(())
     }
+}
 
-    /// How many nodes could not be emptied.
-    fn stuck_nodes(&self, ours: &Executable) -> Result<u64> {
-        let words =
-            ["-t", "cluster.data", "--no-simulation", "--machine-readable"].map(str::to_owned).to_vec();
-        let outcome = run_on(ours, "hcheck", &words, &self.cluster)?;
-        let line = outcome.1.lines().find_map(|line| line.strip_prefix("HCHECK_INIT_CLUSTER_GN1_FAIL="));
+/// The nodes of the instances that were placed, in the order of placing, primary first.
+fn placements(saved: &str) -> Vec<Vec<String>> {
+    let mut rows: Vec<(usize, Vec<String>)> = saved
+        .lines()
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.strip_prefix("new-")?.split('|').collect();
+            let nodes = fields.get(6..8)?.iter().filter(|node| !node.is_empty());
+            Some((fields[0].parse().ok()?, nodes.map(|node| (*node).to_owned()).collect()))
+        })
+        .collect();
+    rows.sort();
+    rows.into_iter().map(|(_, nodes)| nodes).collect()
+}
+
+/// What `hcheck` counts.
+struct Health {
+    /// Nodes that fail N+1.
+    fail_n1: u64,
+    /// Nodes that could not be emptied.
+    stuck: u64,
+}
+
+fn health(ours: &Executable, cluster: &str) -> Result<Health> {
+    let words = ["-t", "cluster.data", "--no-simulation", "--machine-readable"].map(str::to_owned);
+    let outcome = run_on(ours, "hcheck", &words, cluster)?;
+    let stdout = String::from_utf8_lossy(&outcome.stdout);
+    let figure = |name: &str| -> Result<u64> {
+        let start = format!("HCHECK_INIT_CLUSTER_{name}=");
+        let line = stdout.lines().find_map(|line| line.strip_prefix(&start));
         line.and_then(|figure| figure.parse().ok())
-            .with_context(|| format!("hcheck gave no figure: {}", outcome.2))
-    }
+            .with_context(|| format!("hcheck says no {name}: {}", String::from_utf8_lossy(&outcome.stderr)))
+    };
+    Ok(Health { fail_n1: figure("N1_FAIL")?, stuck: figure("GN1_FAIL")? })
 }
 
 fn name(number: usize) -> String {
@@ -258,7 +321,8 @@ fn ordinary(cluster: &mut Cluster) {
         cluster.nodes.first().and_then(|node| node.name.find('.').map(|at| node.name[at..].to_owned()));
     for (number, node) in cluster.nodes.iter_mut().enumerate() {
         node.name = format!("node{number}{}", domain.as_deref().unwrap_or_default());
-        node.unknown = false;
+        // A message says nothing of an offline node's resources; a file can.
+        node.unknown = node.role == 'Y';
         node.drained = false;
         node.cpu_speed = 1.0;
     }
@@ -276,16 +340,8 @@ fn ordinary(cluster: &mut Cluster) {
     cluster.instances.retain(|instance| (instance.template == "drbd") == instance.secondary.is_some());
 }
 
-/// Runs a program on the cluster's file: status, standard output, standard error.
-fn run_on(
-    ours: &Executable,
-    program: &str,
-    words: &[String],
-    cluster: &Cluster,
-) -> Result<(Option<i32>, String, String)> {
-    let files = [("cluster.data", text::render(cluster))];
-    let outcome = ours.run(program, words, &files, LIMIT)?;
-    let outcome = outcome.with_context(|| format!("{program} did not finish within {LIMIT:?}"))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((outcome.status, text(&outcome.stdout), text(&outcome.stderr)))
+/// Runs a program on a cluster's file.
+fn run_on(ours: &Executable, program: &str, words: &[String], cluster: &str) -> Result<Outcome> {
+    let outcome = ours.run(program, words, &[("cluster.data", cluster)], LIMIT)?;
+    outcome.with_context(|| format!("{program} did not finish within {LIMIT:?}"))
 }

@@ -49,7 +49,7 @@ Checks
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
-  feasibility [--seeds N]       fill clusters by hail: as many as hspace promised,
+  feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
                                   and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
 
