@@ -21,6 +21,7 @@ mod minorant;
 mod order;
 mod pair;
 pub mod redundancy;
+pub mod repair;
 pub mod score;
 mod search;
 pub mod squeeze;
