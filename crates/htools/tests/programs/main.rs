@@ -7,3 +7,5 @@ mod iallocator_examples;
 mod migration;
 mod pinning;
 mod program;
+mod repairing;
+mod squeezing;

@@ -80,10 +80,9 @@ fn places(start: &Site, plan: &Plan, index: InstanceIdx) -> Option<Vec<Place>> {
     for (_, mov) in plan.iter().filter(|(i, _)| *i == index) {
         place = match (*mov, place) {
             (Move::Failover, (p, Some(s))) => (s, Some(p)),
-            (Move::FailoverTo(t), (_, s)) => (t, s),
             (Move::ReplaceSecondary(t), (p, _)) => (p, Some(t)),
             (Move::ReplaceAndFailover(t), (p, _)) => (t, Some(p)),
-            (Move::ReplacePrimary(t), (_, s)) => (t, s),
+            (Move::FailoverTo(t) | Move::ReplacePrimary(t), (_, s)) => (t, s),
             (Move::FailoverAndReplace(t), (_, Some(s))) => (s, Some(t)),
             (Move::Failover | Move::FailoverAndReplace(_), (_, None)) => return None,
         };
@@ -131,4 +130,95 @@ fn replay(start: &Site, plan: &Plan) -> Option<Measure> {
         }
     }
     Some(site.gauge.measure())
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{AllocPolicy, Cluster, DiskTemplate, Group, GroupIdx, LoadOptions, Node, Policy};
+
+    use super::*;
+    use crate::balance::BalanceOptions;
+
+    /// Nodes with these tags, the first few of them offline, and a mirrored instance on the first two.
+    fn site(tags: &[&[&str]], offline: usize) -> Site {
+        let group = Group {
+            name: "g".to_owned(),
+            uuid: "u".to_owned(),
+            alloc_policy: AllocPolicy::Preferred,
+            tags: Vec::new(),
+            networks: Vec::new(),
+            policy: Policy::default(),
+        };
+        let node = |(position, tags): (usize, &&[&str])| Node {
+            total_memory: 16384.0,
+            reported_free_memory: if position == 0 { 15360 } else { 16384 },
+            total_disk: 100_000.0,
+            reported_free_disk: 90_000,
+            total_cpus: 8.0,
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            offline: position < offline,
+            ..Node::new(format!("n{position}"), GroupIdx(0))
+        };
+        let instance = Instance {
+            memory: 1024,
+            disk: 1024,
+            vcpus: 1,
+            secondary: Some(NodeIdx(1)),
+            ..Instance::new("i", DiskTemplate::Drbd, NodeIdx(0))
+        };
+        let nodes: Vec<Node> = tags.iter().enumerate().map(node).collect();
+        let indices: Vec<NodeIdx> = (0..nodes.len()).map(NodeIdx::from_usize).collect();
+        let rules = vec!["htools:nlocation:rack".to_owned()];
+        let policy = Policy::default();
+        let loaded =
+            Cluster::load(vec![group], nodes, vec![instance], rules, policy, &LoadOptions::default());
+        let (cluster, _) = loaded.expect("the options select nothing");
+        Site::new(cluster, &indices, &[InstanceIdx(0)], BalanceOptions::default())
+    }
+
+    fn tidied(start: &Site, moves: &[Move]) -> Vec<Move> {
+        let mut plan: Plan = moves.iter().map(|mov| (InstanceIdx(0), *mov)).collect();
+        let reached = replay(start, &plan).expect("every move makes something better");
+        tidy(start, &mut plan, reached);
+        plan.into_iter().map(|(_, mov)| mov).collect()
+    }
+
+    #[test]
+    fn two_moves_become_one_where_one_leads_to_the_same_place() {
+        let start = site(&[&[], &[], &[]], 1);
+        let moves = [Move::Failover, Move::ReplaceSecondary(NodeIdx(2))];
+        assert_eq!(tidied(&start, &moves), [Move::FailoverAndReplace(NodeIdx(2))]);
+    }
+
+    #[test]
+    fn a_detour_is_left_out() {
+        let start = site(&[&["rack:a", "rack:b"], &["rack:a", "rack:b"], &["rack:a"], &[]], 0);
+        let moves = [Move::ReplaceSecondary(NodeIdx(2)), Move::ReplaceSecondary(NodeIdx(3))];
+        assert_eq!(tidied(&start, &moves), [Move::ReplaceSecondary(NodeIdx(3))]);
+    }
+
+    #[test]
+    fn two_moves_stay_where_no_single_one_changes_both_nodes() {
+        let start = site(&[&[], &[], &[], &[]], 2);
+        let moves = [Move::ReplaceSecondary(NodeIdx(2)), Move::ReplacePrimary(NodeIdx(3))];
+        assert_eq!(tidied(&start, &moves), moves);
+    }
+
+    #[test]
+    fn the_single_move_between_two_places_is_found_again() {
+        let start = site(&[&[], &[], &[]], 0);
+        let instance = start.cluster.instance(InstanceIdx(0));
+        let target = NodeIdx(2);
+        for mov in [
+            Move::Failover,
+            Move::ReplaceSecondary(target),
+            Move::ReplaceAndFailover(target),
+            Move::ReplacePrimary(target),
+            Move::FailoverAndReplace(target),
+        ] {
+            let places =
+                places(&start, &vec![(InstanceIdx(0), mov)], InstanceIdx(0)).expect("it is mirrored");
+            assert_eq!(direct(instance, places[0], places[1]), Some(mov));
+        }
+    }
 }

@@ -64,6 +64,11 @@ pub struct Measure {
 }
 
 impl Measure {
+    /// Measures `nodes`, ascending.
+    pub fn of(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
+        Gauge::new(cluster, nodes).measure()
+    }
+
     /// Whether no class is worse than in `before`.
     pub fn worsens_nothing(&self, before: &Self) -> bool {
         self.offline <= before.offline
@@ -143,7 +148,7 @@ impl Gauge {
             measure = measure.combine(&Measure::of_node(node, cluster.figures(change.node)), -1);
             measure = measure.combine(&Measure::of_node(node, &change.figures), 1);
         }
-        for (pair, step) in self.located_steps(cluster, instance, outcome) {
+        for (pair, step) in located_steps(cluster, instance, outcome) {
             let before = self.located.get(&pair).copied().unwrap_or(0);
             measure.location += beyond_first(before + step) - beyond_first(before);
         }
@@ -153,32 +158,9 @@ impl Gauge {
     /// Takes a move over; `cluster` is as it was before.
     pub fn update(&mut self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) {
         self.measure = self.after(cluster, instance, outcome);
-        for (pair, step) in self.located_steps(cluster, instance, outcome) {
+        for (pair, step) in located_steps(cluster, instance, outcome) {
             *self.located.entry(pair).or_default() += step;
         }
-    }
-
-    fn located_steps(
-        &self,
-        cluster: &Cluster,
-        instance: &Instance,
-        outcome: &Outcome,
-    ) -> Vec<(LocatedTag, i64)> {
-        let mut steps: Vec<(LocatedTag, i64)> = Vec::new();
-        if instance.primary == outcome.primary || instance.forthcoming {
-            return steps;
-        }
-        for (node, step) in [(instance.primary, -1), (outcome.primary, 1)] {
-            for &location in &cluster.node(node).locations {
-                for &tag in &instance.exclusion_tags {
-                    match steps.iter_mut().find(|(pair, _)| *pair == (location, tag)) {
-                        Some((_, steps)) => *steps += step,
-                        None => steps.push(((location, tag), step)),
-                    }
-                }
-            }
-        }
-        steps
     }
 
     /// All violations, the worst class first.
@@ -281,4 +263,23 @@ impl Gauge {
 
 fn beyond_first(count: i64) -> i64 {
     (count - 1).max(0)
+}
+
+/// How many primaries each pair of tags gains by a move.
+fn located_steps(cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> Vec<(LocatedTag, i64)> {
+    let mut steps: Vec<(LocatedTag, i64)> = Vec::new();
+    if instance.primary == outcome.primary || instance.forthcoming {
+        return steps;
+    }
+    for (node, step) in [(instance.primary, -1), (outcome.primary, 1)] {
+        for &location in &cluster.node(node).locations {
+            for &tag in &instance.exclusion_tags {
+                match steps.iter_mut().find(|(pair, _)| *pair == (location, tag)) {
+                    Some((_, steps)) => *steps += step,
+                    None => steps.push(((location, tag), step)),
+                }
+            }
+        }
+    }
+    steps
 }

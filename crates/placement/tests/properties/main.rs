@@ -5,4 +5,5 @@ mod balancing;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;
+mod repairing;
 mod scoring;

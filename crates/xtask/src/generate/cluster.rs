@@ -50,16 +50,13 @@ impl Shape {
     /// A small cluster of any kind, as far as `program` has use for it.
     pub fn draw(random: &mut Random, program: Program) -> Self {
         let mut shape = Self::any(random);
-        match program {
-            // Other programs only empty nodes or place anew; these differ.
-            Program::Hsqueeze => {
-                if random.chance(70) {
-                    shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
-                    shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
-                }
-                shape.standby = random.weighted(&[(40, 0), (40, 25), (20, 50)]);
+        // Other programs only empty nodes or place anew; these differ.
+        if program == Program::Hsqueeze {
+            if random.chance(70) {
+                shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
+                shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
             }
-            _ => {}
+            shape.standby = random.weighted(&[(40, 0), (40, 25), (20, 50)]);
         }
         shape
     }
