@@ -3,6 +3,7 @@
 mod dedicated_allocation;
 mod dedicated_requests;
 mod failure_tags;
+mod health;
 mod iallocator_examples;
 mod migration;
 mod pinning;

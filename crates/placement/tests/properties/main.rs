@@ -7,3 +7,4 @@ mod generate;
 mod redundant;
 mod repairing;
 mod scoring;
+mod squeezing;
