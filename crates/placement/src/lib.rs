@@ -23,6 +23,7 @@ mod order;
 mod pair;
 pub mod reboot;
 pub mod redundancy;
+pub mod repair;
 pub mod score;
 mod search;
 pub mod squeeze;

@@ -48,6 +48,8 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         (_, Program::Hail) => "solution",
         (_, Program::Hinfo) if stdout.contains("Cluster is N+1 unhappy") => "unhappy",
         (_, Program::Hinfo) if stdout.contains("Found instances belonging") => "with split instances",
+        (_, Program::Hinfo) => "happy",
+        (_, Program::Hcheck) => "quiet",
         (_, Program::Hsqueeze) => squeezed(&stdout),
         (_, Program::Hroller) => reboots(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",

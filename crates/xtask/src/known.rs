@@ -73,8 +73,8 @@ pub fn same_file(name: &str, theirs: &[u8], ours: &[u8]) -> bool {
 
 /// Whether a run of the reference ended in its language's own error instead of an answer.
 ///
-/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` with an instance
-/// whose nodes are in two groups.
+/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` and `hcheck` with an
+/// instance whose nodes are in two groups.
 pub fn crashed(reference: &Outcome) -> bool {
     let stderr = String::from_utf8_lossy(&reference.stderr);
     reference.status != Some(0) && ["CallStack (from", "Prelude."].iter().any(|mark| stderr.contains(mark))

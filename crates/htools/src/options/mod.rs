@@ -212,6 +212,8 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--repair-only` (Allotment's own): end violations, and do not balance.
+    pub repair_only: bool,
     /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
     pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
@@ -292,6 +294,7 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            repair_only: false,
             ignore_offline: false,
             threads: 0,
             search: Search::default(),

@@ -147,6 +147,13 @@ static OWN: &[Flag] = &[
         read!(n1_initial, values::initial_n1),
     ),
     own(
+        "repair-only",
+        NOTHING,
+        &[Hbal],
+        "end violations (offline nodes, N+1, tags) with as few moves as can be, and do not balance",
+        on!(repair_only),
+    ),
+    own(
         "ignore-offline",
         NOTHING,
         &[Hsqueeze],

@@ -5,4 +5,6 @@ mod balancing;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;
+mod repairing;
 mod scoring;
+mod squeezing;
