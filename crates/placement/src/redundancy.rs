@@ -344,27 +344,24 @@ impl Homeless {
         let policy = &cluster.group(group).policy;
         // All nodes of the group have one policy, which reads differently with exclusive storage.
         let allowed = [false, true].map(|exclusive| {
-            self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
+            list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
+                && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
         });
         let local = self.recreated.iter().any(|(_, _, size)| size.disk.is_some());
-        let (mut willing, mut all) = (Vec::new(), Vec::new());
+        let mut rooms = Vec::with_capacity(list.len());
         for &target in list {
             let to = cluster.node(target);
             if target == node || to.group != group {
                 continue;
             }
-            let room = Room { memory: left(target), disk: cluster.figures(target).free_disk };
-            all.push(room);
-            if allowed[usize::from(to.exclusive_storage)]
+            let willing = allowed[usize::from(to.exclusive_storage)]
                 && !(local && to.exclusive_storage)
-                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target))
-            {
-                willing.push(room);
-            }
+                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
+            rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
         }
         let instances =
             self.evacuated.into_iter().chain(self.recreated.into_iter().map(|(_, _, size)| size)).collect();
-        Rehousing { instances, willing, all }
+        Rehousing { instances, rooms }
     }
 }
 
@@ -487,12 +484,13 @@ impl Attempt<'_> {
         instances: &[InstanceIdx],
     ) -> bool {
         let targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
+        let mut board = Board::new(self.cluster, list);
         for &index in instances {
-            let board = Board::new(self.cluster, list);
             let instance = self.cluster.instance(index).clone();
             let trial = crate::allocate::single(self.cluster, &board, &instance, &targets, true, |_, _| true);
             let Some(best) = trial.best else { return false };
             self.undo.push(self.cluster.add(instance, &best.outcome));
+            board.update(self.cluster, list, &[best.outcome.primary]);
         }
         true
     }

@@ -24,6 +24,8 @@ pub(crate) struct Room {
     pub memory: i64,
     /// Disk.
     pub disk: i64,
+    /// Whether the node takes all the instances in question as far as policies and tags go.
+    pub willing: bool,
 }
 
 /// Slack for the roundings of shares.
@@ -36,10 +38,8 @@ const SLACK: f64 = 1e-9;
 pub(crate) struct Rehousing {
     /// The instances.
     pub instances: Vec<Size>,
-    /// Free on the nodes that take all these instances as far as policies and tags go.
-    pub willing: Vec<Room>,
-    /// Free on all nodes that may take some.
-    pub all: Vec<Room>,
+    /// Free on the nodes that may take some.
+    pub rooms: Vec<Room>,
 }
 
 impl Rehousing {
@@ -63,7 +63,7 @@ impl Rehousing {
         let wanted = self.instances.len() as i64;
         let mut greatest = Greatest::new(spare);
         let (mut slots, mut kept) = (0, 0);
-        for room in &self.willing {
+        for room in self.rooms.iter().filter(|room| room.willing) {
             let here = slots_in(room, &largest).min(wanted);
             slots += here;
             kept += greatest.take(here);
@@ -76,8 +76,9 @@ impl Rehousing {
 
     /// No instance can be refused, whichever nodes those before it were given.
     fn always_fit(&self, spare: usize) -> bool {
-        let total = |part: fn(&Size) -> i64| self.instances.iter().map(part).sum::<i64>().max(1) as f64;
-        let (memory, disk) = (total(|size| size.memory), total(|size| size.disk.unwrap_or(0)));
+        // Shares of all that the instances take.
+        let share = |part: fn(&Size) -> i64| 1.0 / self.instances.iter().map(part).sum::<i64>().max(1) as f64;
+        let (memory, disk) = (share(|size| size.memory), share(|size| size.disk.unwrap_or(0)));
         // What the instances so far can block at most: of memory or disk, the larger share of all instances'.
         let mut blocking = 0.0;
         for (position, size) in self.instances.iter().enumerate() {
@@ -85,18 +86,19 @@ impl Rehousing {
             if !next_is_alike && !self.more_room_than(blocking * (1.0 + SLACK), size, memory, disk, spare) {
                 return false;
             }
-            blocking += (size.memory as f64 / memory).max(size.disk.unwrap_or(0) as f64 / disk);
+            blocking += (size.memory as f64 * memory).max(size.disk.unwrap_or(0) as f64 * disk);
         }
         true
     }
 
-    /// Whether more than that share must be used up before no node takes an instance of that size.
+    /// Whether more than that share must be used up before no node takes an instance of that size. `memory` and
+    /// `disk` turn MiB into shares.
     fn more_room_than(&self, share: f64, size: &Size, memory: f64, disk: f64, spare: usize) -> bool {
         let mut greatest = Greatest::new(spare);
         let (mut room_left, mut kept) = (0.0, 0.0);
-        for room in &self.willing {
-            let by_memory = (room.memory - size.memory).max(0) as f64 / memory;
-            let by_disk = size.disk.map_or(f64::INFINITY, |wanted| (room.disk - wanted).max(0) as f64 / disk);
+        for room in self.rooms.iter().filter(|room| room.willing) {
+            let by_memory = (room.memory - size.memory).max(0) as f64 * memory;
+            let by_disk = size.disk.map_or(f64::INFINITY, |wanted| (room.disk - wanted).max(0) as f64 * disk);
             let here = by_memory.min(by_disk).min(share + 1.0);
             room_left += here;
             kept += greatest.take(here);
@@ -116,7 +118,7 @@ impl Rehousing {
             let larger = |other: &&Size| other.memory >= size.memory && other.disk >= size.disk;
             let wanted = self.instances.iter().filter(larger).count() as i64;
             let mut slots = 0;
-            self.all.iter().all(|room| {
+            self.rooms.iter().all(|room| {
                 slots += slots_in(room, size).min(wanted);
                 slots < wanted
             })
@@ -166,8 +168,9 @@ mod tests {
 
     fn rehousing(instances: &[(i64, i64)], rooms: &[(i64, i64)]) -> Rehousing {
         let instances = instances.iter().map(|&(memory, disk)| Size { memory, disk: Some(disk) }).collect();
-        let rooms: Vec<Room> = rooms.iter().map(|&(memory, disk)| Room { memory, disk }).collect();
-        Rehousing { instances, willing: rooms.clone(), all: rooms }
+        let rooms: Vec<Room> =
+            rooms.iter().map(|&(memory, disk)| Room { memory, disk, willing: true }).collect();
+        Rehousing { instances, rooms }
     }
 
     #[test]
