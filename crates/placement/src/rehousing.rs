@@ -1,4 +1,5 @@
-//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path.
+//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path, or
+//! only its beginning.
 //!
 //! Each instance in turn is put on some node with more than enough free memory (and disk); which one, the score
 //! decides. Two arguments spare the simulation:
@@ -38,7 +39,7 @@ const SLACK: f64 = 1e-9;
 pub(crate) struct Rehousing {
     /// The instances.
     pub instances: Vec<Size>,
-    /// Free on the nodes that may take some.
+    /// Free on the nodes that may take some, ascending.
     pub rooms: Vec<Room>,
 }
 
@@ -52,6 +53,16 @@ impl Rehousing {
         } else {
             None
         }
+    }
+
+    /// Takes the first instance off, which went to the node with that room.
+    pub fn house_first(&mut self, room: usize) {
+        if self.instances.is_empty() {
+            return;
+        }
+        let size = self.instances.remove(0);
+        self.rooms[room].memory -= size.memory;
+        self.rooms[room].disk -= size.disk.unwrap_or(0);
     }
 
     /// There are slots for as many instances of the largest memory and disk.
