@@ -2,6 +2,7 @@
 
 mod allocating;
 mod balancing;
+mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;
