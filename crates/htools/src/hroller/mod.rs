@@ -78,10 +78,8 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<(), HrollerError> {
         show::graph(&graph, io)?;
     }
     let colourings = Heuristic::ALL.map(|heuristic| Colouring::greedy(&graph, heuristic));
-    let evacuation = Evacuation {
-        non_redundant: !options.ignore_non_redundant,
-        secondaries: options.full_evacuation,
-    };
+    let evacuation =
+        Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
     let groups = reboot::plan(&cluster, &graph, &colourings, evacuation, master, options.search)?;
     if level > 1 {
         show::colourings(&colourings, io)?;

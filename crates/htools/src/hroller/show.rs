@@ -47,11 +47,8 @@ pub(super) fn groups(
     options: &Options,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
-    let (header, separator) = if options.one_step_only {
-        ("'First Reboot Group'", "\n")
-    } else {
-        ("'Node Reboot Groups'", ",")
-    };
+    let (header, separator) =
+        if options.one_step_only { ("'First Reboot Group'", "\n") } else { ("'Node Reboot Groups'", ",") };
     if !options.no_headers {
         writeln!(io.out, "{header}")?;
     }

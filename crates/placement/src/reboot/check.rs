@@ -137,12 +137,14 @@ impl<'a> Outage<'a> {
         let mut ledgers: Vec<Ledger> = vec![Ledger::default(); self.cluster.nodes.len()];
         for relocation in relocations {
             let instance = self.cluster.instance(relocation.instance);
-            ledgers[relocation.from.0.at()].primary(instance, -1);
-            ledgers[relocation.to.0.at()].primary(instance, 1);
-            for (secondary, sign) in [(relocation.from.1, -1), (relocation.to.1, 1)] {
-                if let Some(secondary) = secondary {
-                    ledgers[secondary.at()].storage(instance, sign);
-                }
+            let (from, to) = (relocation.from, relocation.to);
+            if from.0 != to.0 {
+                ledgers[from.0.at()].primary(instance, -1);
+                ledgers[to.0.at()].primary(instance, 1);
+            }
+            if from.1 != to.1 {
+                from.1.iter().for_each(|secondary| ledgers[secondary.at()].storage(instance, -1));
+                to.1.iter().for_each(|secondary| ledgers[secondary.at()].storage(instance, 1));
             }
         }
         for node in self.cluster.node_indices().filter(|node| !self.is_down(*node)) {

@@ -97,9 +97,9 @@ pub fn plan(
     let exact = as_the_reference(cluster, graph, colouring, evacuation);
     let mut groups = match search {
         Search::Exact => exact?,
-        Search::Deep => fewest(cluster, graph, evacuation, exact, || {
-            deep::groups(cluster, graph, colouring, evacuation)
-        })?,
+        Search::Deep => {
+            fewest(cluster, graph, evacuation, exact, || deep::groups(cluster, graph, colouring, evacuation))?
+        }
     };
     groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
     if let Some(master) = master {

@@ -19,11 +19,7 @@ const STEP: u64 = 64;
 
 /// The vertices of each colour, with fewer colours than `classes` if such a colouring is found. Below `fewest`,
 /// none is looked for.
-pub(super) fn recolour(
-    graph: &SimpleGraph,
-    classes: Vec<Vec<usize>>,
-    fewest: usize,
-) -> Vec<Vec<usize>> {
+pub(super) fn recolour(graph: &SimpleGraph, classes: Vec<Vec<usize>>, fewest: usize) -> Vec<Vec<usize>> {
     let vertices = graph.neighbours.len() as u64;
     let mut work = (WORK_PER_SIZE * vertices * vertices * classes.len() as u64).min(MOST_WORK);
     let first_attempt = work / FIRST_ATTEMPT;

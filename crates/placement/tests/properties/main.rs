@@ -4,5 +4,6 @@ mod allocating;
 mod balancing;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod rebooting;
 mod redundant;
 mod scoring;

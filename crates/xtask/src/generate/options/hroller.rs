@@ -5,8 +5,16 @@ use crate::generate::model::Cluster;
 use crate::random::Random;
 
 /// Mistakes.
-pub(super) const WRONG: &[&str] =
-    &["--nosuch", "-p", "--skip=1", "--o", "-Gnosuch", "-Onosuch", "--node-tags", "--static-kvm-node-memory=x"];
+pub(super) const WRONG: &[&str] = &[
+    "--nosuch",
+    "-p",
+    "--skip=1",
+    "--o",
+    "-Gnosuch",
+    "-Onosuch",
+    "--node-tags",
+    "--static-kvm-node-memory=x",
+];
 
 /// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
@@ -38,7 +46,8 @@ fn nodes(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     }
     let tagged = cluster.nodes.iter().any(|node| !node.tags.is_empty());
     if random.chance(if tagged { 35 } else { 2 }) {
-        let tags = ["rack:a", "rack:a,rack:b", "power:1,site:x", "hv:old", "site:x,site:y,rack:c", "rack", ""];
+        let tags =
+            ["rack:a", "rack:a,rack:b", "power:1,site:x", "hv:old", "site:x,site:y,rack:c", "rack", ""];
         drawn.add([&format!("--node-tags={}", random.pick(&tags))]);
     }
     if random.chance(12) {
