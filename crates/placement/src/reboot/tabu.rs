@@ -229,7 +229,9 @@ mod tests {
             neighbours[a].push(b);
             neighbours[b].push(a);
         }
-        neighbours.iter_mut().for_each(|list| list.sort_unstable());
+        for list in &mut neighbours {
+            list.sort_unstable();
+        }
         SimpleGraph { neighbours, nodes: (0..vertices).map(NodeIdx::from_usize).collect() }
     }
 
