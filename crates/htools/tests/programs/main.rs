@@ -7,3 +7,4 @@ mod iallocator_examples;
 mod migration;
 mod pinning;
 mod program;
+mod reboots;

@@ -62,6 +62,14 @@ pub fn hbal(text: &str, options: &[&str]) -> Ran {
     run(htools::hbal::run, &args)
 }
 
+/// Runs `hroller` on a cluster in the text format.
+pub fn hroller(text: &str, options: &[&str]) -> Ran {
+    let path = file(text);
+    let mut args = vec!["-t", path.to_str().expect("a plain path")];
+    args.extend(options);
+    run(htools::hroller::run, &args)
+}
+
 /// The lines of `hbal` that list moves.
 pub fn moves(ran: &Ran) -> Vec<&str> {
     ran.out.lines().filter(|line| line.contains(" a=")).map(str::trim).collect()
