@@ -57,6 +57,7 @@ Measurements
   bench placement [--quick]     time and memory beside the reference's
                                   (--quick: only rows where it takes < 20 s)
       --only TEXT                 only rows whose name contains TEXT
+  bench quality                 what hroller's deep search finds, beside the exact one
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)

@@ -40,6 +40,9 @@ pub(super) fn colourings(colourings: &[Colouring], io: &mut Io<'_>) -> io::Resul
     writeln!(io.out)
 }
 
+const FIRST_GROUP: &str = "'First Reboot Group'";
+const ALL_GROUPS: &str = "'Node Reboot Groups'";
+
 /// One line per group, or the first group with one line per node; the moves after each group if asked for.
 pub(super) fn groups(
     cluster: &Cluster,
@@ -47,14 +50,16 @@ pub(super) fn groups(
     options: &Options,
     io: &mut Io<'_>,
 ) -> io::Result<()> {
-    let (header, separator) =
-        if options.one_step_only { ("'First Reboot Group'", "\n") } else { ("'Node Reboot Groups'", ",") };
     if !options.no_headers {
-        writeln!(io.out, "{header}")?;
+        writeln!(io.out, "{}", if options.one_step_only { FIRST_GROUP } else { ALL_GROUPS })?;
     }
     for group in groups {
         let names: Vec<&str> = group.nodes.iter().map(|n| cluster.node(*n).name.as_str()).collect();
-        writeln!(io.out, "{}", names.join(separator))?;
+        if options.one_step_only {
+            names.iter().try_for_each(|name| writeln!(io.out, "{name}"))?;
+        } else {
+            writeln!(io.out, "{}", names.join(","))?;
+        }
         if options.print_moves {
             for relocation in &group.relocations {
                 writeln!(io.out, "  {}", relocated(cluster, relocation))?;

@@ -8,5 +8,6 @@ mod iallocator_examples;
 mod migration;
 mod pinning;
 mod program;
+mod reboots;
 mod repairing;
 mod squeezing;

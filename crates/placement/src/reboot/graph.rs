@@ -9,6 +9,7 @@ use cluster::{Cluster, DiskTemplate, NodeIdx};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGraph {
     first: NodeIdx,
+    instances_down: bool,
     chosen: Vec<bool>,
     /// Neighbours of each vertex. Pairs of mirrored instances are listed as often as there are such instances, and
     /// a node can be its own neighbour: the degrees that steer the colourings count both.
@@ -25,6 +26,7 @@ impl ConflictGraph {
         let (first, last) = (*chosen.iter().min()?, *chosen.iter().max()?);
         let mut graph = Self {
             first,
+            instances_down,
             chosen: vec![false; last.at() - first.at() + 1],
             neighbours: vec![Vec::new(); last.at() - first.at() + 1],
         };
@@ -91,6 +93,16 @@ impl ConflictGraph {
     /// The node that a vertex stands for.
     pub fn node(&self, vertex: usize) -> NodeIdx {
         NodeIdx::from_usize(self.first.at() + vertex)
+    }
+
+    /// Whether nothing fails over, since instances are shut down.
+    pub fn instances_down(&self) -> bool {
+        self.instances_down
+    }
+
+    /// The chosen nodes, ascending.
+    pub fn chosen(&self) -> Vec<NodeIdx> {
+        (0..self.vertices()).filter(|vertex| self.chosen[*vertex]).map(|vertex| self.node(vertex)).collect()
     }
 
     /// Whether the node is one of the chosen.

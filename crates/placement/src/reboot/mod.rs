@@ -3,9 +3,12 @@
 //! A graph says which nodes must not be down at the same time; colouring it gives classes of nodes; each class is
 //! split into groups so small that there is room elsewhere for the instances that have to leave.
 
+mod check;
 mod colouring;
+mod deep;
 mod graph;
 mod partition;
+mod tabu;
 mod workbench;
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, InstanceIdx, NodeIdx};
@@ -13,6 +16,7 @@ use thiserror::Error;
 
 use crate::Search;
 
+pub use check::{Rules, Violation, verify};
 pub use colouring::{Colouring, Heuristic};
 pub use graph::ConflictGraph;
 pub use partition::Evacuation;
@@ -85,9 +89,18 @@ pub fn plan(
     colourings: &[Colouring],
     evacuation: Evacuation,
     master: Option<NodeIdx>,
-    _search: Search,
+    search: Search,
 ) -> Result<Vec<RebootGroup>, RebootError> {
-    let mut groups = as_the_reference(cluster, graph, colourings, evacuation)?;
+    let Some(colouring) = colourings.iter().min_by_key(|c| (c.colours(), c.heuristic)) else {
+        return Ok(Vec::new());
+    };
+    let exact = as_the_reference(cluster, graph, colouring, evacuation);
+    let mut groups = match search {
+        Search::Exact => exact?,
+        Search::Deep => {
+            fewest(cluster, graph, evacuation, exact, || deep::groups(cluster, graph, colouring, evacuation))?
+        }
+    };
     groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
     if let Some(master) = master {
         put_last(&mut groups, master);
@@ -95,16 +108,13 @@ pub fn plan(
     Ok(groups)
 }
 
-/// The groups of the colouring with fewest colours, in the order of the colours.
+/// The groups of a colouring, in the order of the colours.
 fn as_the_reference(
     cluster: &Cluster,
     graph: &ConflictGraph,
-    colourings: &[Colouring],
+    colouring: &Colouring,
     evacuation: Evacuation,
 ) -> Result<Vec<RebootGroup>, RebootError> {
-    let Some(colouring) = colourings.iter().min_by_key(|c| (c.colours(), c.heuristic)) else {
-        return Ok(Vec::new());
-    };
     let mut bench = Workbench::new(cluster);
     let mut groups = Vec::new();
     for class in colouring.classes() {
@@ -116,6 +126,31 @@ fn as_the_reference(
         group.nodes.retain(|node| graph.has_chosen(*node));
     }
     Ok(groups)
+}
+
+/// The deep search's groups if they are fewer than the reference's, or if those break the rules, as they can
+/// where nodes that are not to be rebooted took part.
+fn fewest(
+    cluster: &Cluster,
+    graph: &ConflictGraph,
+    evacuation: Evacuation,
+    exact: Result<Vec<RebootGroup>, RebootError>,
+    deep: impl FnOnce() -> Result<Vec<RebootGroup>, RebootError>,
+) -> Result<Vec<RebootGroup>, RebootError> {
+    let nodes = graph.chosen();
+    let rules = Rules { nodes: &nodes, instances_down: graph.instances_down(), evacuation };
+    let deep = deep().inspect(|deep| debug_assert_eq!(verify(cluster, &rules, deep), Ok(())));
+    let exact = exact.map(|mut groups| {
+        groups.retain(|group| !group.nodes.is_empty());
+        groups
+    });
+    match (exact, deep) {
+        (Ok(exact), Ok(deep)) if exact.len() <= deep.len() && verify(cluster, &rules, &exact).is_ok() => {
+            Ok(exact)
+        }
+        (_, Ok(deep)) => Ok(deep),
+        (exact, Err(_)) => exact,
+    }
 }
 
 fn put_last(groups: &mut Vec<RebootGroup>, master: NodeIdx) {

@@ -14,22 +14,24 @@ pub struct Evacuation {
     pub secondaries: bool,
 }
 
-/// The nodes in as few groups as first come, first served makes of them.
+/// The nodes in as few groups as first come, first served makes of them. The workbench is left as it was.
 pub(super) fn partition(
     bench: &mut Workbench<'_>,
     nodes: &[NodeIdx],
     evacuation: Evacuation,
 ) -> Result<Vec<RebootGroup>, RebootError> {
     let mut groups = Vec::new();
-    if evacuation.non_redundant {
+    let start = bench.mark();
+    let done = if evacuation.non_redundant {
         let role = Role::NonRedundantPrimary;
         split(bench, nodes, role, RebootError::NonRedundantCapacity, &mut |bench, nodes| {
             finish(bench, nodes, evacuation, &mut groups)
-        })?;
+        })
     } else {
-        finish(bench, nodes, evacuation, &mut groups)?;
-    }
-    Ok(groups)
+        finish(bench, nodes, evacuation, &mut groups)
+    };
+    bench.roll_back(start);
+    done.map(|()| groups)
 }
 
 /// What follows for a group whose instances without mirror are away.
@@ -46,13 +48,10 @@ fn finish(
     if !evacuation.secondaries {
         return add(bench, nodes);
     }
-    let start = bench.mark();
     if !bench.migrate_all(nodes) {
         return Err(RebootError::Migration);
     }
-    split(bench, nodes, Role::Secondary, RebootError::SecondaryCapacity, &mut add)?;
-    bench.roll_back(start);
-    Ok(())
+    split(bench, nodes, Role::Secondary, RebootError::SecondaryCapacity, &mut add)
 }
 
 /// What to do with a group while its instances are away.

@@ -24,7 +24,7 @@ type Places = (NodeIdx, Option<NodeIdx>);
 
 #[derive(Debug)]
 enum Before {
-    Slot(NodeIdx, Slot),
+    Slot(NodeIdx, Box<Slot>),
     Places(InstanceIdx, Places),
 }
 
@@ -88,7 +88,7 @@ impl<'a> Workbench<'a> {
     pub fn roll_back(&mut self, to: Mark) {
         while self.journal.len() > to.0 {
             match self.journal.pop() {
-                Some(Before::Slot(node, slot)) => self.slots[node.at()] = slot,
+                Some(Before::Slot(node, slot)) => self.slots[node.at()] = *slot,
                 Some(Before::Places(instance, places)) => self.places[instance.at()] = places,
                 None => return,
             }
@@ -230,7 +230,7 @@ impl<'a> Workbench<'a> {
 
     /// The slot, to be changed: what it was is remembered.
     fn change(&mut self, node: NodeIdx) -> &mut Slot {
-        self.journal.push(Before::Slot(node, self.slots[node.at()].clone()));
+        self.journal.push(Before::Slot(node, Box::new(self.slots[node.at()].clone())));
         &mut self.slots[node.at()]
     }
 

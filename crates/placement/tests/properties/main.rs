@@ -5,6 +5,7 @@ mod balancing;
 mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod rebooting;
 mod redundant;
 mod repairing;
 mod scoring;

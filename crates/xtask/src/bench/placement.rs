@@ -216,6 +216,30 @@ const ROWS: &[Row] = &[
         Reference::Never,
         Wanted::Seconds(60.0),
     ),
+    row(
+        "hroller, 1,000 nodes",
+        "hroller",
+        "-t C.data",
+        "--nodes 1000",
+        Reference::Slow,
+        Wanted::Ratio(500.0),
+    ),
+    row(
+        "hroller, 5,000 nodes",
+        "hroller",
+        "-t C.data",
+        "--nodes 5000",
+        Reference::Never,
+        Wanted::Seconds(20.0),
+    ),
+    row(
+        "hroller, 5,000 nodes without mirrors",
+        "hroller",
+        "-t C.data",
+        "--nodes 5000 --template plain",
+        Reference::Never,
+        Wanted::Seconds(20.0),
+    ),
 ];
 
 /// Runs the chore.

@@ -98,11 +98,10 @@ fn limits(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(12) {
         drawn.add(["--min-disk", random.pick(&["0", "0.1", "0.3", "0.75", "1"])]);
     }
-    if random.chance(10) {
-        if let Some(name) = node_name(random, cluster) {
+    if random.chance(10)
+        && let Some(name) = node_name(random, cluster) {
             drawn.add(["-O", &name]);
         }
-    }
 }
 
 fn output(random: &mut Random, drawn: &mut Drawn) {
