@@ -6,4 +6,6 @@ mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;
+mod repairing;
 mod scoring;
+mod squeezing;
