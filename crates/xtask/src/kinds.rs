@@ -131,7 +131,8 @@ fn reboots(stdout: &str) -> &'static str {
 fn filling(stdout: &str) -> &'static str {
     let stopped_by = |reason: &str| {
         // The last reason told is that of the fixed size.
-        let mut told = stdout.lines().filter(|line| line.contains("reason: ") || line.contains("FAIL_REASON="));
+        let mut told =
+            stdout.lines().filter(|line| line.contains("reason: ") || line.contains("FAIL_REASON="));
         told.next_back().is_some_and(|line| line.to_uppercase().ends_with(reason))
     };
     let begun = !stdout.contains("ALLOC_INSTANCES=0\n") && !stdout.contains("-   0 instances allocated");

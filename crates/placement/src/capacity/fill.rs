@@ -256,7 +256,13 @@ impl<'a> Filler<'a> {
     fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
         let (cluster, board) = (&mut *self.cluster, &self.board);
         if !checked {
-            return try_all(cluster, board, instance, self.targets, |_, _| true);
+            return try_all(
+                cluster,
+                board,
+                instance,
+                self.targets,
+                None::<fn(&mut Cluster, &Outcome) -> bool>,
+            );
         }
         let redundancy = self
             .known
@@ -268,7 +274,7 @@ impl<'a> Filler<'a> {
             cluster.undo(undo);
             holds
         };
-        try_all(cluster, board, instance, self.targets, acceptable)
+        try_all(cluster, board, instance, self.targets, Some(acceptable))
     }
 
     fn place(&mut self, shape: &Shape, instance: Instance, outcome: &Outcome, checked: bool) -> Undo {
@@ -297,10 +303,15 @@ fn try_all(
     board: &Board,
     instance: &Instance,
     targets: &Targets,
-    acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
+    mut acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
 ) -> Trials<f64> {
     match targets {
-        Targets::Single(nodes) => allocate::single(cluster, board, instance, nodes, false, acceptable),
+        Targets::Single(nodes) => {
+            let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
+                acceptable.as_mut().is_none_or(|acceptable| acceptable(cluster, outcome))
+            };
+            allocate::single(cluster, board, instance, nodes, false, acceptable)
+        }
         Targets::Pairs(pairs) => pair::best_pair(cluster, board, instance, pairs, false, acceptable),
     }
 }

@@ -99,9 +99,10 @@ fn limits(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
         drawn.add(["--min-disk", random.pick(&["0", "0.1", "0.3", "0.75", "1"])]);
     }
     if random.chance(10)
-        && let Some(name) = node_name(random, cluster) {
-            drawn.add(["-O", &name]);
-        }
+        && let Some(name) = node_name(random, cluster)
+    {
+        drawn.add(["-O", &name]);
+    }
 }
 
 fn output(random: &mut Random, drawn: &mut Drawn) {
