@@ -2,6 +2,7 @@
 
 mod allocating;
 mod balancing;
+mod draining;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;

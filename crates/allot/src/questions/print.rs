@@ -1,0 +1,150 @@
+//! Words and tables that the answers share.
+
+use cluster::{Cluster, DiskTemplate, Move, NodeIdx};
+use htools::commands;
+use htools::number::fixed;
+use htools::table::format_table;
+use placement::balance::Step;
+use placement::drain::DrainStep;
+use placement::health::Health;
+use placement::jobs::job_sets;
+use serde::Serialize;
+
+/// A count and its noun: `1 move`, `3 moves`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A list of words: `a, b and c`.
+pub(super) fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// At most so many names are spelled out in a sentence.
+const NAMES_IN_A_SENTENCE: usize = 8;
+
+/// Names of nodes; the rest of a long list is counted.
+pub(super) fn names(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
+    let name = |n: &NodeIdx| cluster.alias(&cluster.node(*n).name).to_owned();
+    let shown = nodes.iter().take(NAMES_IN_A_SENTENCE).map(name);
+    let rest = nodes.len().saturating_sub(NAMES_IN_A_SENTENCE);
+    let more = (rest > 0).then(|| format!("{rest} more"));
+    list(&shown.chain(more).collect::<Vec<_>>())
+}
+
+/// A size in MiB, in the largest unit that leaves a readable number.
+pub(super) fn size(mib: i64) -> String {
+    const UNITS: [(&str, f64); 3] = [("PiB", 1_073_741_824.0), ("TiB", 1_048_576.0), ("GiB", 1024.0)];
+    let exact = mib as f64;
+    match UNITS.into_iter().find(|(_, factor)| exact.abs() >= *factor) {
+        Some((unit, factor)) => format!("{} {unit}", fixed(exact / factor, 1)),
+        None => format!("{mib} MiB"),
+    }
+}
+
+/// Whether a step copies disks over the network.
+pub(super) fn copies_disks(cluster: &Cluster, step: &Step) -> bool {
+    cluster.instance(step.instance).template == DiskTemplate::Drbd && step.mov != Move::Failover
+}
+
+/// The nodes of an instance, primary first.
+pub(super) fn pair(cluster: &Cluster, (primary, secondary): (NodeIdx, Option<NodeIdx>)) -> String {
+    let name = |n| cluster.alias(&cluster.node(n).name);
+    match secondary {
+        Some(secondary) => format!("{}:{}", name(primary), name(secondary)),
+        None => name(primary).to_owned(),
+    }
+}
+
+/// The table of the steps of a plan; the score and the counts are those after the step.
+pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
+    let row = |(position, DrainStep { step, health }): (usize, &DrainStep)| {
+        let copied = if copies_disks(cluster, step) {
+            size(cluster.instance(step.instance).disk)
+        } else {
+            "-".to_owned()
+        };
+        vec![
+            (position + 1).to_string(),
+            cluster.alias(&cluster.instance(step.instance).name).to_owned(),
+            pair(cluster, step.from),
+            pair(cluster, step.to),
+            commands::action(cluster, step.mov),
+            copied,
+            fixed(step.score, 4),
+            health.failing_n1.len().to_string(),
+            health.stuck.len().to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = steps.iter().enumerate().map(row).collect();
+    let headers = ["#", "instance", "from", "to", "action", "copied", "score", "fail N+1", "stuck"];
+    let numeric = [true, false, false, false, false, true, true, true, true];
+    format_table(Some(&headers), &rows, &numeric, 1)
+}
+
+/// The commands of a plan, grouped into sets of jobs that can run at the same time.
+pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<String> {
+    let steps: Vec<Step> = steps.iter().map(|s| s.step.clone()).collect();
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    let lines = commands::lines(cluster, &job_sets(&steps, drbd), commands::InstanceNames::Full);
+    lines.into_iter().filter(|line| line.trim() != "check").collect()
+}
+
+/// The health of nodes in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct HealthEntry<'a> {
+    pub score: f64,
+    pub failing_n1: Vec<&'a str>,
+    pub not_evacuable: Vec<&'a str>,
+}
+
+impl<'a> HealthEntry<'a> {
+    pub fn new(cluster: &'a Cluster, health: &Health) -> Self {
+        let names = |nodes: &[NodeIdx]| nodes.iter().map(|n| cluster.node(*n).name.as_str()).collect();
+        Self {
+            score: health.score,
+            failing_n1: names(&health.failing_n1),
+            not_evacuable: names(&health.stuck),
+        }
+    }
+}
+
+/// A step of a plan in a document; the score and the counts are those after it.
+#[derive(Debug, Serialize)]
+pub(super) struct StepEntry<'a> {
+    instance: &'a str,
+    action: String,
+    from: Vec<&'a str>,
+    to: Vec<&'a str>,
+    copied_mib: i64,
+    score: f64,
+    failing_n1: usize,
+    not_evacuable: usize,
+    commands: Vec<String>,
+}
+
+impl<'a> StepEntry<'a> {
+    pub fn new(cluster: &'a Cluster, DrainStep { step, health }: &DrainStep) -> Self {
+        let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&'a str> {
+            std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
+        };
+        let instance = cluster.instance(step.instance);
+        let commands = commands::commands(cluster, step, commands::InstanceNames::Full);
+        Self {
+            instance: &instance.name,
+            action: commands::action(cluster, step.mov),
+            from: names(step.from),
+            to: names(step.to),
+            copied_mib: if copies_disks(cluster, step) { instance.disk } else { 0 },
+            score: step.score,
+            failing_n1: health.failing_n1.len(),
+            not_evacuable: health.stuck.len(),
+            commands: commands.into_iter().map(|c| format!("gnt-instance {c}")).collect(),
+        }
+    }
+}
