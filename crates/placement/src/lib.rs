@@ -7,6 +7,7 @@
 pub mod allocate;
 pub mod balance;
 pub mod board;
+pub mod capacity;
 mod cells;
 pub mod change_group;
 mod chord;
