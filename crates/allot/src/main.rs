@@ -28,6 +28,7 @@ Commands:
   hscan             save the state of clusters
   harep             repair what is broken
   drain NODE...     say whether nodes can be emptied, and how
+  whatif            say what a cluster would be like after changes
   install-links DIR lay links to this binary under the programs' names
   help              show this text
   version           show the version

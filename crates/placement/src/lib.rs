@@ -27,6 +27,7 @@ pub mod score;
 mod search;
 mod survey;
 mod terms;
+pub mod whatif;
 
 /// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
 ///

@@ -5,6 +5,8 @@
 mod drain;
 mod print;
 mod source;
+mod spec;
+mod whatif;
 
 use std::io;
 
@@ -13,13 +15,15 @@ use htools::io::{Io, SUCCESS};
 use htools::source::SourceError;
 use thiserror::Error;
 
+use spec::SpecError;
+
 /// Exit status: the answer is no.
 const NO: u8 = 1;
 /// Exit status: there is no answer, because the question, the input or the environment is wrong.
 const NO_ANSWER: u8 = 2;
 
 /// The words that begin a question.
-pub(crate) const NAMES: [&str; 1] = ["drain"];
+pub(crate) const NAMES: [&str; 2] = ["drain", "whatif"];
 
 #[derive(Debug, Parser)]
 #[command(name = "allot", about = "Answers questions about a Ganeti cluster", disable_help_subcommand = true)]
@@ -31,6 +35,7 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Question {
     Drain(drain::Arguments),
+    Whatif(whatif::Arguments),
 }
 
 /// Why there is no answer.
@@ -40,6 +45,14 @@ enum QuestionError {
     Source(#[from] SourceError),
     #[error("{name:?} names no node of the cluster, or more than one")]
     Node { name: String },
+    #[error("{name:?} names no instance of the cluster, or more than one")]
+    Instance { name: String },
+    #[error("{name} is to be removed and resized; say one of the two")]
+    RemovedAndResized { name: String },
+    #[error("no change given; see allot whatif --help")]
+    NoChange,
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     #[error("{path}: {source}")]
     Write { path: String, source: io::Error },
     #[error("cannot write the results: {0}")]
@@ -61,6 +74,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     };
     let answer = match &line.question {
         Question::Drain(arguments) => drain::answer(arguments, io),
+        Question::Whatif(arguments) => whatif::answer(arguments, io),
     };
     match answer {
         Ok(true) => SUCCESS,

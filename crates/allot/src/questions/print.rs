@@ -1,11 +1,17 @@
 //! Words and tables that the answers share.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use cluster::{Cluster, DiskTemplate, Move, NodeIdx};
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
+use placement::allocate::Failures;
 use placement::balance::Step;
+use placement::capacity::Shape;
 use placement::drain::DrainStep;
+use placement::explain::words;
 use placement::health::Health;
 use placement::jobs::job_sets;
 use serde::Serialize;
@@ -114,37 +120,103 @@ impl<'a> HealthEntry<'a> {
     }
 }
 
-/// A step of a plan in a document; the score and the counts are those after it.
+/// The names of an instance's nodes, primary first.
+pub(super) fn node_names(cluster: &Cluster, (primary, secondary): (NodeIdx, Option<NodeIdx>)) -> Vec<&str> {
+    std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
+}
+
+/// A move in a document.
 #[derive(Debug, Serialize)]
-pub(super) struct StepEntry<'a> {
+pub(super) struct MoveEntry<'a> {
     instance: &'a str,
     action: String,
     from: Vec<&'a str>,
     to: Vec<&'a str>,
     copied_mib: i64,
-    score: f64,
-    failing_n1: usize,
-    not_evacuable: usize,
     commands: Vec<String>,
 }
 
-impl<'a> StepEntry<'a> {
-    pub fn new(cluster: &'a Cluster, DrainStep { step, health }: &DrainStep) -> Self {
-        let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&'a str> {
-            std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
-        };
+impl<'a> MoveEntry<'a> {
+    pub fn new(cluster: &'a Cluster, step: &Step) -> Self {
         let instance = cluster.instance(step.instance);
         let commands = commands::commands(cluster, step, commands::InstanceNames::Full);
         Self {
             instance: &instance.name,
             action: commands::action(cluster, step.mov),
-            from: names(step.from),
-            to: names(step.to),
+            from: node_names(cluster, step.from),
+            to: node_names(cluster, step.to),
             copied_mib: if copies_disks(cluster, step) { instance.disk } else { 0 },
-            score: step.score,
-            failing_n1: health.failing_n1.len(),
-            not_evacuable: health.stuck.len(),
             commands: commands.into_iter().map(|c| format!("gnt-instance {c}")).collect(),
         }
     }
+}
+
+/// A step of a plan in a document; the score and the counts are those after it.
+#[derive(Debug, Serialize)]
+pub(super) struct StepEntry<'a> {
+    #[serde(flatten)]
+    step: MoveEntry<'a>,
+    score: f64,
+    failing_n1: usize,
+    not_evacuable: usize,
+}
+
+impl<'a> StepEntry<'a> {
+    pub fn new(cluster: &'a Cluster, DrainStep { step, health }: &DrainStep) -> Self {
+        Self {
+            step: MoveEntry::new(cluster, step),
+            score: health.score,
+            failing_n1: health.failing_n1.len(),
+            not_evacuable: health.stuck.len(),
+        }
+    }
+}
+
+/// The shape of an instance in words.
+pub(super) fn shape(shape: &Shape) -> String {
+    let (disk, memory) = (size(shape.disk_mib), size(shape.memory_mib));
+    format!(
+        "{disk} disk, {memory} memory, {}, {}",
+        count(shape.vcpus as usize, "vCPU"),
+        shape.template.name()
+    )
+}
+
+/// The shape of an instance in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct ShapeEntry {
+    disk_mib: i64,
+    memory_mib: i64,
+    vcpus: i64,
+    spindles: i64,
+    disk_template: &'static str,
+}
+
+impl ShapeEntry {
+    pub fn new(shape: &Shape) -> Self {
+        Self {
+            disk_mib: shape.disk_mib,
+            memory_mib: shape.memory_mib,
+            vcpus: shape.vcpus,
+            spindles: shape.spindles,
+            disk_template: shape.template.name(),
+        }
+    }
+}
+
+/// Why placements were refused, the most frequent reason first.
+pub(super) fn failures(failures: &Failures) -> String {
+    let mut reasons: Vec<_> = failures.reasons().collect();
+    reasons.sort_by_key(|(_, count)| Reverse(*count));
+    let reason = |(mode, count): &(_, u64)| format!("{} ({count} times)", words(*mode));
+    reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// Each value once, in ascending order, and how often it occurs.
+pub(super) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_insert(0) += 1;
+    }
+    counts
 }

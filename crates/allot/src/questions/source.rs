@@ -5,7 +5,9 @@ use clap::Args;
 use cluster::{Cluster, InitialN1, NodeIdx};
 use htools::io::Io;
 use htools::options::{LuxiSocket, Options};
+use htools::source::SourceError;
 use htools::{saving, source};
+use placement::whatif::Changes;
 
 use super::QuestionError;
 
@@ -92,6 +94,15 @@ impl SourceArguments {
     pub(super) fn load(&self, io: &mut Io<'_>) -> Result<Cluster, QuestionError> {
         let options = self.options();
         let mut cluster = source::load(&options, io)?;
+        source::apply_overrides(&options, &mut cluster)?;
+        Ok(cluster)
+    }
+
+    /// The cluster with other nodes and instances, with the same options applied.
+    pub(super) fn reshape(&self, cluster: &Cluster, changes: &Changes) -> Result<Cluster, QuestionError> {
+        let options = self.options();
+        let reshaped = changes.reshape(cluster, &source::load_options(&options));
+        let mut cluster = reshaped.map_err(SourceError::Selection)?;
         source::apply_overrides(&options, &mut cluster)?;
         Ok(cluster)
     }
