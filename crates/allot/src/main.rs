@@ -29,6 +29,7 @@ Commands:
   harep             repair what is broken
   drain NODE...     say whether nodes can be emptied, and how
   whatif            say what a cluster would be like after changes
+  fit SHAPE         say how many instances of a shape fit, and what stops the next
   install-links DIR lay links to this binary under the programs' names
   help              show this text
   version           show the version

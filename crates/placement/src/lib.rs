@@ -16,6 +16,7 @@ pub mod dedicated;
 pub mod drain;
 pub mod evacuate;
 pub mod explain;
+pub mod fit;
 pub mod groups;
 pub mod health;
 pub mod jobs;

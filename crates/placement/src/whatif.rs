@@ -55,6 +55,7 @@ impl NewNodes {
             reported_free_spindles: node.total_spindles,
             offline: false,
             master: false,
+            missing_memory: 0,
             ..node.clone()
         })
     }
@@ -236,7 +237,7 @@ fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
 }
 
 /// As [`add`], with whatever names.
-fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
+pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
     let mut added = Added { wanted, shape: *shape, placed: Vec::new(), refused: None };
     let options = CapacityOptions { limit: Some(wanted), ..CapacityOptions::default() };
     let ground = Ground::survey(cluster, shape.template, &options);

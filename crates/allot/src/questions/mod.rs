@@ -3,6 +3,7 @@
 //! Here are their command lines and what they print; the answers come from [`placement`].
 
 mod drain;
+mod fit;
 mod print;
 mod source;
 mod spec;
@@ -23,7 +24,7 @@ const NO: u8 = 1;
 const NO_ANSWER: u8 = 2;
 
 /// The words that begin a question.
-pub(crate) const NAMES: [&str; 2] = ["drain", "whatif"];
+pub(crate) const NAMES: [&str; 3] = ["drain", "whatif", "fit"];
 
 #[derive(Debug, Parser)]
 #[command(name = "allot", about = "Answers questions about a Ganeti cluster", disable_help_subcommand = true)]
@@ -36,6 +37,7 @@ struct Line {
 enum Question {
     Drain(drain::Arguments),
     Whatif(whatif::Arguments),
+    Fit(fit::Arguments),
 }
 
 /// Why there is no answer.
@@ -75,6 +77,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let answer = match &line.question {
         Question::Drain(arguments) => drain::answer(arguments, io),
         Question::Whatif(arguments) => whatif::answer(arguments, io),
+        Question::Fit(arguments) => fit::answer(arguments, io),
     };
     match answer {
         Ok(true) => SUCCESS,

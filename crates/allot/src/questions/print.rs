@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cluster::{Cluster, DiskTemplate, Move, NodeIdx};
+use cluster::{Cluster, DiskTemplate, Move, Node, NodeIdx};
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
@@ -14,6 +14,7 @@ use placement::drain::DrainStep;
 use placement::explain::words;
 use placement::health::Health;
 use placement::jobs::job_sets;
+use placement::whatif::Refusal;
 use serde::Serialize;
 
 /// A count and its noun: `1 move`, `3 moves`.
@@ -208,8 +209,29 @@ impl ShapeEntry {
 pub(super) fn failures(failures: &Failures) -> String {
     let mut reasons: Vec<_> = failures.reasons().collect();
     reasons.sort_by_key(|(_, count)| Reverse(*count));
-    let reason = |(mode, count): &(_, u64)| format!("{} ({count} times)", words(*mode));
+    let reason = |(mode, times): &(_, u64)| {
+        let times = usize::try_from(*times).unwrap_or(usize::MAX);
+        format!("{} ({})", words(*mode), count(times, "time"))
+    };
     reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// Why no more instances find a place.
+pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Blocked(nodes) => {
+            let fail = if nodes.len() == 1 { "fails" } else { "fail" };
+            format!("{} {fail} N+1; nothing is placed until that is mended", names(cluster, nodes))
+        }
+        Refusal::NoTargets(error) => error.to_string(),
+        Refusal::Full(reasons) => failures(reasons),
+    }
+}
+
+/// What a node has in all, in words.
+pub(super) fn node_shape(node: &Node) -> String {
+    let (disk, memory) = (size(node.total_disk as i64), size(node.total_memory_mib()));
+    format!("{disk} disk, {memory} memory, {} CPUs", fixed(node.total_cpus, 0))
 }
 
 /// Each value once, in ascending order, and how often it occurs.

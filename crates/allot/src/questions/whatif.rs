@@ -9,7 +9,7 @@ use htools::number::fixed;
 use htools::report;
 use placement::capacity::Shape;
 use placement::drain::{Plan, Role};
-use placement::whatif::{Added, Changes, Enacted, Offender, Refusal, Room, Summary, Violation};
+use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
 
 use super::source::{self, SourceArguments};
 use super::{QuestionError, print, spec};
@@ -150,7 +150,7 @@ impl Answer<'_> {
         for (position, room) in self.then.rooms.iter().enumerate() {
             if let Some(refusal) = &room.refused {
                 let which = ROOM_NAMES[position.min(1)];
-                writeln!(io.out, "  no more {which} instances: {}", refused(self.after, refusal))?;
+                writeln!(io.out, "  no more {which} instances: {}", print::refusal(self.after, refusal))?;
             }
         }
         writeln!(io.out, "  (stuck: not everything on the node would find a place if it died)")?;
@@ -184,7 +184,7 @@ impl Answer<'_> {
         for new in &changes.add_nodes {
             let group = &cluster.group(new.like.group).name;
             let nodes = print::count(new.count, "node");
-            lines.push(format!("{nodes} like this join group {group}: {}", node_shape(&new.like)));
+            lines.push(format!("{nodes} like this join group {group}: {}", print::node_shape(&new.like)));
         }
         if !changes.lose.is_empty() {
             let died = if changes.lose.len() == 1 { "dies" } else { "die" };
@@ -244,7 +244,7 @@ impl Answer<'_> {
             writeln!(io.out, "  {count} on {}", print::pair(cluster, pair))?;
         }
         if let Some(refusal) = &added.refused {
-            writeln!(io.out, "  no more: {}", refused(cluster, refusal))?;
+            writeln!(io.out, "  no more: {}", print::refusal(cluster, refusal))?;
         }
         Ok(())
     }
@@ -336,20 +336,4 @@ fn offender(cluster: &Cluster, who: Offender) -> &str {
 fn counted(room: &Room) -> String {
     let more = if room.refused.is_none() { "+" } else { "" };
     format!("{}{more}", room.count)
-}
-
-fn refused(cluster: &Cluster, refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Blocked(nodes) => {
-            let fail = if nodes.len() == 1 { "fails" } else { "fail" };
-            format!("{} {fail} N+1; nothing is placed until that is mended", print::names(cluster, nodes))
-        }
-        Refusal::NoTargets(error) => error.to_string(),
-        Refusal::Full(failures) => print::failures(failures),
-    }
-}
-
-fn node_shape(node: &cluster::Node) -> String {
-    let (disk, memory) = (print::size(node.total_disk as i64), print::size(node.total_memory_mib()));
-    format!("{disk} disk, {memory} memory, {} CPUs", fixed(node.total_cpus, 0))
 }

@@ -5,7 +5,7 @@ use placement::drain::{DrainStep, Plan, Role};
 use placement::whatif::{Added, Refusal, Room, Summary};
 use serde::Serialize;
 
-use super::{Answer, offender, refused};
+use super::{Answer, offender};
 use crate::questions::print::{self, MoveEntry, ShapeEntry};
 
 #[derive(Serialize)]
@@ -134,7 +134,7 @@ fn rescue<'a>(cluster: &'a Cluster, plan: &Plan) -> RescueEntry<'a> {
 }
 
 fn words(cluster: &Cluster, refusal: Option<&Refusal>) -> Option<String> {
-    refusal.map(|r| refused(cluster, r))
+    refusal.map(|r| print::refusal(cluster, r))
 }
 
 fn added<'a>(cluster: &'a Cluster, added: &Added) -> AddedEntry<'a> {
