@@ -126,30 +126,41 @@ impl Answer<'_> {
     }
 
     fn print_verdict(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
-        let (cluster, plan) = (self.cluster, self.plan);
-        let names = print::names(cluster, self.nodes);
-        let copied: Vec<i64> = plan
-            .steps
-            .iter()
-            .filter(|s| print::copies_disks(cluster, &s.step))
-            .map(|s| cluster.instance(s.step.instance).disk)
-            .collect();
-        let done = if self.purpose == Purpose::Reboot { "rebooted" } else { "emptied" };
+        let plan = self.plan;
+        let names = print::names(self.cluster, self.nodes);
+        let reboot = self.purpose == Purpose::Reboot;
+        let done = if reboot { "rebooted" } else { "emptied" };
         let moves = print::count(plan.steps.len(), "move");
-        let effort = if copied.is_empty() {
-            "no disk is copied".to_owned()
-        } else {
-            format!("{} of disks are copied", print::size(copied.iter().sum()))
-        };
-        if plan.stays.is_empty() && plan.steps.is_empty() {
+        let (stays, effort) = (plan.stays.len(), self.effort());
+        if stays == 0 && plan.steps.is_empty() {
             writeln!(io.out, "YES: {names} can be {done} as things are.")?;
-        } else if plan.stays.is_empty() {
+        } else if stays == 0 {
             writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}).")?;
+        } else if reboot {
+            let stop = print::count(stays, "instance");
+            writeln!(
+                io.out,
+                "NO: {stop} would stop when {names} is rebooted, even after {moves} ({effort})."
+            )?;
         } else {
-            let left = print::count(plan.stays.len(), "copy").replace("copys", "copies");
-            writeln!(io.out, "NO: {left} must stay on {names}; {moves} can be made ({effort}).")?;
+            let all: usize = self.holds.iter().map(|holds| holds.primaries + holds.secondaries).sum();
+            let stay = if stays == 1 { "stays" } else { "stay" };
+            writeln!(
+                io.out,
+                "NO: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort})."
+            )?;
         }
         Ok(())
+    }
+
+    /// How much is copied.
+    fn effort(&self) -> String {
+        let steps = self.plan.steps.iter().map(|s| &s.step);
+        let copied = steps.filter(|s| print::copies_disks(self.cluster, s));
+        match copied.map(|s| self.cluster.instance(s.instance).disk).sum() {
+            0 => "no disk is copied".to_owned(),
+            mib => format!("{} of disks are copied", print::size(mib)),
+        }
     }
 
     fn stay(&self, stay: &Stay) -> String {

@@ -215,6 +215,14 @@ impl Answer<'_> {
             exact: fit.refused.is_some(),
             places: self.places().into_iter().map(place).collect(),
             refused: fit.refused.as_ref().map(|refusal| print::refusal(cluster, refusal)),
+            outside_policy: fit
+                .outside_policy
+                .iter()
+                .map(|(group, mode)| OutsideEntry {
+                    group: &cluster.group(*group).name,
+                    what: policy_item(*mode),
+                })
+                .collect(),
             not_evacuable: fit.stuck.iter().map(|n| cluster.node(*n).name.as_str()).collect(),
             nearest: fit.nearest.iter().map(|near| NearEntry::new(cluster, near)).collect(),
             remedies: fit.remedies.iter().map(|remedy| RemedyEntry::new(cluster, remedy)).collect(),
@@ -277,9 +285,17 @@ struct Document<'a> {
     exact: bool,
     places: Vec<PlaceEntry<'a>>,
     refused: Option<String>,
+    outside_policy: Vec<OutsideEntry<'a>>,
     not_evacuable: Vec<&'a str>,
     nearest: Vec<NearEntry<'a>>,
     remedies: Vec<RemedyEntry<'a>>,
+}
+
+/// A group whose policy does not allow the shape at all, and what it objects to.
+#[derive(Serialize)]
+struct OutsideEntry<'a> {
+    group: &'a str,
+    what: &'static str,
 }
 
 #[derive(Serialize)]

@@ -39,7 +39,7 @@ pub(super) struct SourceArguments {
     #[arg(long, value_name = "RATIO", value_parser = positive)]
     max_cpu: Option<f64>,
     /// Keep this share of each node's disk free
-    #[arg(long, value_name = "RATIO", default_value_t = 0.0)]
+    #[arg(long, value_name = "RATIO", default_value_t = 0.0, value_parser = share)]
     min_disk: f64,
     /// Memory taken for the system of a KVM node, MiB; 0 for what is reported
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
@@ -62,6 +62,13 @@ fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if ratio > 0.0 => Ok(ratio),
         _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        _ => Err("expected a number from 0 to 1".to_owned()),
     }
 }
 

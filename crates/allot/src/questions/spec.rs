@@ -1,6 +1,7 @@
 //! Sizes and shapes as they are written on the command line; units as those of `hspace`.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, Node, Policy};
+use htools::data::LARGEST;
 use htools::units::{self, UnitError};
 use placement::capacity::Shape;
 use placement::whatif::{NewNodes, Resize};
@@ -13,8 +14,8 @@ pub(super) enum SpecError {
     Form { text: String, expected: &'static str },
     #[error("'{text}': {what}: {error}")]
     Size { text: String, what: &'static str, error: UnitError },
-    #[error("'{text}': {what}: not a whole number of 0 or more")]
-    Number { text: String, what: &'static str },
+    #[error("'{text}': {what}: expected a whole number from 0 to {most}")]
+    Range { text: String, what: &'static str, most: i64 },
     #[error("'{0}' is no disk template")]
     Template(String),
     #[error("'{0}' names no group of the cluster, or more than one")]
@@ -24,6 +25,9 @@ pub(super) enum SpecError {
     #[error("the cluster's policy allows no disk template")]
     NoTemplate,
 }
+
+/// No more nodes or instances are made up by one specification.
+const MOST_NEW: i64 = 100_000;
 
 /// Reads the parts of one specification.
 struct Parts<'a> {
@@ -41,15 +45,20 @@ impl Parts<'_> {
             what,
             error,
         })?;
-        if size < 0 { Err(SpecError::Number { text: self.text.to_owned(), what }) } else { Ok(size) }
+        if (0..=LARGEST).contains(&size) {
+            Ok(size)
+        } else {
+            Err(SpecError::Range { text: self.text.to_owned(), what, most: LARGEST })
+        }
     }
 
-    fn number<T: std::str::FromStr>(&self, what: &'static str, value: &str) -> Result<T, SpecError>
-    where
-        T: PartialOrd + Default,
-    {
-        let number = value.parse().ok().filter(|n| *n >= T::default());
-        number.ok_or_else(|| SpecError::Number { text: self.text.to_owned(), what })
+    fn number(&self, what: &'static str, value: &str, most: i64) -> Result<i64, SpecError> {
+        let number = value.parse().ok().filter(|n| (0..=most).contains(n));
+        number.ok_or_else(|| SpecError::Range { text: self.text.to_owned(), what, most })
+    }
+
+    fn count(&self, value: &str) -> Result<usize, SpecError> {
+        self.number("count", value, MOST_NEW).map(|count| count as usize)
     }
 }
 
@@ -84,8 +93,8 @@ pub(super) fn shape(text: &str, template: DiskTemplate, policy: &Policy) -> Resu
     Ok(Shape {
         disk_mib: parts.size("disk", disk)?,
         memory_mib: parts.size("memory", memory)?,
-        vcpus: parts.number("virtual CPUs", cpus)?,
-        spindles: parts.number("spindles", spindles)?,
+        vcpus: parts.number("virtual CPUs", cpus, LARGEST)?,
+        spindles: parts.number("spindles", spindles, LARGEST)?,
         spindle_use: policy.std.spindle_use,
         template,
     })
@@ -101,7 +110,7 @@ pub(super) fn new_instances(text: &str, policy: &Policy) -> Result<(usize, Shape
         [count, disk, memory, cpus, name] => (count, [disk, memory, cpus], template(name)?),
         _ => return Err(parts.form(expected)),
     };
-    Ok((parts.number("count", count)?, shape(&sizes.join(","), template, policy)?))
+    Ok((parts.count(count)?, shape(&sizes.join(","), template, policy)?))
 }
 
 /// Reads `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]`.
@@ -118,17 +127,17 @@ pub(super) fn new_nodes(text: &str, cluster: &Cluster) -> Result<NewNodes, SpecE
         _ => return Err(parts.form("COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]")),
     };
     let (disk, memory) = (parts.size("disk", disk)?, parts.size("memory", memory)?);
-    let cpus: u32 = parts.number("CPUs", cpus)?;
+    let cpus = parts.number("CPUs", cpus, LARGEST)?;
     let like = Node {
         total_memory: memory as f64,
         reported_free_memory: memory,
         total_disk: disk as f64,
         reported_free_disk: disk,
-        total_cpus: f64::from(cpus),
-        total_spindles: parts.number("spindles", spindles)?,
+        total_cpus: cpus as f64,
+        total_spindles: parts.number("spindles", spindles, LARGEST)?,
         ..Node::new("", group(cluster, name)?)
     };
-    Ok(NewNodes { count: parts.number("count", count)?, like })
+    Ok(NewNodes { count: parts.count(count)?, like })
 }
 
 /// Reads `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE`; each size is optional, but one must be there.
@@ -141,7 +150,7 @@ pub(super) fn resize(text: &str) -> Result<(&str, Resize), SpecError> {
         let (key, value) = entry.split_once('=').ok_or_else(form)?;
         match key {
             "mem" => resize.memory_mib = Some(parts.size("memory", value)?),
-            "vcpus" => resize.vcpus = Some(parts.number("virtual CPUs", value)?),
+            "vcpus" => resize.vcpus = Some(parts.number("virtual CPUs", value, LARGEST)?),
             "disk" => resize.disk_mib = Some(parts.size("disk", value)?),
             _ => return Err(form()),
         }

@@ -149,8 +149,9 @@ impl Answer<'_> {
         write!(io.out, "{}", self.comparison())?;
         for (position, room) in self.then.rooms.iter().enumerate() {
             if let Some(refusal) = &room.refused {
-                let which = ROOM_NAMES[position.min(1)];
-                writeln!(io.out, "  no more {which} instances: {}", print::refusal(self.after, refusal))?;
+                let (which, next) = (ROOM_NAMES[position.min(1)], room.count + 1);
+                let refusal = print::refusal(self.after, refusal);
+                writeln!(io.out, "  afterwards, what stops {which} instance {next}: {refusal}")?;
             }
         }
         writeln!(io.out, "  (stuck: not everything on the node would find a place if it died)")?;

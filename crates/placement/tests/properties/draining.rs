@@ -21,8 +21,8 @@ fn chosen(cluster: &Cluster, bits: u8) -> Vec<NodeIdx> {
 }
 
 /// The cluster before, after, the nodes, and the plan between.
-fn drained(recipe: Recipe, bits: u8, options: DrainOptions) -> (Cluster, Cluster, Vec<NodeIdx>, Plan) {
-    let mut before = recipe.recorded().build();
+fn drained(recipe: &Recipe, bits: u8, options: DrainOptions) -> (Cluster, Cluster, Vec<NodeIdx>, Plan) {
+    let mut before = recipe.clone().recorded().build();
     let leaving = chosen(&before, bits);
     if options.purpose == Purpose::Lost {
         for node in &leaving {
@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn every_step_can_be_made_after_those_before_it((recipe, bits, options) in questions()) {
-        let (mut replay, after, leaving, plan) = drained(recipe, bits, options);
+        let (mut replay, after, leaving, plan) = drained(&recipe, bits, options);
         for step in plan.steps.iter().map(|s| &s.step) {
             let instance = replay.instance(step.instance);
             prop_assert_eq!(step.from, (instance.primary, instance.secondary));
@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn what_is_left_on_the_nodes_is_what_is_said_to_stay((recipe, bits, options) in questions()) {
-        let (_, after, leaving, plan) = drained(recipe, bits, options);
+        let (_, after, leaving, plan) = drained(&recipe, bits, options);
         for role in [Role::Primary, Role::Secondary] {
             for index in after.instance_indices() {
                 let left = concerned(&after, index, role, &leaving, options.purpose);
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn what_stays_for_lack_of_room_is_refused_everywhere((recipe, bits, options) in questions()) {
-        let (_, after, leaving, plan) = drained(recipe, bits, options);
+        let (_, after, leaving, plan) = drained(&recipe, bits, options);
         for stay in &plan.stays {
             let Obstacle::Refused(refusals) = &stay.obstacle else { continue };
             let instance = after.instance(stay.instance);
@@ -123,7 +123,7 @@ proptest! {
     fn draining_breaks_nothing_that_was_in_order((recipe, bits, options) in questions()) {
         prop_assume!(!options.ignore_soft_errors && options.purpose != Purpose::Lost);
         // Whatever is on an offline node is moved by force.
-        let (before, after, _, _) = drained(recipe.online(), bits, options);
+        let (before, after, _, _) = drained(&recipe.online(), bits, options);
         for index in after.node_indices() {
             let (node, was, is) = (after.node(index), before.figures(index), after.figures(index));
             prop_assert!(!is.fails_n1 || was.fails_n1, "node {index:?} fails N+1 now");
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn the_health_of_every_step_is_that_of_a_fresh_look((recipe, bits, options) in questions()) {
-        let (mut replay, mut after, leaving, plan) = drained(recipe, bits, options);
+        let (mut replay, mut after, leaving, plan) = drained(&recipe, bits, options);
         prop_assume!(!leaving.is_empty());
         let group = |n: NodeIdx| replay.node(n).group;
         let concerned = |n: &NodeIdx| leaving.iter().any(|l| group(*l) == group(*n));

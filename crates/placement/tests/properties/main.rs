@@ -5,5 +5,6 @@ mod balancing;
 mod draining;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod questions;
 mod redundant;
 mod scoring;
