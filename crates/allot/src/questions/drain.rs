@@ -115,6 +115,13 @@ impl Answer<'_> {
             writeln!(io.out, "\nMoves, in this order:")?;
             write!(io.out, "{}", print::steps(cluster, &plan.steps))?;
         }
+        if self.purpose == Purpose::Reboot && self.copied_mib() > 0 {
+            writeln!(
+                io.out,
+                "Disks are copied where a mirror's node has no room beside its N+1 reserve; to fail over all the same, \
+                 use --no-disk-moves --ignore-soft-errors."
+            )?;
+        }
         self.print_health(io)?;
         if commands && !plan.steps.is_empty() {
             writeln!(io.out, "\nCommands:")?;
@@ -138,10 +145,7 @@ impl Answer<'_> {
             writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}).")?;
         } else if reboot {
             let stop = print::count(stays, "instance");
-            writeln!(
-                io.out,
-                "NO: {stop} would stop when {names} is rebooted, even after {moves} ({effort})."
-            )?;
+            writeln!(io.out, "NO: {stop} would stop in a reboot of {names}, even after {moves} ({effort}).")?;
         } else {
             let all: usize = self.holds.iter().map(|holds| holds.primaries + holds.secondaries).sum();
             let stay = if stays == 1 { "stays" } else { "stay" };
@@ -153,11 +157,15 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// How much is copied.
-    fn effort(&self) -> String {
+    /// Disks that the plan copies, MiB.
+    fn copied_mib(&self) -> i64 {
         let steps = self.plan.steps.iter().map(|s| &s.step);
         let copied = steps.filter(|s| print::copies_disks(self.cluster, s));
-        match copied.map(|s| self.cluster.instance(s.instance).disk).sum() {
+        copied.map(|s| self.cluster.instance(s.instance).disk).sum()
+    }
+
+    fn effort(&self) -> String {
+        match self.copied_mib() {
             0 => "no disk is copied".to_owned(),
             mib => format!("{} of disks are copied", print::size(mib)),
         }

@@ -212,7 +212,8 @@ impl Answer<'_> {
         let restarts: Vec<_> = plan.steps.iter().filter(moved).collect();
         let mirrors = plan.steps.len() - restarts.len();
         let (lost, bare): (Vec<_>, Vec<_>) = plan.stays.iter().partition(|s| s.role == Role::Primary);
-        writeln!(io.out, "\n{} can be started elsewhere:", print::count(restarts.len(), "instance"))?;
+        let end = if restarts.is_empty() { '.' } else { ':' };
+        writeln!(io.out, "\n{} can be started elsewhere{end}", print::count(restarts.len(), "instance"))?;
         for step in restarts {
             let how = if step.step.mov == Move::Failover { "its mirror" } else { "shared storage" };
             writeln!(io.out, "  {} on {} ({how})", alias(step.step.instance), node(step.step.to.0))?;
@@ -240,7 +241,8 @@ impl Answer<'_> {
     fn print_added(&self, added: &Added, io: &mut Io<'_>) -> Result<(), QuestionError> {
         let cluster = self.after;
         let (placed, wanted) = (added.placed.len(), added.wanted);
-        writeln!(io.out, "\n{placed} of {} find a place:", print::count(wanted, "new instance"))?;
+        let end = if placed == 0 { '.' } else { ':' };
+        writeln!(io.out, "\n{placed} of {} find a place{end}", print::count(wanted, "new instance"))?;
         for (pair, count) in print::tally(added.placed.iter().map(|p| (p.primary, p.secondary))) {
             writeln!(io.out, "  {count} on {}", print::pair(cluster, pair))?;
         }
