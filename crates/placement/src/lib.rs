@@ -24,6 +24,7 @@ mod minorant;
 mod order;
 mod pair;
 pub mod redundancy;
+mod rehousing;
 pub mod score;
 mod search;
 mod survey;

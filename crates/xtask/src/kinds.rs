@@ -44,12 +44,29 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         }
         (_, Program::Hail) if stdout.contains("instances failed") => "some failed",
         (_, Program::Hail) => "solution",
+        (_, Program::Hspace) => filling(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
         _ => "nothing to do",
     };
     format!("{} {how}", subject(case))
+}
+
+/// What stopped a filling of the cluster with fixed-size instances, and whether it began.
+fn filling(stdout: &str) -> &'static str {
+    let stopped_by = |reason: &str| {
+        // The last reason told is that of the fixed size.
+        let told = stdout.lines().filter(|line| line.contains("reason: ") || line.contains("FAIL_REASON="));
+        told.last().is_some_and(|line| line.to_uppercase().ends_with(reason))
+    };
+    let begun = !stdout.contains("ALLOC_INSTANCES=0\n") && !stdout.contains("-   0 instances allocated");
+    match (begun, stopped_by("FAILN1")) {
+        (false, true) => "no room for redundancy",
+        (false, false) => "no room",
+        (true, true) => "filled until redundancy ends",
+        (true, false) => "filled until resources end",
+    }
 }
 
 fn subject(case: &Case) -> String {

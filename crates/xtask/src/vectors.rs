@@ -15,11 +15,13 @@ use crate::run::{Executable, must_run};
 use crate::tally::{MOST_SHOWN, Tally};
 
 /// Recorded runs: the file, and the options that make us behave like that version.
-const FILES: [(&str, &[&str]); 4] = [
+const FILES: [(&str, &[&str]); 6] = [
     ("hail.3.0.2.jsonl", &[]),
     ("hbal.3.0.2.jsonl", &[]),
+    ("hspace.3.0.2.jsonl", &[]),
     ("hail.head.jsonl", &["--n1-initial=recorded"]),
     ("hbal.head.jsonl", &["--n1-initial=recorded"]),
+    ("hspace.head.jsonl", &["--n1-initial=recorded"]),
 ];
 const LIMIT: Duration = Duration::from_mins(1);
 

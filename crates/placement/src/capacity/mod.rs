@@ -91,6 +91,9 @@ pub fn tiered(
     if ground.blocked() {
         return Ok(Filled::blocked());
     }
+    if shapes.is_empty() || options.limit == Some(0) {
+        return Ok(Filled::default());
+    }
     let mut filler = Filler::new(cluster, ground, options)?;
     let mut failures = None;
     for shape in shapes {

@@ -63,19 +63,17 @@ pub(super) fn tiered(filler: &mut Filler<'_>, first: &Shape, limit: Option<usize
 }
 
 /// The largest shape that fits among those that a shape shrinks to in one respect, the most frequent reason
-/// first; only as long as that reason still refuses, and never the smallest.
+/// first; only as long as that reason still refuses, and never the smallest. Redundancy is looked at here even for
+/// DRBD instances.
 fn fitting(filler: &mut Filler<'_>, level: &Level) -> Option<Shape> {
     for mode in level.by_frequency().into_iter().rev() {
         let mut shape = level.shape;
         while let Some(smaller) = shape.shrunk(mode) {
-            let trials = filler.attempt(&shape.instance(""), filler.checks_each(&shape));
-            if trials.best.is_some() {
-                return Some(shape);
+            match filler.refusal(&shape) {
+                None => return Some(shape),
+                Some(failures) if failures.count(mode) == 0 => break,
+                Some(_) => shape = smaller,
             }
-            if trials.failures.count(mode) == 0 {
-                break;
-            }
-            shape = smaller;
         }
     }
     None
