@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use cluster::{
     Cluster, DiskTemplate, FailMode, GroupIdx, Instance, InstanceIdx, LoadError, LoadOptions, Node, NodeIdx,
 };
+use rayon::prelude::*;
 
 use crate::allocate::{Failures, NoTargets};
 use crate::balance::{BalanceOptions, Balancer, Step};
@@ -421,7 +422,7 @@ impl Summary {
             free_memory_mib: sum(|c, n| c.figures(n).available_memory(c.node(n))),
             free_disk_mib: sum(|c, n| c.figures(n).available_disk(c.node(n))),
             free_vcpus: limited.then_some(free_vcpus),
-            rooms: shapes.iter().map(|shape| room(cluster, shape, limit)).collect(),
+            rooms: shapes.par_iter().map(|shape| room(cluster, shape, limit)).collect(),
             violations: violations(cluster),
         }
     }

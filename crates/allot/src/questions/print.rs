@@ -242,3 +242,21 @@ pub(super) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usiz
     }
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit_that_fits() {
+        let shown = [0, 1023, 1024, 1536, -2048, 1 << 20, 3 << 30].map(size);
+        assert_eq!(shown, ["0 MiB", "1023 MiB", "1.0 GiB", "1.5 GiB", "-2.0 GiB", "1.0 TiB", "3.0 PiB"]);
+    }
+
+    #[test]
+    fn lists_and_counts_read_as_sentences() {
+        let words = |n: usize| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2, 3].map(|n| list(&words(n))), ["", "1", "1 and 2", "1, 2 and 3"]);
+        assert_eq!([0, 1, 2].map(|n| count(n, "move")), ["0 moves", "1 move", "2 moves"]);
+    }
+}
