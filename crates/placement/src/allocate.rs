@@ -236,6 +236,7 @@ impl Allocator {
         match targets {
             Targets::Single(nodes) => single(cluster, &self.board, instance, nodes, self.force, acceptable),
             Targets::Pairs(pairs) => {
+                let acceptable = self.redundancy.is_some().then_some(acceptable);
                 pair::best_pair(cluster, &self.board, instance, pairs, self.force, acceptable)
             }
         }

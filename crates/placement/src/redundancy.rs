@@ -156,8 +156,8 @@ impl Redundancy {
         stuck.is_none()
     }
 
-    /// One of the nodes that cannot be emptied; the cheap arguments have a look at all of them first. Those that
-    /// changed are the most likely, because they have more instances than before.
+    /// One of the nodes that cannot be emptied. Those that changed are the most likely, because they have more
+    /// instances than before; of the others, the cheap arguments have a look at all first.
     fn find_stuck(
         &self,
         cluster: &mut Cluster,
@@ -166,11 +166,16 @@ impl Redundancy {
         tentative: Option<Tentative>,
     ) -> Option<NodeIdx> {
         let suspects = self.suspects.borrow();
-        let first = changed.iter().chain(suspects.iter().rev().filter(|n| !changed.contains(n)));
-        let first = first.copied().filter(|n| nodes.binary_search(n).is_ok());
-        let others = nodes.iter().copied().filter(|n| !changed.contains(n) && !suspects.contains(n));
+        let concerned = |n: &NodeIdx| nodes.binary_search(n).is_ok();
+        let mut likely = changed.iter().copied().filter(concerned);
+        let stuck = likely.find(|n| !can_evacuate(cluster, &self.nodes, *n, tentative));
+        if stuck.is_some() {
+            return stuck;
+        }
+        let suspected = suspects.iter().rev().copied().filter(concerned);
+        let others = nodes.iter().copied().filter(|n| !suspects.contains(n));
         let mut undecided = Vec::new();
-        for node in first.chain(others) {
+        for node in suspected.chain(others).filter(|n| !changed.contains(n)) {
             match without_simulation(cluster, &self.nodes, node, tentative, 0) {
                 Some(true) => {}
                 Some(false) => return Some(node),
@@ -260,13 +265,13 @@ fn without_simulation(
     // The reference goes through the latest first.
     for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
-        let used = if instance.uses_memory() { instance.memory } else { 0 };
-        if used < 0 || instance.disk < 0 {
-            return None;
-        }
         if Rescue::of(instance.template) != Rescue::Failover {
-            homeless.add(index, instance, used);
+            homeless.add(index, instance);
             continue;
+        }
+        let used = used_memory(instance);
+        if used < 0 {
+            return None;
         }
         let Some(secondary) = failover_target(cluster, list, node, instance) else { return Some(false) };
         match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
@@ -284,7 +289,11 @@ fn without_simulation(
     if homeless.is_empty() {
         return Some(true);
     }
-    homeless.rehousing(cluster, list, node, left).verdict(spare)
+    homeless.rehousing(cluster, list, node, left)?.verdict(spare)
+}
+
+fn used_memory(instance: &Instance) -> i64 {
+    if instance.uses_memory() { instance.memory } else { 0 }
 }
 
 /// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
@@ -317,9 +326,9 @@ struct Homeless {
 }
 
 impl Homeless {
-    fn add(&mut self, index: InstanceIdx, instance: &Instance, used_memory: i64) {
+    fn add(&mut self, index: InstanceIdx, instance: &Instance) {
         let disk = instance.template.local_storage().then_some(instance.disk);
-        let size = Size { memory: used_memory, disk };
+        let size = Size { memory: used_memory(instance), disk };
         if Rescue::of(instance.template) == Rescue::Evacuate {
             self.evacuated.push(size);
         } else {
@@ -331,14 +340,15 @@ impl Homeless {
         self.evacuated.is_empty() && self.recreated.is_empty()
     }
 
-    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes.
+    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
+    /// instance has a negative size.
     fn rehousing(
         mut self,
         cluster: &Cluster,
         list: &[NodeIdx],
         node: NodeIdx,
         left: impl Fn(NodeIdx) -> i64,
-    ) -> Rehousing {
+    ) -> Option<Rehousing> {
         self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
         let group = cluster.node(node).group;
         let policy = &cluster.group(group).policy;
@@ -359,9 +369,10 @@ impl Homeless {
                 && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
             rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
         }
-        let instances =
-            self.evacuated.into_iter().chain(self.recreated.into_iter().map(|(_, _, size)| size)).collect();
-        Rehousing { instances, rooms }
+        let recreated = self.recreated.into_iter().map(|(_, _, size)| size);
+        let instances: Vec<Size> = self.evacuated.into_iter().chain(recreated).collect();
+        let sensible = |size: &Size| size.memory >= 0 && size.disk.is_none_or(|disk| disk >= 0);
+        instances.iter().all(sensible).then_some(Rehousing { instances, rooms })
     }
 }
 
@@ -476,6 +487,8 @@ impl Attempt<'_> {
     }
 
     /// Creates instances anew, each on the best other node of the group; they are not taken off the lost node.
+    ///
+    /// The path is followed only until it is clear what becomes of the rest.
     fn recreate_all(
         &mut self,
         list: &[NodeIdx],
@@ -484,13 +497,28 @@ impl Attempt<'_> {
         instances: &[InstanceIdx],
     ) -> bool {
         let targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
+        let mut homeless = Homeless::default();
+        for &index in instances {
+            homeless.add(index, self.cluster.instance(index));
+        }
+        let left = |index: NodeIdx| self.cluster.figures(index).unallocated_memory(self.cluster.node(index));
+        let mut rest = homeless.rehousing(self.cluster, list, node, left);
         let mut board = Board::new(self.cluster, list);
         for &index in instances {
             let instance = self.cluster.instance(index).clone();
             let trial = crate::allocate::single(self.cluster, &board, &instance, &targets, true, |_, _| true);
             let Some(best) = trial.best else { return false };
+            let target = best.outcome.primary;
             self.undo.push(self.cluster.add(instance, &best.outcome));
-            board.update(self.cluster, list, &[best.outcome.primary]);
+            board.update(self.cluster, list, &[target]);
+            if let Some(rest) = &mut rest
+                && let Ok(room) = targets.binary_search(&target)
+            {
+                rest.house_first(room);
+                if let Some(verdict) = rest.verdict(0) {
+                    return verdict;
+                }
+            }
         }
         true
     }

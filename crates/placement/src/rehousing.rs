@@ -1,4 +1,5 @@
-//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path.
+//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path, or
+//! only its beginning.
 //!
 //! Each instance in turn is put on some node with more than enough free memory (and disk); which one, the score
 //! decides. Two arguments spare the simulation:
@@ -38,7 +39,7 @@ const SLACK: f64 = 1e-9;
 pub(crate) struct Rehousing {
     /// The instances.
     pub instances: Vec<Size>,
-    /// Free on the nodes that may take some.
+    /// Free on the nodes that may take some, ascending.
     pub rooms: Vec<Room>,
 }
 
@@ -52,6 +53,16 @@ impl Rehousing {
         } else {
             None
         }
+    }
+
+    /// Takes the first instance off, which went to the node with that room.
+    pub fn house_first(&mut self, room: usize) {
+        if self.instances.is_empty() {
+            return;
+        }
+        let size = self.instances.remove(0);
+        self.rooms[room].memory -= size.memory;
+        self.rooms[room].disk -= size.disk.unwrap_or(0);
     }
 
     /// There are slots for as many instances of the largest memory and disk.
@@ -79,16 +90,17 @@ impl Rehousing {
         // Shares of all that the instances take.
         let share = |part: fn(&Size) -> i64| 1.0 / self.instances.iter().map(part).sum::<i64>().max(1) as f64;
         let (memory, disk) = (share(|size| size.memory), share(|size| size.disk.unwrap_or(0)));
-        // What the instances so far can block at most: of memory or disk, the larger share of all instances'.
-        let mut blocking = 0.0;
-        for (position, size) in self.instances.iter().enumerate() {
-            let next_is_alike = self.instances.get(position + 1) == Some(size);
-            if !next_is_alike && !self.more_room_than(blocking * (1.0 + SLACK), size, memory, disk, spare) {
-                return false;
-            }
-            blocking += (size.memory as f64 * memory).max(size.disk.unwrap_or(0) as f64 * disk);
-        }
-        true
+        // What the instances before can block at most: of memory or disk, the larger share of all instances'.
+        let blocks = |size: &Size| {
+            (size.memory as f64 * memory).max(size.disk.unwrap_or(0) as f64 * disk) * (1.0 + SLACK)
+        };
+        let mut blocked: f64 = self.instances.iter().map(blocks).sum();
+        self.instances.iter().enumerate().rev().all(|(position, size)| {
+            blocked -= blocks(size);
+            // Later ones of the same size were worse off.
+            self.instances[position + 1..].contains(size)
+                || self.more_room_than(blocked, size, memory, disk, spare)
+        })
     }
 
     /// Whether more than that share must be used up before no node takes an instance of that size. `memory` and
@@ -128,12 +140,17 @@ impl Rehousing {
 
 /// How many instances of that size a node takes.
 fn slots_in(room: &Room, size: &Size) -> i64 {
+    // Divisions are slow, and few slots the rule where it matters.
     let by = |free: i64, wanted: i64| match (free, wanted) {
-        (..=0, _) => 0,
+        _ if free <= wanted => 0,
         (_, 0) => i64::MAX,
+        _ if free - 1 < 2 * wanted => 1,
         _ => (free - 1) / wanted,
     };
-    by(room.memory, size.memory).min(size.disk.map_or(i64::MAX, |wanted| by(room.disk, wanted)))
+    match by(room.memory, size.memory) {
+        0 => 0,
+        slots => slots.min(size.disk.map_or(i64::MAX, |wanted| by(room.disk, wanted))),
+    }
 }
 
 /// The greatest of the numbers seen.

@@ -50,6 +50,16 @@ struct Known {
     refused: HashMap<(Shape, bool), Failures>,
 }
 
+/// How a number of placements without a look at redundancy ended.
+enum Step {
+    /// Redundancy still holds.
+    Taken(Round),
+    /// It does not; nothing was placed.
+    TooLong,
+    /// It does not from the first instance on, whatever follows it: no shorter step can do better.
+    LostAtOnce,
+}
+
 /// Where a step began that has placed something.
 struct Start {
     board: Board,
@@ -108,7 +118,7 @@ impl<'a> Filler<'a> {
         let mut step = self.big_step(shape);
         loop {
             match self.step(shape, rest.map_or(step, |rest| rest.min(step))) {
-                Some(round) => {
+                Step::Taken(round) => {
                     rest = rest.map(|rest| rest.saturating_sub(step));
                     if round.refused.is_some() || rest == Some(0) {
                         return self.failures(shape, &round, false);
@@ -117,12 +127,12 @@ impl<'a> Filler<'a> {
                         step = self.big_step(shape);
                     }
                 }
-                None if step == SMALL_STEP => {
+                Step::TooLong if step != SMALL_STEP => step = SMALL_STEP,
+                Step::TooLong | Step::LostAtOnce => {
                     let checked = self.checks_each(shape);
                     let round = self.place_up_to(shape, rest, checked, false);
                     return self.failures(shape, &round, checked);
                 }
-                None => step = SMALL_STEP,
             }
         }
     }
@@ -135,8 +145,8 @@ impl<'a> Filler<'a> {
         usize::try_from(fitting - self.nodes.len() as i64).unwrap_or(0).max(LEAST_BIG_STEP)
     }
 
-    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back: none.
-    fn step(&mut self, shape: &Shape, most: usize) -> Option<Round> {
+    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back.
+    fn step(&mut self, shape: &Shape, most: usize) -> Step {
         let before = self.placed.len();
         let mut chunk = 1;
         let round = loop {
@@ -147,17 +157,17 @@ impl<'a> Filler<'a> {
             }
             if shape.only_takes() && self.surely_stuck() {
                 self.take_back();
-                return None;
+                return if chunk == 1 { Step::LostAtOnce } else { Step::TooLong };
             }
             chunk *= 2;
         };
         if self.all_evacuable() {
             self.log.clear();
             self.start = None;
-            return Some(round);
+            return Step::Taken(round);
         }
         self.take_back();
-        None
+        Step::TooLong
     }
 
     /// Undoes the placements of a step.
@@ -246,7 +256,13 @@ impl<'a> Filler<'a> {
     fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
         let (cluster, board) = (&mut *self.cluster, &self.board);
         if !checked {
-            return try_all(cluster, board, instance, self.targets, |_, _| true);
+            return try_all(
+                cluster,
+                board,
+                instance,
+                self.targets,
+                None::<fn(&mut Cluster, &Outcome) -> bool>,
+            );
         }
         let redundancy = self
             .known
@@ -258,7 +274,7 @@ impl<'a> Filler<'a> {
             cluster.undo(undo);
             holds
         };
-        try_all(cluster, board, instance, self.targets, acceptable)
+        try_all(cluster, board, instance, self.targets, Some(acceptable))
     }
 
     fn place(&mut self, shape: &Shape, instance: Instance, outcome: &Outcome, checked: bool) -> Undo {
@@ -287,10 +303,15 @@ fn try_all(
     board: &Board,
     instance: &Instance,
     targets: &Targets,
-    acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
+    mut acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
 ) -> Trials<f64> {
     match targets {
-        Targets::Single(nodes) => allocate::single(cluster, board, instance, nodes, false, acceptable),
+        Targets::Single(nodes) => {
+            let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
+                acceptable.as_mut().is_none_or(|acceptable| acceptable(cluster, outcome))
+            };
+            allocate::single(cluster, board, instance, nodes, false, acceptable)
+        }
         Targets::Pairs(pairs) => pair::best_pair(cluster, board, instance, pairs, false, acceptable),
     }
 }

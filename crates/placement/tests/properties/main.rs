@@ -3,6 +3,7 @@
 mod allocating;
 mod balancing;
 mod draining;
+mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod questions;
