@@ -18,6 +18,7 @@ pub mod hsqueeze;
 pub mod iallocator;
 pub mod io;
 pub mod luxi;
+mod machine;
 pub mod mond;
 pub mod number;
 pub mod options;

@@ -15,8 +15,8 @@ use crate::balance::Step;
 use crate::board::Board;
 use crate::evacuate::Destination;
 use crate::explain::words;
-use crate::health::{Health, Watch};
 use crate::order::BestFirst;
+use crate::watch::{Health, Watch};
 
 /// Why nodes are emptied, which decides what must leave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,91 +1,100 @@
-//! How a set of nodes is doing: its score, and whether it would survive the loss of a node.
-//!
-//! Two questions are asked about redundancy, and both are kept apart. *Failing N+1* is a node's own figure: it has
-//! no memory left for what it would have to take over. *Stuck* is the global question: not everything that runs
-//! on the node would find a place if the node were lost (algorithms spec §5.1).
+//! What is wrong with a cluster, in figures (algorithms spec §5.5).
 
-use cluster::{Cluster, MirrorClass, NodeIdx, Outcome};
+use cluster::{Cluster, InstanceIdx, NodeIdx};
 
 use crate::board::Board;
 use crate::redundancy::can_evacuate;
 
-/// How a set of nodes is doing.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Health {
-    /// The score; less is better.
-    pub score: f64,
-    /// Online nodes that fail N+1, ascending.
-    pub failing_n1: Vec<NodeIdx>,
-    /// Online nodes that could not be emptied if they were lost, ascending.
-    pub stuck: Vec<NodeIdx>,
+/// The online nodes among `nodes`, in their order, that could not take over the instances of some other node.
+pub fn bad_nodes(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
+    let bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
+    nodes.iter().copied().filter(bad).collect()
 }
 
-impl Health {
-    /// The health of `nodes` (ascending). The cluster is left unchanged.
+/// The instances that run or are mirrored on `nodes`, ascending, each once.
+pub fn instances_on(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<InstanceIdx> {
+    let on_node = |n: &NodeIdx| cluster.state(*n).primaries.iter().chain(&cluster.state(*n).secondaries);
+    let mut instances: Vec<InstanceIdx> = nodes.iter().flat_map(on_node).copied().collect();
+    instances.sort_unstable();
+    instances.dedup();
+    instances
+}
+
+/// What is wrong with a set of nodes, or with a cluster of several such sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Online nodes that could not take over the instances of some other node.
+    pub n1_failing: usize,
+    /// Nodes with primaries that their exclusion tags should keep apart.
+    pub conflicting: usize,
+    /// Primaries on offline nodes.
+    pub offline_primaries: usize,
+    /// Offline nodes. The reference calls this "instances having a secondary node offline".
+    pub offline_nodes: usize,
+    /// Nodes that could not be emptied if they were lost; 0 if nobody asked.
+    pub not_evacuable: usize,
+}
+
+impl Faults {
+    /// Looks at `nodes`, ascending, which are all that instances may go to. The cluster is left unchanged.
     ///
-    /// Offline nodes count in the score, but nothing can be taken over by them.
-    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
-        let score = Board::new(cluster, nodes).score();
-        let watch = Watch::new(cluster, nodes);
-        Self { score, failing_n1: watch.failing_n1(cluster), stuck: watch.stuck().collect() }
+    /// `capacity_checks` asks whether each node could be emptied, which takes most of the time.
+    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
+        let mut faults = Self::default();
+        for &index in nodes {
+            let (node, state) = (cluster.node(index), cluster.state(index));
+            if node.offline {
+                faults.offline_nodes += 1;
+                faults.offline_primaries += state.primaries.len();
+            }
+            faults.n1_failing += usize::from(node.online() && state.figures.fails_n1);
+            faults.conflicting += usize::from(state.figures.tag_conflicts > 0);
+            if capacity_checks && !can_evacuate(cluster, nodes, index, None) {
+                faults.not_evacuable += 1;
+            }
+        }
+        faults
+    }
+
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        *self != Self::default()
     }
 }
 
-/// Keeps the redundancy of a set of nodes up to date while instances move, looking only at nodes that a move can
-/// have affected.
-#[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    /// The online nodes, ascending.
-    nodes: Vec<NodeIdx>,
-    /// By node index.
-    stuck: Vec<bool>,
+impl std::ops::Add for Faults {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            n1_failing: self.n1_failing + other.n1_failing,
+            conflicting: self.conflicting + other.conflicting,
+            offline_primaries: self.offline_primaries + other.offline_primaries,
+            offline_nodes: self.offline_nodes + other.offline_nodes,
+            not_evacuable: self.not_evacuable + other.not_evacuable,
+        }
+    }
 }
 
-impl Watch {
-    /// Looks at all of `nodes` that are online. The cluster is left unchanged.
-    pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
-        let nodes: Vec<NodeIdx> = nodes.iter().copied().filter(|n| cluster.node(*n).online()).collect();
-        let mut stuck = vec![false; cluster.nodes.len()];
-        for &node in &nodes {
-            stuck[node.at()] = !can_evacuate(cluster, &nodes, node, None);
-        }
-        Self { nodes, stuck }
+impl std::iter::Sum for Faults {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), std::ops::Add::add)
     }
+}
 
-    /// Online nodes that could not be emptied, ascending.
-    pub fn stuck(&self) -> impl Iterator<Item = NodeIdx> + '_ {
-        self.nodes.iter().copied().filter(|n| self.stuck[n.at()])
-    }
+/// The state of one node group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupHealth {
+    /// What is wrong.
+    pub faults: Faults,
+    /// The score of the group's nodes.
+    pub score: f64,
+}
 
-    /// Online nodes that fail N+1, ascending.
-    pub fn failing_n1(&self, cluster: &Cluster) -> Vec<NodeIdx> {
-        self.nodes.iter().copied().filter(|n| cluster.figures(*n).fails_n1).collect()
-    }
-
-    /// Whether no node is stuck that was not stuck before `outcome`, which `cluster` reflects already.
-    pub fn no_worse(&self, cluster: &mut Cluster, outcome: &Outcome) -> bool {
-        let affected = self.affected(cluster, outcome);
-        affected.into_iter().all(|n| self.stuck[n.at()] || can_evacuate(cluster, &self.nodes, n, None))
-    }
-
-    /// Takes note of `outcome`, which `cluster` reflects already.
-    pub fn update(&mut self, cluster: &mut Cluster, outcome: &Outcome) {
-        for node in self.affected(cluster, outcome) {
-            self.stuck[node.at()] = !can_evacuate(cluster, &self.nodes, node, None);
-        }
-    }
-
-    /// The nodes whose verdict may have changed: those that changed, those that count on them as secondaries, and
-    /// those with instances that may go anywhere.
-    fn affected(&self, cluster: &Cluster, outcome: &Outcome) -> Vec<NodeIdx> {
-        let changed = |n: NodeIdx| outcome.changes_node(n);
-        let counts_on_it = |n: &NodeIdx| {
-            changed(*n)
-                || cluster.state(*n).primaries.iter().map(|i| cluster.instance(*i)).any(|instance| {
-                    instance.template.mirror() != MirrorClass::Internal
-                        || instance.secondary.is_some_and(changed)
-                })
-        };
-        self.nodes.iter().copied().filter(counts_on_it).collect()
+impl GroupHealth {
+    /// Looks at the nodes of one group, ascending. The cluster is left unchanged.
+    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
+        let faults = Faults::of(cluster, nodes, capacity_checks);
+        Self { faults, score: Board::new(cluster, nodes).score() }
     }
 }

@@ -23,13 +23,27 @@ pub mod jobs;
 mod minorant;
 mod order;
 mod pair;
+pub mod reboot;
 pub mod redundancy;
 mod rehousing;
+pub mod repair;
 pub mod score;
 mod search;
+pub mod squeeze;
 mod survey;
 mod terms;
+pub mod watch;
 pub mod whatif;
+
+/// How hard to look for a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// Decide what the reference decides.
+    #[default]
+    Exact,
+    /// Look further under the same rules; the result is never worse, and the same on every machine.
+    Deep,
+}
 
 /// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
 ///

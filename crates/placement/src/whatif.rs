@@ -17,8 +17,8 @@ use crate::board::Board;
 use crate::capacity::{self, CapacityOptions, Ground, Placement, Shape};
 use crate::drain::{self, DrainOptions, Purpose};
 use crate::groups;
-use crate::health::Health;
 use crate::score::Values;
+use crate::watch::Health;
 
 /// New sizes of an instance; what is not given stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

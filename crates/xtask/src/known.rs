@@ -56,7 +56,10 @@ pub fn compares_stderr(case: &Case, reference: &Outcome) -> bool {
     if case.has_option("--simulate") && shows_indices {
         return false;
     }
-    reference.status == Some(0) && (case.program != Program::Hail || !case.has_option("-v"))
+    // `hcheck` tells with its status what it found.
+    let worked =
+        reference.status == Some(0) || (case.program == Program::Hcheck && !reference.stdout.is_empty());
+    worked && (case.program != Program::Hail || !case.has_option("-v"))
 }
 
 /// Whether a file that both wrote is the same, as far as it must be.
@@ -71,9 +74,9 @@ pub fn same_file(name: &str, theirs: &[u8], ours: &[u8]) -> bool {
 
 /// Whether a run of the reference ended in its language's own error instead of an answer.
 ///
-/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` with an instance
-/// whose nodes are in two groups. `hspace` does where groups are judged by themselves and an instance is split over
-/// two, for `-l 0` without `--machine-readable`, and for instances without memory that the policy allows.
+/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` and `hcheck` with an
+/// instance whose nodes are in two groups. `hspace` does where groups are judged by themselves and an instance is
+/// split over two, for `-l 0` without `--machine-readable`, and for instances without memory that the policy allows.
 pub fn crashed(reference: &Outcome) -> bool {
     let stderr = String::from_utf8_lossy(&reference.stderr);
     reference.status != Some(0)

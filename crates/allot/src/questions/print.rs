@@ -12,8 +12,8 @@ use placement::balance::Step;
 use placement::capacity::Shape;
 use placement::drain::DrainStep;
 use placement::explain::words;
-use placement::health::Health;
 use placement::jobs::job_sets;
+use placement::watch::Health;
 use placement::whatif::Refusal;
 use serde::Serialize;
 

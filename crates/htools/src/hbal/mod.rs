@@ -1,6 +1,7 @@
 //! `hbal`: balances one node group and prints the moves (formats spec §4.6).
 
 mod json;
+mod repair;
 mod show;
 
 use std::io;
@@ -83,6 +84,8 @@ struct Solution {
     explained: Vec<(Values, Values)>,
     /// There was nothing to do.
     well_balanced: bool,
+    /// What `--repair-only` could not repair: nothing, unless that was asked for.
+    remaining: Vec<repair::Remaining>,
 }
 
 /// Returns the run as a JSON document.
@@ -106,6 +109,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::scope(&cluster, &scope, options, io)?;
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
+    let solve = if options.repair_only { repair::solve } else { solve };
     let solution = solve(&mut cluster, &scope, options, io)?;
     let document = json::document(&cluster, &scope, &solution)?;
     if solution.well_balanced {
@@ -138,7 +142,7 @@ fn solve(
     io: &mut Io<'_>,
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
-    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance_options(options));
+    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
     let before = *run.board().values();
     let mut solution = Solution {
         steps: Vec::new(),
@@ -147,6 +151,7 @@ fn solve(
         optimal: run.optimal(),
         explained: Vec::new(),
         well_balanced: run.well_balanced(),
+        remaining: Vec::new(),
     };
     show::initial_score(run.board(), options.verbosity, io)?;
     if solution.well_balanced {
@@ -165,20 +170,6 @@ fn solve(
         solution.after = now;
     }
     Ok(solution)
-}
-
-fn balance_options(options: &Options) -> BalanceOptions {
-    BalanceOptions {
-        disk_moves: !options.no_disk_moves,
-        instance_moves: !options.no_instance_moves,
-        restricted_migration: options.restricted_migration,
-        evacuate_only: options.evac_mode,
-        ignore_soft_errors: options.ignore_soft_errors,
-        min_gain_limit: options.min_gain_limit,
-        min_gain: options.min_gain,
-        min_score: options.min_score,
-        max_moves: usize::try_from(options.max_length).ok(),
-    }
 }
 
 /// The wanted group, or the only one that has nodes.

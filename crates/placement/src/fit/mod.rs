@@ -11,7 +11,7 @@ use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, Node, NodeI
 
 use crate::balance::Step;
 use crate::capacity::{Placement, Shape};
-use crate::health::Watch;
+use crate::watch::Watch;
 use crate::whatif::{NewNodes, Refusal, place};
 
 pub use lack::{Lack, Near};

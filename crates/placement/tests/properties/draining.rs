@@ -2,7 +2,7 @@
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, Move, NodeIdx, Probe};
 use placement::drain::{DrainOptions, Obstacle, Plan, Purpose, Role, drain};
-use placement::health::Health;
+use placement::watch::Health;
 use proptest::prelude::*;
 
 use crate::generate::{Recipe, cases, recipes};

@@ -8,4 +8,6 @@ mod filling;
 mod generate;
 mod questions;
 mod redundant;
+mod repairing;
 mod scoring;
+mod squeezing;
