@@ -3,7 +3,7 @@
 //! This crate reads files and prints; it decides nothing. Each format turns into the plain values of
 //! [`data::ClusterData`] at the edge, and each program is one module with one `run` function.
 
-mod commands;
+pub mod commands;
 pub mod data;
 pub mod dynu;
 pub mod hail;
@@ -23,7 +23,7 @@ pub mod mond;
 pub mod number;
 pub mod options;
 pub mod report;
-mod saving;
+pub mod saving;
 pub mod simulate;
 pub mod source;
 pub mod table;

@@ -13,8 +13,10 @@ pub mod change_group;
 mod chord;
 mod classes;
 pub mod dedicated;
+pub mod drain;
 pub mod evacuate;
 pub mod explain;
+pub mod fit;
 pub mod groups;
 pub mod health;
 pub mod jobs;
@@ -30,6 +32,8 @@ mod search;
 pub mod squeeze;
 mod survey;
 mod terms;
+pub mod watch;
+pub mod whatif;
 
 /// How hard to look for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

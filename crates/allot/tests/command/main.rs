@@ -2,5 +2,6 @@
 
 mod balancing;
 mod personality;
+mod questions;
 mod shell;
 mod status;

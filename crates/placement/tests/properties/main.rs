@@ -2,9 +2,11 @@
 
 mod allocating;
 mod balancing;
+mod draining;
 mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod questions;
 mod rebooting;
 mod redundant;
 mod repairing;
