@@ -17,6 +17,7 @@ pub mod hspace;
 pub mod hsqueeze;
 pub mod iallocator;
 pub mod io;
+mod json;
 pub mod luxi;
 pub mod mond;
 pub mod number;
