@@ -15,13 +15,17 @@ pub mod hroller;
 pub mod hscan;
 pub mod hspace;
 pub mod hsqueeze;
+mod http;
 pub mod iallocator;
 pub mod io;
 mod json;
+mod live;
 pub mod luxi;
 pub mod mond;
 pub mod number;
 pub mod options;
+
+pub mod rapi;
 pub mod report;
 mod saving;
 pub mod simulate;

@@ -1,7 +1,9 @@
 //! CPU loads that monitoring daemons measured (`--mond`, formats spec §3.6, algorithms spec §2.7).
 //!
-//! A file stands in for the daemons' answers (`--mond-data`). What it delivers replaces the assumed CPU
-//! utilisation, but only if it is complete.
+//! Every node's daemon is asked ([`ask`]), or a file stands in for their answers (`--mond-data`, [`parse`]). What
+//! they deliver replaces the assumed CPU utilisation, but only if it is complete.
+
+mod network;
 
 use std::collections::HashMap;
 
@@ -9,6 +11,8 @@ use cluster::Cluster;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+
+pub use network::{Answers, PORT, ask};
 
 /// Which reports are used; exactly one kind is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cluster::{Cluster, FailMode, InstanceIdx, NodeIdx};
+use cluster::{Cluster, FailMode, NodeIdx};
 use placement::balance::{Balancer, Step};
 use placement::board::Board;
 use placement::score::Values;
@@ -46,16 +46,10 @@ pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mu
     let level = options.verbosity;
     writeln!(io.out, "Group size {} nodes, {} instances", scope.nodes.len(), scope.instances.len())?;
     writeln!(io.out, "Selected node group: {}", cluster.group(scope.group).name)?;
-    let is_bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
-    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) = scope.nodes.iter().copied().partition(is_bad);
+    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) =
+        scope.nodes.iter().copied().partition(|node| report::is_bad(cluster, *node));
     if level >= 1 {
-        let mut instances: Vec<InstanceIdx> = bad
-            .iter()
-            .flat_map(|n| cluster.state(*n).primaries.iter().chain(&cluster.state(*n).secondaries))
-            .copied()
-            .collect();
-        instances.sort_unstable();
-        instances.dedup();
+        let instances = report::instances_on(cluster, &bad);
         writeln!(io.out, "Initial check done: {} bad nodes, {} bad instances.", bad.len(), instances.len())?;
     }
     if level > 4 {

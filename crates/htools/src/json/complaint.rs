@@ -103,7 +103,10 @@ impl Complaint {
     /// The complaint as it is printed after the owner's name.
     pub(crate) fn printed(&self) -> &Self {
         match self {
-            Self::Field { key: "disks" | "ndparams", inner } | Self::Element { inner, .. } => inner.printed(),
+            Self::Field { inner, .. } if matches!(**inner, Self::Kind(_)) => self,
+            Self::Field { key: "disks" | "ndparams" | "beparams", inner } | Self::Element { inner, .. } => {
+                inner.printed()
+            }
             other => other,
         }
     }

@@ -16,4 +16,6 @@ pub(crate) use cursor::{Cursor, Syntax};
 pub(crate) use hashing::Hashing;
 pub(crate) use keys::{Step, complete};
 pub(crate) use policy::Hypervisor;
-pub(crate) use read::{Both, Dict, Json, Read, Record, Slot, each, fill, fill_record, json_record, record};
+pub(crate) use read::{
+    Both, Dict, Json, Read, Record, Slot, document, each, fill, fill_record, from_value, json_record, record,
+};

@@ -362,3 +362,20 @@ macro_rules! json_record {
     };
 }
 pub(crate) use json_record;
+
+/// Reads a value that was read as such before; the texts do not say where in it something is wrong.
+pub(crate) fn from_value<T: for<'t> Json<'t>>(value: &serde_json::Value) -> Read<T> {
+    // Whatever serde_json writes is well-formed, except for deeper nesting than is accepted here.
+    match Slot::<T>::read(&mut Cursor::new(&value.to_string())) {
+        Ok(mut slot) => slot.element(),
+        Err(_) => Err(T::unfit()),
+    }
+}
+
+/// Reads a whole document, which may begin with the mark of its encoding.
+pub(crate) fn document<'t, T: Json<'t>>(text: &'t str) -> Result<Slot<T>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut cursor = Cursor::new(text);
+    let read = Slot::read(&mut cursor).and_then(|slot| cursor.end().map(|()| slot));
+    read.map_err(|syntax| syntax.describe(text))
+}

@@ -210,6 +210,10 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--rapi-ca` (Allotment's own): authorities that a remote API's certificate must be signed by.
+    pub rapi_ca: Option<String>,
+    /// `--mond-port` (Allotment's own): where monitoring daemons listen.
+    pub mond_port: u16,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
     /// What is no option.
@@ -286,6 +290,8 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            rapi_ca: None,
+            mond_port: crate::mond::PORT,
             threads: 0,
             positional: Vec::new(),
         }

@@ -1,0 +1,1 @@
+//! Daemons that behave, and daemons that do not.

@@ -1,0 +1,1 @@
+//! Servers that behave, and servers that do not.
