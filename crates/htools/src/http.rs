@@ -2,6 +2,9 @@
 //!
 //! Nobody on the other side is trusted to answer in time, or at a sensible length, or at all.
 
+#[cfg(test)]
+pub(crate) mod fake;
+
 use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,6 +116,8 @@ impl Http {
         let builder = Client::builder()
             .connect_timeout(limits.connect)
             .timeout(limits.total)
+            // Ganeti closes its connections after an answer; one that is about to be closed is of no use.
+            .pool_max_idle_per_host(0)
             // The reference follows none either: what redirects is not a cluster.
             .redirect(Policy::none());
         let builder = match trust {

@@ -66,7 +66,7 @@ pub enum QueryError {
         /// What it belongs to.
         owner: Owner,
         /// What is wrong.
-        cause: CellError,
+        cause: Box<CellError>,
     },
     /// A name refers to nothing.
     #[error(transparent)]
@@ -222,7 +222,8 @@ impl<'a> Row<'a> {
     }
 
     fn name(&self, kind: &'static str) -> Result<String, QueryError> {
-        self.read("name").map_err(|cause| QueryError::Cell { owner: Owner::New(kind), cause })
+        let wrong = |cause| QueryError::Cell { owner: Owner::New(kind), cause: Box::new(cause) };
+        self.read("name").map_err(wrong)
     }
 }
 
@@ -249,7 +250,7 @@ struct Attributes<'a, 'r> {
 impl<'r> Attributes<'_, 'r> {
     fn wrong(&self, attribute: &'static str, cause: CellError) -> QueryError {
         let owner = Owner::Attribute { kind: self.kind, name: self.name.to_owned(), attribute };
-        QueryError::Cell { owner, cause }
+        QueryError::Cell { owner, cause: Box::new(cause) }
     }
 
     fn read<T: for<'t> Json<'t>>(&self, field: &'static str) -> Result<T, QueryError> {
@@ -350,7 +351,10 @@ fn cluster_info(info: &Value) -> Result<Info, QueryError> {
                 Some(value) => from_value(value).map_err(|inner| Complaint::field(key, inner)),
             },
         };
-        read.map_err(|complaint| QueryError::Cell { owner: Owner::Cluster, cause: CellError::Key(complaint) })
+        read.map_err(|complaint| {
+            let cause = Box::new(CellError::Key(complaint));
+            QueryError::Cell { owner: Owner::Cluster, cause }
+        })
     }
     Ok(Info {
         master: key(info, "master")?,
