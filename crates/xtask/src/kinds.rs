@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::generate::model::{Case, Program};
+use crate::generate::model::{Case, Program, Source};
 use crate::json::Json;
 use crate::run::Outcome;
 
@@ -36,6 +36,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
     let how = match (reference.status, case.program) {
         (None, _) => "killed",
         _ if crate::known::crashed(reference) => "crash of the reference: not compared",
+        (Some(2), Program::Hscan) if stdout.contains("failed to load data") => "not all read",
         (Some(2), _) => "wrong usage",
         (Some(1..), _) => "refused",
         (_, Program::Hail) if stdout.starts_with("{\"success\":false") => "no solution",
@@ -44,6 +45,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         }
         (_, Program::Hail) if stdout.contains("instances failed") => "some failed",
         (_, Program::Hail) => "solution",
+        (_, Program::Hscan) => "saved",
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
@@ -53,6 +55,11 @@ fn kind(case: &Case, reference: &Outcome) -> String {
 }
 
 fn subject(case: &Case) -> String {
+    match case.source {
+        Source::File => {}
+        Source::Rapi => return format!("{} over RAPI", case.program),
+        Source::Luxi => return format!("{} over Luxi", case.program),
+    }
     let Some(Json::Object(members)) = &case.request else { return case.program.to_string() };
     let kind = members.iter().find(|(key, _)| key == "type").map(|(_, value)| value);
     match kind {

@@ -13,6 +13,7 @@ mod generate;
 mod json;
 mod kinds;
 mod known;
+mod live;
 mod places;
 mod random;
 mod run;
@@ -44,6 +45,8 @@ Checks
       --ours PATH                 what to compare with it (default: built here)
   case --seed N                 write the files of such a case and print its line
       --program NAME --out DIR
+  serve --dir DIR               a master daemon and a remote API that answer from
+                                  such files, on DIR/socket and on a free port
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
@@ -93,6 +96,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("bench") => bench::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
+        Some("serve") => live::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::generate::model::Case;
+use crate::live::{self, Daemon};
 
 /// An executable that plays the programs.
 #[derive(Clone, Debug)]
@@ -69,8 +70,11 @@ impl Executable {
         }
         let mut command = self.command(program);
         command.args(arguments).current_dir(directory.path());
+        let mut inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
+        let daemon = if inputs.contains(&live::MARK) { Some(Daemon::start(directory.path())?) } else { None };
+        inputs.push(live::SOCKET);
         let Some((status, stdout, stderr)) = capture(&mut command, limit)? else { return Ok(None) };
-        let inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
+        drop(daemon);
         let files = written(directory.path(), &inputs)?;
         Ok(Some(Outcome { status, stdout, stderr, files }))
     }
