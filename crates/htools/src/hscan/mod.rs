@@ -1,5 +1,8 @@
 //! `hscan`: saves the state of clusters, one line of figures for each (formats spec §3.7, §4.11).
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ const POLICY: &str = r#"{"minmax":[],"std":{"memory-size":128,"cpu-count":1,"dis
     "nic-count":1,"spindle-use":1},"disk-templates":["drbd"],"vcpu-ratio":4,"spindle-ratio":32}"#;
 
 /// The document that a request is for.
-fn document(path: &str) -> String {
+pub(crate) fn document(path: &str) -> String {
     let node = |name: &str| {
         format!(
             r#"{{"name":"{name}","offline":false,"drained":false,"ndparams":{{"exclusive_storage":false,
