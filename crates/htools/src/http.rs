@@ -70,7 +70,7 @@ pub enum HttpError {
     #[error("CurlRecvError")]
     Receive,
     /// The certificate is not one of those wanted.
-    #[error("the server's certificate is refused: {0}")]
+    #[error("{}", refused(.0))]
     Certificate(rustls::Error),
     /// The answer is longer than any real one.
     #[error("the answer is longer than {0} bytes")]
@@ -201,6 +201,17 @@ async fn get(client: Client, url: String, most_bytes: usize) -> Result<Vec<u8>, 
     Ok(body)
 }
 
+/// What is wrong with a certificate, and what to do about those that Ganeti makes for itself.
+fn refused(error: &rustls::Error) -> String {
+    let text = format!("the server's certificate is refused: {error}");
+    if ["UnsupportedCertVersion", "CaUsedAsEndEntity"].iter().any(|what| text.contains(what)) {
+        text + "; one that Ganeti made for itself names no host and cannot be verified: give RAPI one that an \
+                authority has signed"
+    } else {
+        text
+    }
+}
+
 /// The text of the error at the bottom of all others.
 fn innermost(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
@@ -243,7 +254,12 @@ fn classify(error: &reqwest::Error) -> HttpError {
         None => {}
     }
     if error.is_connect() {
-        return HttpError::Connect;
+        // Once there is a connection, only TLS can still go wrong with connecting.
+        let broken = |cause: &(dyn std::error::Error + 'static)| {
+            let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            matches!(kind, Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset))
+        };
+        return if causes(error).any(broken) { HttpError::Tls } else { HttpError::Connect };
     }
     if error.is_body() || error.is_decode() {
         return HttpError::CutOff;

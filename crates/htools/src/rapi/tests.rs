@@ -174,14 +174,22 @@ fn certificates_are_verified_if_authorities_are_given() {
 #[test]
 fn a_server_without_encryption_is_no_tls_server() {
     let server = Server::start(|_| Reply::Silence);
-    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = plain.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let (mut stream, _) = plain.accept().unwrap();
-        io::Write::write_all(&mut stream, b"HTTP/1.0 400 Bad request\r\n\r\n").unwrap();
-    });
+    // Says something at once, and hangs up.
+    let says = |what: &'static [u8]| {
+        let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = plain.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = plain.accept().unwrap();
+            let _ = io::Read::read(&mut stream, &mut [0; 1000]);
+            io::Write::write_all(&mut stream, what).unwrap();
+        });
+        port
+    };
     let load = |port, limits| load_within(&format!("https://127.0.0.1:{port}"), None, limits).unwrap_err();
-    assert!(load(port, PATIENT).to_string().ends_with("CurlSSLConnectError"));
+    for what in [b"HTTP/1.0 400 Bad request\r\n\r\n".as_slice(), b""] {
+        let message = load(says(what), PATIENT).to_string();
+        assert!(message.ends_with("CurlSSLConnectError"), "{message}");
+    }
     assert!(load(server.port, IMPATIENT).to_string().ends_with("CurlOperationTimeout"));
 }
 
