@@ -23,8 +23,8 @@ mod live;
 pub mod luxi;
 pub mod mond;
 pub mod number;
+pub mod opcode;
 pub mod options;
-
 pub mod rapi;
 pub mod report;
 mod saving;

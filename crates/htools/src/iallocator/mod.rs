@@ -21,7 +21,7 @@ pub use crate::json::Complaint;
 pub use error::{Owner, ProtocolError};
 pub use message::parse;
 pub use request::{AllocateRequest, EvacuateMode, Request};
-pub use respond::{Evacuation, Moved, OpCode, Response, ResultValue, failure, success};
+pub use respond::{Evacuation, Moved, Response, ResultValue, failure, success};
 
 use crate::data::ClusterData;
 

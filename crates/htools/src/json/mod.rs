@@ -9,6 +9,7 @@ mod hashing;
 mod keys;
 mod policy;
 mod read;
+pub(crate) mod write;
 
 pub use complaint::Complaint;
 pub(crate) use complaint::Flaw;
