@@ -6,6 +6,7 @@
 mod commands;
 pub mod data;
 pub mod dynu;
+mod execute;
 pub mod hail;
 pub mod harep;
 pub mod hbal;

@@ -1,5 +1,6 @@
 //! One connection to a master daemon.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -114,8 +115,13 @@ impl Client {
         Ok(Self { stream, limits, ahead: Vec::new() })
     }
 
-    /// Calls `method` and waits for its result. `arguments` is a JSON list.
-    pub fn call(&mut self, method: &'static str, arguments: &Value) -> Result<Value, LuxiError> {
+    /// Calls `method` and waits for its result. `arguments` is a JSON list, as a value or as text: a text keeps
+    /// the order of keys.
+    pub fn call(
+        &mut self,
+        method: &'static str,
+        arguments: &(impl Display + ?Sized),
+    ) -> Result<Value, LuxiError> {
         let transfer = |source| LuxiError::Transfer { method, source };
         let mut message = format!("{{\"method\":\"{method}\",\"args\":{arguments}}}").into_bytes();
         message.push(END);

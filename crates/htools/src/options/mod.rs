@@ -8,6 +8,7 @@ mod help;
 mod table;
 mod values;
 
+pub use help::version_text;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
