@@ -60,7 +60,8 @@ impl Plan {
     }
 }
 
-fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>> {
+/// `A..B`, or one number.
+pub fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>> {
     let parse = || -> Option<std::ops::Range<u64>> {
         if let Some((from, to)) = text.split_once("..") {
             return Some(from.parse().ok()?..to.parse().ok()?);

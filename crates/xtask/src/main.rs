@@ -8,12 +8,14 @@ mod captures;
 mod compare;
 mod demo;
 mod differential;
+mod execution;
 mod fuzz;
 mod generate;
 mod json;
 mod kinds;
 mod known;
 mod live;
+mod luxi_server;
 mod places;
 mod random;
 mod run;
@@ -50,6 +52,9 @@ Checks
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
+  execution                     jobs that hbal -X and harep give to a master daemon
+      --seeds A..B                (default 0..120)
+      --ours PATH --reference PATH
   fuzz [--seconds N]            the parsers on random input (default 60 each)
 
 Measurements
@@ -92,6 +97,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("soak") => soak::main(arguments),
         Some("vectors") => vectors::main(arguments),
         Some("captures") => captures::main(arguments),
+        Some("execution") => execution::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("demo") => demo::main(arguments),
