@@ -27,6 +27,13 @@ mod tests {
     }
 
     #[test]
+    fn zones_have_their_own_hours_and_names() {
+        let zone = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").unwrap();
+        assert_eq!(in_zone(2_000_000_000, zone.clone()), "Tue May 17 23:33:20 EDT 2033");
+        assert_eq!(in_zone(1_960_000_000, zone), "Mon Feb  9 23:26:40 EST 2032");
+    }
+
+    #[test]
     fn times_beyond_all_calendars_are_numbers() {
         assert_eq!(in_zone(i64::MAX, TimeZone::UTC), "9223372036854775807 s after 1970");
     }

@@ -75,12 +75,13 @@ impl History {
     pub(super) fn from_tags(tags: &[String]) -> Result<Self, Unfinished> {
         let mut history = Self { state: State::Healthy, last: None, stale: Vec::new() };
         for record in repairs(tags) {
-            history.find(record)?;
+            history.follow(record)?;
         }
         Ok(history)
     }
 
-    fn find(&mut self, record: Record) -> Result<(), Unfinished> {
+    /// Takes over the next repair that tags tell of.
+    fn follow(&mut self, record: Record) -> Result<(), Unfinished> {
         match (self.state, &self.last) {
             (State::Failed, _) => return Ok(()),
             (State::Pending, Some(last)) => {
