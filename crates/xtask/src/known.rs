@@ -15,6 +15,10 @@
 //! | a drbd instance with the same node twice is accepted in a message | refused as in text files | never drawn |
 //! | an address's password in `hscan`'s output and names of files | leaks it; ours leaves it out | never drawn |
 //! | why `hscan` could not read a cluster | addressed to people, though on standard output | [`normalise`] |
+//! | `harep` crashes on a drbd instance without secondary | valid input; we leave the instance alone | never drawn |
+//! | names beyond ASCII are sent to a master daemon as Latin-1 | no JSON; we send UTF-8 | never drawn |
+//! | fewer numbers than jobs in a daemon's answer are taken for granted | some job would never be waited for; an error | never drawn |
+//! | what SIGTERM makes a program say is lost if it is not said to a terminal | it is printed | tested without the reference |
 //! | messages of a run that fails | addressed to people; status and output are compared | standard error not compared |
 
 use crate::generate::model::{Case, Program};
