@@ -8,11 +8,13 @@ mod captures;
 mod compare;
 mod demo;
 mod differential;
+mod feasibility;
 mod fuzz;
 mod generate;
 mod json;
 mod kinds;
 mod known;
+mod lab;
 mod live;
 mod places;
 mod random;
@@ -50,6 +52,8 @@ Checks
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
+  feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
+                                  and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
 
 Measurements
@@ -59,6 +63,10 @@ Measurements
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)
+
+Real peers
+  lab ganeti [--keep]           six virtual nodes with real daemons and real jobs,
+                                  all decisions taken by ours (root; some minutes)
 
 To look at
   demo                          a cluster, balanced, and an allocation explained
@@ -92,8 +100,10 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("soak") => soak::main(arguments),
         Some("vectors") => vectors::main(arguments),
         Some("captures") => captures::main(arguments),
+        Some("feasibility") => feasibility::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
+        Some("lab") => lab::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),

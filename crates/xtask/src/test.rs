@@ -11,10 +11,12 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::Tally;
-use crate::{bench, captures, vectors};
+use crate::{bench, captures, feasibility, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 750;
+/// Clusters that are filled and compared with what was promised.
+const FILLINGS: u64 = 200;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
@@ -67,6 +69,7 @@ fn compare(stages: &mut Stages, ours: &Executable, reference: &Executable) -> Re
         until: None,
     };
     stages.tally("differential", || Ok(differential::run(&plan)))?;
+    stages.tally("feasibility", || Ok(feasibility::run(ours, 0..FILLINGS)))?;
     if let Some(shared) = places::shared() {
         stages.tally("vectors", || vectors::run(ours, &shared))?;
         stages.tally("captures", || captures::run(ours, reference, &shared))?;
