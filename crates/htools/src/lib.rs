@@ -22,6 +22,7 @@ pub mod io;
 mod json;
 mod live;
 pub mod luxi;
+mod machine;
 pub mod mond;
 pub mod number;
 pub mod opcode;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cluster::{AllocPolicy, Cluster, DiskTemplate, ISpec, InstanceIdx, NodeIdx, Policy};
+use cluster::{AllocPolicy, Cluster, DiskTemplate, ISpec, NodeIdx, Policy};
 use placement::board::Board;
 use placement::score::{COMPONENTS, Values};
 
@@ -30,21 +30,6 @@ fn spec(spec: &ISpec) -> String {
          iSpecNicCount = {}, iSpecSpindleUse = {}}}",
         spec.memory_size, spec.cpu_count, spec.disk_size, spec.disk_count, spec.nic_count, spec.spindle_use
     )
-}
-
-/// Whether a node should not go on like this: online, and failing N+1.
-pub fn is_bad(cluster: &Cluster, node: NodeIdx) -> bool {
-    cluster.node(node).online() && cluster.figures(node).fails_n1
-}
-
-/// The instances that have one of these nodes, each once.
-pub fn instances_on(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<InstanceIdx> {
-    let states = nodes.iter().map(|n| cluster.state(*n));
-    let mut instances: Vec<InstanceIdx> =
-        states.flat_map(|state| state.primaries.iter().chain(&state.secondaries)).copied().collect();
-    instances.sort_unstable();
-    instances.dedup();
-    instances
 }
 
 /// The policy on one line, in the notation that scripts around the reference expect.

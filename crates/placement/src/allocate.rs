@@ -32,6 +32,11 @@ impl Failures {
         FailMode::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
+    /// How often this reason occurred.
+    pub fn count(&self, mode: FailMode) -> u64 {
+        self.0[mode as usize]
+    }
+
     /// All refusals.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -241,7 +246,8 @@ impl Allocator {
         let Some(redundancy) = &self.redundancy else { return true };
         let number = InstanceIdx::from_usize(cluster.instances.len());
         let undo = cluster.add(instance.clone(), outcome);
-        let holds = redundancy.holds(cluster, outcome, Tentative { instance: number, hidden: self.hidden });
+        let tentative = Tentative { instance: number, hidden: self.hidden };
+        let holds = redundancy.holds(cluster, outcome, Some(tentative));
         cluster.undo(undo);
         holds
     }

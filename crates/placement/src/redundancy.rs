@@ -43,15 +43,25 @@ pub struct Tentative {
 /// Knows which nodes of a cluster can be emptied.
 #[derive(Debug)]
 pub struct Redundancy {
+    /// The nodes at hand, ascending.
     nodes: Vec<NodeIdx>,
-    /// Whether each node (by index) is affected only by placements on it, or on secondaries of its primaries.
-    settled: Vec<bool>,
-    /// Whether each settled node can be emptied as things are.
-    evacuable: Vec<bool>,
-    /// How many of them cannot.
+    /// Those that must stay evacuable, ascending.
+    tested: Vec<NodeIdx>,
+    /// What is known of each node, by index; only tested nodes' entries are meant.
+    knowledge: Vec<Knowledge>,
+    /// How many nodes are known not to be evacuable.
     stuck: usize,
-    /// The nodes that are not settled.
+    /// The nodes that every placement may affect, ascending.
     open: Vec<NodeIdx>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knowledge {
+    /// Any placement may change whether it can be emptied.
+    Open,
+    /// Whether it can be emptied; only a placement on it, or on secondaries of its primaries, may change that.
+    Settled(bool),
 }
 
 /// A placement changes at most this many nodes.
@@ -60,53 +70,95 @@ const NODES_OF_A_PLACEMENT: usize = 2;
 impl Redundancy {
     /// Looks at all of `nodes` as things are. The cluster is left unchanged.
     pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
-        let mut settled = vec![false; cluster.nodes.len()];
-        let mut evacuable = vec![false; cluster.nodes.len()];
-        let mut open = Vec::new();
-        let mut stuck = 0;
-        for &node in nodes {
-            let primaries = &cluster.state(node).primaries;
-            let only_failover =
-                primaries.iter().all(|i| Rescue::of(cluster.instance(*i).template) == Rescue::Failover);
-            let verdict = if only_failover {
-                Some(can_evacuate(cluster, nodes, node, None))
-            } else {
-                without_simulation(cluster, nodes, node, None, NODES_OF_A_PLACEMENT).filter(|ok| *ok)
-            };
-            match verdict {
-                Some(verdict) => {
-                    settled[node.at()] = true;
-                    evacuable[node.at()] = verdict;
-                    stuck += usize::from(!verdict);
-                }
-                None => open.push(node),
+        Self::among(cluster, nodes, nodes)
+    }
+
+    /// As [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
+    pub fn among(cluster: &mut Cluster, nodes: &[NodeIdx], tested: &[NodeIdx]) -> Self {
+        let mut redundancy = Self {
+            nodes: nodes.to_vec(),
+            tested: tested.to_vec(),
+            knowledge: vec![Knowledge::Open; cluster.nodes.len()],
+            stuck: 0,
+            open: Vec::new(),
+        };
+        for node in tested {
+            redundancy.knowledge[node.at()] = redundancy.look_at(cluster, *node);
+        }
+        redundancy.count();
+        redundancy
+    }
+
+    fn look_at(&self, cluster: &mut Cluster, node: NodeIdx) -> Knowledge {
+        if only_fails_over(cluster, node) {
+            return Knowledge::Settled(can_evacuate(cluster, &self.nodes, node, None));
+        }
+        match without_simulation(cluster, &self.nodes, node, None, NODES_OF_A_PLACEMENT) {
+            Some(true) => Knowledge::Settled(true),
+            _ => Knowledge::Open,
+        }
+    }
+
+    fn count(&mut self) {
+        let with = |wanted: Knowledge| {
+            let knowledge = &self.knowledge;
+            self.tested.iter().copied().filter(move |n| knowledge[n.at()] == wanted)
+        };
+        let open = with(Knowledge::Open).collect();
+        self.stuck = with(Knowledge::Settled(false)).count();
+        self.open = open;
+    }
+
+    /// Takes a placement over that changed the nodes `changed`; `cluster` is the cluster *after* it.
+    pub fn update(&mut self, cluster: &mut Cluster, changed: &[NodeIdx]) {
+        let affected = affected_by(cluster, changed);
+        for position in 0..self.tested.len() {
+            let node = self.tested[position];
+            // Where instances may be started or created anew, each placement uses up some of what was to spare.
+            if affected.binary_search(&node).is_ok() || !only_fails_over(cluster, node) {
+                self.knowledge[node.at()] = self.look_at(cluster, node);
             }
         }
-        Self { nodes: nodes.to_vec(), settled, evacuable, stuck, open }
+        self.count();
     }
 
     /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
-    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome, tentative: Tentative) -> bool {
-        let mut affected: Vec<NodeIdx> = Vec::new();
-        for change in outcome.changes() {
-            affected.push(change.node);
-            let secondaries = &cluster.state(change.node).secondaries;
-            affected.extend(secondaries.iter().map(|i| cluster.instance(*i).primary));
-        }
-        if let Some(hidden) = tentative.hidden {
+    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome, tentative: Option<Tentative>) -> bool {
+        let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
+        let mut affected = affected_by(cluster, &changed);
+        if let Some(hidden) = tentative.and_then(|t| t.hidden) {
             affected.push(cluster.instance(hidden).primary);
         }
         affected.extend(&self.open);
         affected.sort_unstable();
         affected.dedup();
+        affected.retain(|n| self.tested.binary_search(n).is_ok());
         let stuck_affected =
-            affected.iter().filter(|n| self.settled[n.at()] && !self.evacuable[n.at()]).count();
+            affected.iter().filter(|n| self.knowledge[n.at()] == Knowledge::Settled(false)).count();
         stuck_affected == self.stuck
-            && affected
-                .iter()
-                .filter(|n| self.nodes.binary_search(n).is_ok())
-                .all(|n| can_evacuate(cluster, &self.nodes, *n, Some(tentative)))
+            && affected.iter().all(|n| can_evacuate(cluster, &self.nodes, *n, tentative))
     }
+}
+
+/// The nodes that a placement may affect though all their primaries fail over, ascending: those that changed, and
+/// those whose instances fail over to them.
+fn affected_by(cluster: &Cluster, changed: &[NodeIdx]) -> Vec<NodeIdx> {
+    let mut affected: Vec<NodeIdx> = changed.to_vec();
+    for node in changed {
+        affected.extend(cluster.state(*node).secondaries.iter().map(|i| cluster.instance(*i).primary));
+    }
+    affected.sort_unstable();
+    affected.dedup();
+    affected
+}
+
+fn only_fails_over(cluster: &Cluster, node: NodeIdx) -> bool {
+    cluster.state(node).primaries.iter().all(|i| rescue(cluster, *i) == Rescue::Failover)
+}
+
+/// Whether all of `tested` can be emptied, given the nodes in `list`. The cluster is left unchanged.
+pub fn all_evacuable(cluster: &mut Cluster, list: &[NodeIdx], tested: &[NodeIdx]) -> bool {
+    tested.iter().all(|node| can_evacuate(cluster, list, *node, None))
 }
 
 fn rescue(cluster: &Cluster, index: InstanceIdx) -> Rescue {

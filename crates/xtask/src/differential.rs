@@ -42,10 +42,7 @@ pub struct Plan {
 impl Plan {
     /// The plan that a command line asks for.
     pub fn from_arguments(arguments: &mut Arguments, default_seeds: u64) -> Result<Self> {
-        let seeds = match arguments.text("--seeds")? {
-            None => 0..default_seeds,
-            Some(text) => parse_seeds(&text)?,
-        };
+        let seeds = seeds(arguments, default_seeds)?;
         let programs = match arguments.text("--program")?.as_deref() {
             None => Program::ALL.to_vec(),
             Some(name) => vec![Program::from_name(name).with_context(|| {
@@ -60,8 +57,15 @@ impl Plan {
     }
 }
 
-/// `A..B`, or one number.
-pub fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>> {
+/// The seeds that a command line asks for, or the first ones.
+pub fn seeds(arguments: &mut Arguments, default_count: u64) -> Result<std::ops::Range<u64>> {
+    match arguments.text("--seeds")? {
+        None => Ok(0..default_count),
+        Some(text) => parse_seeds(&text),
+    }
+}
+
+fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>> {
     let parse = || -> Option<std::ops::Range<u64>> {
         if let Some((from, to)) = text.split_once("..") {
             return Some(from.parse().ok()?..to.parse().ok()?);

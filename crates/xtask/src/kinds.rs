@@ -38,6 +38,8 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         _ if crate::known::crashed(reference) => "crash of the reference: not compared",
         (Some(2), Program::Hscan) if stdout.contains("failed to load data") => "not all read",
         (Some(2), _) => "wrong usage",
+        (_, Program::Hcheck) if !stdout.is_empty() => health(&stdout),
+        (Some(1..), Program::Hroller) => no_reboots(&String::from_utf8_lossy(&reference.stderr)),
         (Some(1..), _) => "refused",
         (_, Program::Hail) if stdout.starts_with("{\"success\":false") => "no solution",
         (_, Program::Hail) if stdout.contains("\"info\":\"Request successful: 0 instances failed") => {
@@ -46,12 +48,82 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         (_, Program::Hail) if stdout.contains("instances failed") => "some failed",
         (_, Program::Hail) => "solution",
         (_, Program::Hscan) => "saved",
+        (_, Program::Hinfo) if stdout.contains("Cluster is N+1 unhappy") => "unhappy",
+        (_, Program::Hinfo) if stdout.contains("Found instances belonging") => "with split instances",
+        (_, Program::Hsqueeze) => squeezed(&stdout),
+        (_, Program::Hroller) => reboots(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
         _ => "nothing to do",
     };
     format!("{} {how}", subject(case))
+}
+
+/// What `hcheck` found, and whether it tried to do something about it.
+fn health(stdout: &str) -> &'static str {
+    let machine = stdout.contains("HCHECK_");
+    if stdout.contains("NEED_REBALANCE=1") || stdout.contains("not healthy: True") {
+        match (machine, changes(stdout)) {
+            (true, true) => "unhealthy, changed by balancing, for machines",
+            (true, false) => "unhealthy, unchanged, for machines",
+            (false, true) => "unhealthy, changed by balancing",
+            (false, false) => "unhealthy, unchanged",
+        }
+    } else if machine {
+        "healthy, for machines"
+    } else {
+        "healthy"
+    }
+}
+
+/// Whether the scores that `hcheck` prints differ between the beginning and the end.
+fn changes(stdout: &str) -> bool {
+    let scores: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.contains("_SCORE=") || line.contains("Group score: "))
+        .filter_map(|line| line.rsplit(['=', ' ']).next())
+        .collect();
+    let (initial, last) = scores.split_at(scores.len() / 2);
+    initial != last
+}
+
+/// What `hsqueeze` decided.
+fn squeezed(stdout: &str) -> &'static str {
+    let moves = stdout.contains("jobset");
+    if stdout.contains("Onlining all nodes will not") {
+        "impossible"
+    } else if stdout.contains("'Nodes to online'") {
+        if moves { "nodes to online, with moves" } else { "nodes to online" }
+    } else if stdout.contains("'Nodes to offline'") {
+        if moves { "nodes to offline, with moves" } else { "nodes to offline" }
+    } else {
+        "no action, or no heading"
+    }
+}
+
+fn no_reboots(stderr: &str) -> &'static str {
+    if stderr.contains("Not enough capacity to move non-redundant") {
+        "no room for instances without mirror"
+    } else if stderr.contains("Not enough capacity to move secondaries") {
+        "no room for mirrors"
+    } else if stderr.contains("Failed to migrate") {
+        "no migration"
+    } else {
+        "refused"
+    }
+}
+
+/// Moves are indented; anything else but the header and dumps is a group.
+fn reboots(stdout: &str) -> &'static str {
+    let lines = || stdout.lines().filter(|l| !l.starts_with('\'') && !l.contains(": "));
+    let moves = lines().any(|line| line.starts_with("  "));
+    match (lines().filter(|line| !line.starts_with("  ")).count(), moves) {
+        (0 | 1, false) => "one group",
+        (0 | 1, true) => "one group, moves",
+        (_, false) => "groups",
+        (_, true) => "groups, moves",
+    }
 }
 
 fn subject(case: &Case) -> String {

@@ -9,11 +9,13 @@ mod compare;
 mod demo;
 mod differential;
 mod execution;
+mod feasibility;
 mod fuzz;
 mod generate;
 mod json;
 mod kinds;
 mod known;
+mod lab;
 mod live;
 mod luxi_server;
 mod places;
@@ -55,6 +57,8 @@ Checks
   execution                     jobs that hbal -X and harep give to a master daemon
       --seeds A..B                (default 0..120)
       --ours PATH --reference PATH
+  feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
+                                  and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
 
 Measurements
@@ -64,6 +68,10 @@ Measurements
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)
+
+Real peers
+  lab ganeti [--keep]           six virtual nodes with real daemons and real jobs,
+                                  all decisions taken by ours (root; some minutes)
 
 To look at
   demo                          a cluster, balanced, and an allocation explained
@@ -98,8 +106,10 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("vectors") => vectors::main(arguments),
         Some("captures") => captures::main(arguments),
         Some("execution") => execution::main(arguments),
+        Some("feasibility") => feasibility::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
+        Some("lab") => lab::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),

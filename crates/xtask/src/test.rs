@@ -11,12 +11,12 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::Tally;
-use crate::{bench, captures, execution, vectors};
+use crate::{bench, captures, execution, feasibility, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 750;
-/// Seeds of the scenarios in which jobs run.
-const EXECUTION_SEEDS: u64 = 120;
+/// Clusters that are filled and compared with what was promised.
+const FILLINGS: u64 = 200;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
@@ -69,7 +69,8 @@ fn compare(stages: &mut Stages, ours: &Executable, reference: &Executable) -> Re
         until: None,
     };
     stages.tally("differential", || Ok(differential::run(&plan)))?;
-    stages.tally("execution", || execution::run(reference, ours, 0..EXECUTION_SEEDS))?;
+    stages.tally("execution", || execution::run(reference, ours, 0..execution::SEEDS))?;
+    stages.tally("feasibility", || Ok(feasibility::run(ours, 0..FILLINGS)))?;
     if let Some(shared) = places::shared() {
         stages.tally("recorded jobs", || execution::replay(ours, &shared))?;
         stages.tally("vectors", || vectors::run(ours, &shared))?;

@@ -141,7 +141,7 @@ fn solve(
     io: &mut Io<'_>,
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
-    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance_options(options));
+    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
     let before = *run.board().values();
     let mut solution = Solution {
         steps: Vec::new(),
@@ -168,20 +168,6 @@ fn solve(
         solution.after = now;
     }
     Ok(solution)
-}
-
-fn balance_options(options: &Options) -> BalanceOptions {
-    BalanceOptions {
-        disk_moves: !options.no_disk_moves,
-        instance_moves: !options.no_instance_moves,
-        restricted_migration: options.restricted_migration,
-        evacuate_only: options.evac_mode,
-        ignore_soft_errors: options.ignore_soft_errors,
-        min_gain_limit: options.min_gain_limit,
-        min_gain: options.min_gain,
-        min_score: options.min_score,
-        max_moves: usize::try_from(options.max_length).ok(),
-    }
 }
 
 /// The wanted group, or the only one that has nodes.

@@ -5,6 +5,7 @@ use std::io;
 use cluster::{Cluster, FailMode, NodeIdx};
 use placement::balance::{Balancer, Step};
 use placement::board::Board;
+use placement::health::{bad_nodes, instances_on};
 use placement::score::Values;
 
 use super::{Scope, Solution, commands, score};
@@ -46,11 +47,11 @@ pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mu
     let level = options.verbosity;
     writeln!(io.out, "Group size {} nodes, {} instances", scope.nodes.len(), scope.instances.len())?;
     writeln!(io.out, "Selected node group: {}", cluster.group(scope.group).name)?;
-    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) =
-        scope.nodes.iter().copied().partition(|node| report::is_bad(cluster, *node));
+    let bad = bad_nodes(cluster, &scope.nodes);
+    let good: Vec<NodeIdx> = scope.nodes.iter().copied().filter(|n| bad.binary_search(n).is_err()).collect();
     if level >= 1 {
-        let instances = report::instances_on(cluster, &bad);
-        writeln!(io.out, "Initial check done: {} bad nodes, {} bad instances.", bad.len(), instances.len())?;
+        let instances = instances_on(cluster, &bad).len();
+        writeln!(io.out, "Initial check done: {} bad nodes, {instances} bad instances.", bad.len())?;
     }
     if level > 4 {
         writeln!(io.out, "Bad nodes: {}", report::name_list(cluster, &bad))?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cluster::{Cluster, LoadError, NodeIdx};
 use placement::board::Board;
+use placement::health::{bad_nodes, instances_on};
 use thiserror::Error;
 
 use crate::data::ClusterData;
@@ -17,7 +18,7 @@ use crate::number::fixed;
 use crate::options::{self, LuxiSocket, Options, Program};
 use crate::rapi::{self, RapiError};
 use crate::source::{load_options, luxi_path};
-use crate::{report, saving, tables};
+use crate::{saving, tables};
 
 /// What the cluster is called whose master daemon is asked.
 const LOCAL: &str = "LOCAL";
@@ -149,7 +150,7 @@ fn print_row(io: &mut Io<'_>, width: usize, name: &str, columns: &[String; 9]) -
 
 /// What is shown of a cluster. Sizes of disks are in GiB.
 fn figures(cluster: &Cluster, nodes: &[NodeIdx]) -> [String; 9] {
-    let bad: Vec<NodeIdx> = nodes.iter().copied().filter(|node| report::is_bad(cluster, *node)).collect();
+    let bad = bad_nodes(cluster, nodes);
     let total = |figure: fn(&cluster::Node) -> f64| cluster.nodes.iter().map(figure).sum::<f64>();
     let free_memory: i64 = cluster.nodes.iter().map(|node| node.reported_free_memory).sum();
     let free_disk: i64 = nodes.iter().map(|node| cluster.figures(*node).free_disk).sum();
@@ -157,7 +158,7 @@ fn figures(cluster: &Cluster, nodes: &[NodeIdx]) -> [String; 9] {
         nodes.len().to_string(),
         cluster.instances.len().to_string(),
         bad.len().to_string(),
-        report::instances_on(cluster, &bad).len().to_string(),
+        instances_on(cluster, &bad).len().to_string(),
         fixed(total(|node| node.total_memory), 0),
         free_memory.to_string(),
         fixed(total(|node| node.total_disk) / 1024.0, 0),

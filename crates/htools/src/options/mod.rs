@@ -12,6 +12,8 @@ pub use help::version_text;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
+use placement::balance::BalanceOptions;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -215,8 +217,12 @@ pub struct Options {
     pub rapi_ca: Option<String>,
     /// `--mond-port` (Allotment's own): where monitoring daemons listen.
     pub mond_port: u16,
+    /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
+    pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
+    /// `--search` (Allotment's own): how hard to look for a decision.
+    pub search: Search,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -293,8 +299,26 @@ impl Default for Options {
             n1_initial: InitialN1::default(),
             rapi_ca: None,
             mond_port: crate::mond::PORT,
+            ignore_offline: false,
             threads: 0,
+            search: Search::default(),
             positional: Vec::new(),
+        }
+    }
+}
+
+impl From<&Options> for BalanceOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            disk_moves: !options.no_disk_moves,
+            instance_moves: !options.no_instance_moves,
+            restricted_migration: options.restricted_migration,
+            evacuate_only: options.evac_mode,
+            ignore_soft_errors: options.ignore_soft_errors,
+            min_gain_limit: options.min_gain_limit,
+            min_gain: options.min_gain,
+            min_score: options.min_score,
+            max_moves: usize::try_from(options.max_length).ok(),
         }
     }
 }

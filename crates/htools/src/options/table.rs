@@ -1,7 +1,7 @@
 //! Which options there are.
 
 use super::Options;
-use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace};
+use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use super::values::{self, Done};
 use Argument::{None as NoArgument, Optional, Required};
 
@@ -138,7 +138,7 @@ static STANDARD: &[Flag] = &[
 /// Allotment's own.
 static OWN: &[Flag] = &[
     own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
-    own("json", NOTHING, &[Hbal], "print the result as JSON", on!(json)),
+    own("json", NOTHING, &[Hbal, Hroller], "print the result as JSON", on!(json)),
     own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
@@ -161,10 +161,24 @@ static OWN: &[Flag] = &[
         read!(mond_port, values::port),
     ),
     own(
+        "ignore-offline",
+        NOTHING,
+        &[Hsqueeze],
+        "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
+        on!(ignore_offline),
+    ),
+    own(
         "threads",
         (Required("N"), "integer"),
-        &[Hail, Hbal],
+        &[Hail, Hbal, Hcheck, Hsqueeze],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
+    ),
+    own(
+        "search",
+        (Required("MODE"), "choices=exact,deep"),
+        &[Hroller],
+        "decide as Ganeti does (exact, the default), or look longer for something better (deep)",
+        read!(search, values::search),
     ),
 ];

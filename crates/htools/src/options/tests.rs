@@ -55,6 +55,7 @@ fn values_arrive() {
     check(&["--explain", "--json", "--n1-initial=recorded", "--threads", "3"], |o| {
         (o.explain, o.json, o.n1_initial, o.threads) = (true, true, InitialN1::Recorded, 3);
     });
+    assert_eq!(run(Program::Hroller, &["--search=deep"]).unwrap().search, Search::Deep);
     let hail = run(Program::Hail, &["a", "-v", "--", "-b", "--restrict-allocation-to=n1,n2"]).unwrap();
     assert_eq!(hail.positional, ["a", "-b", "--restrict-allocation-to=n1,n2"]);
     assert_eq!(run(Program::Hail, &["-v-", "-v"]).unwrap().positional, ["-v"]);
@@ -110,6 +111,7 @@ fn mistakes() {
     ] {
         value(Program::Hbal, &["foo", word, "--help"], expect);
     }
+    value(Program::Hroller, &["--search=x"], "Unknown search 'x', pass one of 'exact' or 'deep'");
     value(Program::Hbal, &["-e", "y", "-l", "x"], "min score: cannot parse string 'y'");
     for (word, expect) in [
         ("--standard-alloc=1g", "Invalid standard specification: '1g', expected disk,ram,cpu"),

@@ -1,6 +1,7 @@
 //! Values of options, and what may be wrong with them.
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
 use thiserror::Error;
 
 use crate::number::{NumberError, read_float, read_int};
@@ -113,6 +114,9 @@ pub enum ValueError {
     /// No such rule.
     #[error("Unknown rule for --n1-initial '{0}', pass one of 'reported' or 'recorded'")]
     InitialN1(String),
+    /// Not a way to search.
+    #[error("Unknown search '{0}', pass one of 'exact' or 'deep'")]
+    Search(String),
     /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
     Threads(String),
@@ -164,6 +168,14 @@ pub(super) fn initial_n1(text: &str) -> Result<InitialN1, ValueError> {
         "reported" => Ok(InitialN1::Reported),
         "recorded" => Ok(InitialN1::Recorded),
         _ => Err(ValueError::InitialN1(text.to_owned())),
+    }
+}
+
+pub(super) fn search(text: &str) -> Result<Search, ValueError> {
+    match text {
+        "exact" => Ok(Search::Exact),
+        "deep" => Ok(Search::Deep),
+        _ => Err(ValueError::Search(text.to_owned())),
     }
 }
 

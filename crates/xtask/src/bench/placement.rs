@@ -153,6 +153,22 @@ const ROWS: &[Row] = &[
         Wanted::Seconds(600.0),
     ),
     row(
+        "hcheck without simulation, 5,000 nodes",
+        "hcheck",
+        "-t C.data --no-simulation",
+        "--nodes 5000",
+        Reference::Fast,
+        Wanted::Ratio(20.0),
+    ),
+    row(
+        "hsqueeze rbd, 20 nodes",
+        "hsqueeze",
+        "-t C.data",
+        "--nodes 20 --template rbd",
+        Reference::Slow,
+        Wanted::Ratio(500.0),
+    ),
+    row(
         "hail allocate drbd, 10,000 nodes",
         "hail",
         "C.alloc-drbd.json",

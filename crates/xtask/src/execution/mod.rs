@@ -27,15 +27,14 @@ pub use replay::replay;
 
 /// A scenario lasts some seconds, most of them spent waiting.
 const LIMIT: Duration = Duration::from_mins(1);
+/// How many scenarios are compared by default: some half a minute.
+pub const SEEDS: u64 = 120;
 /// Scenarios that run at the same time: they wait far more than they compute.
 const THREADS: usize = 24;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
-    let seeds = match arguments.text("--seeds")? {
-        None => 0..120,
-        Some(text) => crate::differential::parse_seeds(&text)?,
-    };
+    let seeds = crate::differential::seeds(&mut arguments, SEEDS)?;
     let given = |path: String| Executable::new(PathBuf::from(path));
     let reference = arguments.text("--reference")?.map_or_else(places::reference, |p| Ok(given(p)))?;
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |p| Ok(given(p)))?;
