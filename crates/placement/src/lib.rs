@@ -23,6 +23,8 @@ mod order;
 mod pair;
 pub mod reboot;
 pub mod redundancy;
+mod rehousing;
+pub mod repair;
 pub mod score;
 mod search;
 pub mod squeeze;

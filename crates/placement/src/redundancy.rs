@@ -4,10 +4,15 @@
 //! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries; and most
 //! verdicts can be told without the reference's greedy simulation.
 
-use cluster::{Cluster, DiskTemplate, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo};
+use std::cell::RefCell;
+
+use cluster::{
+    Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,
+};
 
 use crate::board::Board;
 use crate::evacuate::Latest;
+use crate::rehousing::{Rehousing, Room, Size};
 
 /// How an instance survives the loss of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +58,9 @@ pub struct Redundancy {
     stuck: usize,
     /// The nodes that every placement may affect, ascending.
     open: Vec<NodeIdx>,
+    /// Nodes that could not be emptied after some placement, the latest last: likely to fail again, so they are
+    /// looked at first. The order decides nothing.
+    suspects: RefCell<Vec<NodeIdx>>,
 }
 
 /// What is known of a node.
@@ -81,6 +89,7 @@ impl Redundancy {
             knowledge: vec![Knowledge::Open; cluster.nodes.len()],
             stuck: 0,
             open: Vec::new(),
+            suspects: RefCell::default(),
         };
         for node in tested {
             redundancy.knowledge[node.at()] = redundancy.look_at(cluster, *node);
@@ -135,8 +144,45 @@ impl Redundancy {
         affected.retain(|n| self.tested.binary_search(n).is_ok());
         let stuck_affected =
             affected.iter().filter(|n| self.knowledge[n.at()] == Knowledge::Settled(false)).count();
-        stuck_affected == self.stuck
-            && affected.iter().all(|n| can_evacuate(cluster, &self.nodes, *n, tentative))
+        if stuck_affected != self.stuck {
+            return false;
+        }
+        let stuck = self.find_stuck(cluster, &changed, &affected, tentative);
+        if let Some(stuck) = stuck {
+            let mut suspects = self.suspects.borrow_mut();
+            suspects.retain(|n| *n != stuck);
+            suspects.push(stuck);
+        }
+        stuck.is_none()
+    }
+
+    /// One of the nodes that cannot be emptied. Those that changed are the most likely, because they have more
+    /// instances than before; of the others, the cheap arguments have a look at all first.
+    fn find_stuck(
+        &self,
+        cluster: &mut Cluster,
+        changed: &[NodeIdx],
+        nodes: &[NodeIdx],
+        tentative: Option<Tentative>,
+    ) -> Option<NodeIdx> {
+        let suspects = self.suspects.borrow();
+        let concerned = |n: &NodeIdx| nodes.binary_search(n).is_ok();
+        let mut likely = changed.iter().copied().filter(concerned);
+        let stuck = likely.find(|n| !can_evacuate(cluster, &self.nodes, *n, tentative));
+        if stuck.is_some() {
+            return stuck;
+        }
+        let suspected = suspects.iter().rev().copied().filter(concerned);
+        let others = nodes.iter().copied().filter(|n| !suspects.contains(n));
+        let mut undecided = Vec::new();
+        for node in suspected.chain(others).filter(|n| !changed.contains(n)) {
+            match without_simulation(cluster, &self.nodes, node, tentative, 0) {
+                Some(true) => {}
+                Some(false) => return Some(node),
+                None => undecided.push(node),
+            }
+        }
+        undecided.into_iter().find(|node| !by_simulation(cluster, &self.nodes, *node, tentative))
     }
 }
 
@@ -178,6 +224,14 @@ pub fn can_evacuate(
     }
 }
 
+/// Whether `node` cannot be emptied and could not even if more instances were placed, as long as they take room
+/// and give none.
+///
+/// The arguments that spare a simulation stay valid then; a simulation's outcome might not.
+pub fn surely_stuck(cluster: &Cluster, list: &[NodeIdx], node: NodeIdx) -> bool {
+    without_simulation(cluster, list, node, None, 0) == Some(false)
+}
+
 /// As [`can_evacuate`], by doing it step by step as the reference does.
 pub fn by_simulation(
     cluster: &mut Cluster,
@@ -194,10 +248,8 @@ pub fn by_simulation(
 /// The verdict where it can be told without simulating the evacuation.
 ///
 /// Failing over is all or nothing: forced, an instance needs memory on its secondary that is not used up by the
-/// others that fail over to the same node; disks and spindles are given back and taken again. For what is started
-/// or created elsewhere, count the nodes that could take the largest of these alone: each instance placed so
-/// far occupies one node at most, so with as many such nodes as instances there is always one left. With `spare`
-/// more of them, the verdict stands even if so many nodes change.
+/// others that fail over to the same node; disks and spindles are given back and taken again. What is started or
+/// created elsewhere is [`Rehousing`]'s to judge. With `spare`, success stands even if so many nodes change.
 fn without_simulation(
     cluster: &Cluster,
     list: &[NodeIdx],
@@ -208,44 +260,23 @@ fn without_simulation(
     if tentative.is_some_and(|t| t.hidden.is_some()) {
         return None;
     }
-    let from = cluster.node(node);
     let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
-    let (mut others, mut most_memory, mut most_disk) = (0, 0, 0);
-    let (mut evacuees, mut local) = (false, false);
-    for &index in &cluster.state(node).primaries {
+    let mut homeless = Homeless::default();
+    // The reference goes through the latest first.
+    for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
-        let used = if instance.uses_memory() { instance.memory } else { 0 };
+        if Rescue::of(instance.template) != Rescue::Failover {
+            homeless.add(index, instance);
+            continue;
+        }
+        let used = used_memory(instance);
         if used < 0 {
             return None;
         }
-        if Rescue::of(instance.template) == Rescue::Failover {
-            let Some(secondary) = instance.secondary.filter(|s| list.binary_search(s).is_ok()) else {
-                return Some(false);
-            };
-            let takes_storage = |index: NodeIdx, ignore_disk: bool| {
-                let (node, figures) = (cluster.node(index), cluster.figures(index));
-                (ignore_disk || figures.free_disk > 0)
-                    && (!node.exclusive_storage
-                        || (figures.free_spindles >= 0 && instance.total_spindles().is_some()))
-            };
-            if !cluster.migration_allowed(node, secondary)
-                || !takes_storage(secondary, false)
-                || !takes_storage(node, from.offline)
-            {
-                return Some(false);
-            }
-            match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
-                Some((_, memory)) => *memory += used,
-                None => moved_to.push((secondary, used)),
-            }
-        } else {
-            others += 1;
-            most_memory = most_memory.max(used);
-            if instance.template.local_storage() {
-                most_disk = most_disk.max(instance.disk);
-                local = true;
-            }
-            evacuees |= Rescue::of(instance.template) == Rescue::Evacuate;
+        let Some(secondary) = failover_target(cluster, list, node, instance) else { return Some(false) };
+        match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
+            Some((_, memory)) => *memory += used,
+            None => moved_to.push((secondary, used)),
         }
     }
     let left = |index: NodeIdx| {
@@ -255,27 +286,94 @@ fn without_simulation(
     if moved_to.iter().any(|(to, _)| left(*to) <= 0) {
         return Some(false);
     }
-    if others == 0 {
+    if homeless.is_empty() {
         return Some(true);
     }
-    let policy = &cluster.group(from.group).policy;
-    let allowed = |target: NodeIdx| {
-        let primaries = cluster.state(node).primaries.iter().map(|i| cluster.instance(*i));
-        let mut recreated = primaries.filter(|i| Rescue::of(i.template) == Rescue::Recreate);
-        recreated.all(|i| policy.check(i, cluster.node(target).exclusive_storage).is_ok())
+    homeless.rehousing(cluster, list, node, left)?.verdict(spare)
+}
+
+fn used_memory(instance: &Instance) -> i64 {
+    if instance.uses_memory() { instance.memory } else { 0 }
+}
+
+/// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
+fn failover_target(
+    cluster: &Cluster,
+    list: &[NodeIdx],
+    from: NodeIdx,
+    instance: &Instance,
+) -> Option<NodeIdx> {
+    let secondary = instance.secondary.filter(|s| list.binary_search(s).is_ok())?;
+    let takes_storage = |index: NodeIdx, ignore_disk: bool| {
+        let (node, figures) = (cluster.node(index), cluster.figures(index));
+        (ignore_disk || figures.free_disk > 0)
+            && (!node.exclusive_storage
+                || (figures.free_spindles >= 0 && instance.total_spindles().is_some()))
     };
-    let takes_largest = |target: &NodeIdx| {
-        let to = cluster.node(*target);
-        *target != node
-            && to.group == from.group
-            && left(*target) > most_memory
-            && (!local || (cluster.figures(*target).free_disk > most_disk && !to.exclusive_storage))
-            && (!evacuees || cluster.migration_allowed(node, *target))
-            && allowed(*target)
-    };
-    let wanted = others + spare;
-    let enough = list.iter().filter(|t| takes_largest(t)).take(wanted).count() == wanted;
-    enough.then_some(true)
+    let possible = cluster.migration_allowed(from, secondary)
+        && takes_storage(secondary, false)
+        && takes_storage(from, cluster.node(from).offline);
+    possible.then_some(secondary)
+}
+
+/// Instances of a lost node that are to be started or created elsewhere.
+#[derive(Default)]
+struct Homeless {
+    /// To be started, in order.
+    evacuated: Vec<Size>,
+    /// To be created, in order of the list.
+    recreated: Vec<(InstanceIdx, i64, Size)>,
+}
+
+impl Homeless {
+    fn add(&mut self, index: InstanceIdx, instance: &Instance) {
+        let disk = instance.template.local_storage().then_some(instance.disk);
+        let size = Size { memory: used_memory(instance), disk };
+        if Rescue::of(instance.template) == Rescue::Evacuate {
+            self.evacuated.push(size);
+        } else {
+            self.recreated.push((index, instance.memory, size));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.evacuated.is_empty() && self.recreated.is_empty()
+    }
+
+    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
+    /// instance has a negative size.
+    fn rehousing(
+        mut self,
+        cluster: &Cluster,
+        list: &[NodeIdx],
+        node: NodeIdx,
+        left: impl Fn(NodeIdx) -> i64,
+    ) -> Option<Rehousing> {
+        self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
+        let group = cluster.node(node).group;
+        let policy = &cluster.group(group).policy;
+        // All nodes of the group have one policy, which reads differently with exclusive storage.
+        let allowed = [false, true].map(|exclusive| {
+            list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
+                && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
+        });
+        let local = self.recreated.iter().any(|(_, _, size)| size.disk.is_some());
+        let mut rooms = Vec::with_capacity(list.len());
+        for &target in list {
+            let to = cluster.node(target);
+            if target == node || to.group != group {
+                continue;
+            }
+            let willing = allowed[usize::from(to.exclusive_storage)]
+                && !(local && to.exclusive_storage)
+                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
+            rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
+        }
+        let recreated = self.recreated.into_iter().map(|(_, _, size)| size);
+        let instances: Vec<Size> = self.evacuated.into_iter().chain(recreated).collect();
+        let sensible = |size: &Size| size.memory >= 0 && size.disk.is_none_or(|disk| disk >= 0);
+        instances.iter().all(sensible).then_some(Rehousing { instances, rooms })
+    }
 }
 
 /// A simulated evacuation of one node.
@@ -389,6 +487,8 @@ impl Attempt<'_> {
     }
 
     /// Creates instances anew, each on the best other node of the group; they are not taken off the lost node.
+    ///
+    /// The path is followed only until it is clear what becomes of the rest.
     fn recreate_all(
         &mut self,
         list: &[NodeIdx],
@@ -397,12 +497,28 @@ impl Attempt<'_> {
         instances: &[InstanceIdx],
     ) -> bool {
         let targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
+        let mut homeless = Homeless::default();
         for &index in instances {
-            let board = Board::new(self.cluster, list);
+            homeless.add(index, self.cluster.instance(index));
+        }
+        let left = |index: NodeIdx| self.cluster.figures(index).unallocated_memory(self.cluster.node(index));
+        let mut rest = homeless.rehousing(self.cluster, list, node, left);
+        let mut board = Board::new(self.cluster, list);
+        for &index in instances {
             let instance = self.cluster.instance(index).clone();
             let trial = crate::allocate::single(self.cluster, &board, &instance, &targets, true, |_, _| true);
             let Some(best) = trial.best else { return false };
+            let target = best.outcome.primary;
             self.undo.push(self.cluster.add(instance, &best.outcome));
+            board.update(self.cluster, list, &[target]);
+            if let Some(rest) = &mut rest
+                && let Ok(room) = targets.binary_search(&target)
+            {
+                rest.house_first(room);
+                if let Some(verdict) = rest.verdict(0) {
+                    return verdict;
+                }
+            }
         }
         true
     }

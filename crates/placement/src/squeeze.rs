@@ -163,6 +163,9 @@ fn settled(cluster: &Cluster) -> bool {
     cluster.instances.iter().all(|i| cluster.node(i.primary).online())
 }
 
+/// The largest size that is asked for, in MiB or whatever the unit; see [`Room::new`].
+const LARGEST: f64 = (1_i64 << 40) as f64;
+
 /// An instance that must fit on every node.
 struct Room {
     instance: Instance,
@@ -173,7 +176,8 @@ impl Room {
     /// Room for `factor` times the cluster's standard instance on shared storage.
     fn new(cluster: &Cluster, factor: f64, count_offline: bool) -> Self {
         let standard = &cluster.policy.std;
-        let times = |amount: i64| (factor * amount as f64).floor() as i64;
+        // No node has as much as the limit, and sums with it do not overflow.
+        let times = |amount: i64| (factor * amount as f64).floor().clamp(-LARGEST, LARGEST) as i64;
         let mut instance = Instance::new("room", DiskTemplate::Ext, NodeIdx::from_usize(0));
         instance.memory = times(standard.memory_size);
         instance.vcpus = times(standard.cpu_count);

@@ -50,8 +50,11 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         (_, Program::Hscan) => "saved",
         (_, Program::Hinfo) if stdout.contains("Cluster is N+1 unhappy") => "unhappy",
         (_, Program::Hinfo) if stdout.contains("Found instances belonging") => "with split instances",
+        (_, Program::Hinfo) => "happy",
+        (_, Program::Hcheck) => "quiet",
         (_, Program::Hsqueeze) => squeezed(&stdout),
         (_, Program::Hroller) => reboots(&stdout),
+        (_, Program::Hspace) => filling(&stdout),
         _ if stdout.contains("\nSolution length=") || stdout.contains("score improved") => "moves",
         _ if stdout.contains("already well balanced") => "well balanced",
         _ if stdout.contains("No solution") => "no solution",
@@ -123,6 +126,22 @@ fn reboots(stdout: &str) -> &'static str {
         (0 | 1, true) => "one group, moves",
         (_, false) => "groups",
         (_, true) => "groups, moves",
+    }
+}
+
+/// What stopped a filling of the cluster with fixed-size instances, and whether it began.
+fn filling(stdout: &str) -> &'static str {
+    let stopped_by = |reason: &str| {
+        // The last reason told is that of the fixed size.
+        let told = stdout.lines().filter(|line| line.contains("reason: ") || line.contains("FAIL_REASON="));
+        told.last().is_some_and(|line| line.to_uppercase().ends_with(reason))
+    };
+    let begun = !stdout.contains("ALLOC_INSTANCES=0\n") && !stdout.contains("-   0 instances allocated");
+    match (begun, stopped_by("FAILN1")) {
+        (false, true) => "no room for redundancy",
+        (false, false) => "no room",
+        (true, true) => "filled until redundancy ends",
+        (true, false) => "filled until resources end",
     }
 }
 

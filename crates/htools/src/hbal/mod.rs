@@ -1,6 +1,7 @@
 //! `hbal`: balances one node group and prints the moves (formats spec §4.6).
 
 mod json;
+mod repair;
 mod show;
 
 use std::io;
@@ -84,6 +85,8 @@ struct Solution {
     explained: Vec<(Values, Values)>,
     /// There was nothing to do.
     well_balanced: bool,
+    /// What `--repair-only` could not repair: nothing, unless that was asked for.
+    remaining: Vec<repair::Remaining>,
 }
 
 /// Returns the run as a JSON document.
@@ -107,6 +110,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::scope(&cluster, &scope, options, io)?;
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
+    let solve = if options.repair_only { repair::solve } else { solve };
     let solution = solve(&mut cluster, &scope, options, io)?;
     let document = json::document(&cluster, &scope, &solution)?;
     if solution.well_balanced {
@@ -150,6 +154,7 @@ fn solve(
         optimal: run.optimal(),
         explained: Vec::new(),
         well_balanced: run.well_balanced(),
+        remaining: Vec::new(),
     };
     show::initial_score(run.board(), options.verbosity, io)?;
     if solution.well_balanced {

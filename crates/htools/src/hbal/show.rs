@@ -180,9 +180,12 @@ pub(super) fn summary(
         writeln!(io.out, "Final coefficients:   overall {}", score(solution.after.score()))?;
         write!(io.out, "{}", report::metrics(&Board::new(cluster, &scope.nodes)))?;
     } else {
+        // Repairing may cost some balance.
+        let improved = solution.after.score() <= solution.before.score();
         writeln!(
             io.out,
-            "Cluster score improved from {} to {}",
+            "Cluster score {} from {} to {}",
+            if improved { "improved" } else { "worsened" },
             score(solution.before.score()),
             score(solution.after.score())
         )?;
@@ -190,7 +193,7 @@ pub(super) fn summary(
     if level >= 1 {
         writeln!(io.out, "Solution length={}", solution.steps.len())?;
     }
-    Ok(())
+    super::repair::show_remaining(&solution.remaining, io)
 }
 
 /// Unallocated memory and free disk of the group, MiB.

@@ -217,6 +217,8 @@ pub struct Options {
     pub rapi_ca: Option<String>,
     /// `--mond-port` (Allotment's own): where monitoring daemons listen.
     pub mond_port: u16,
+    /// `--repair-only` (Allotment's own): end violations, and do not balance.
+    pub repair_only: bool,
     /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
     pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
@@ -299,6 +301,7 @@ impl Default for Options {
             n1_initial: InitialN1::default(),
             rapi_ca: None,
             mond_port: crate::mond::PORT,
+            repair_only: false,
             ignore_offline: false,
             threads: 0,
             search: Search::default(),

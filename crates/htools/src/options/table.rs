@@ -161,6 +161,13 @@ static OWN: &[Flag] = &[
         read!(mond_port, values::port),
     ),
     own(
+        "repair-only",
+        NOTHING,
+        &[Hbal],
+        "end violations (offline nodes, N+1, tags) with as few moves as can be, and do not balance",
+        on!(repair_only),
+    ),
+    own(
         "ignore-offline",
         NOTHING,
         &[Hsqueeze],

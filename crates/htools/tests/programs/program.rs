@@ -62,6 +62,22 @@ pub fn hbal(text: &str, options: &[&str]) -> Ran {
     run(htools::hbal::run, &args)
 }
 
+/// Runs `hcheck` on a cluster in the text format.
+pub fn hcheck(text: &str, options: &[&str]) -> Ran {
+    let path = file(text);
+    let mut args = vec!["-t", path.to_str().expect("a plain path")];
+    args.extend(options);
+    run(htools::hcheck::run, &args)
+}
+
+/// Runs `hsqueeze` on a cluster in the text format.
+pub fn hsqueeze(text: &str, options: &[&str]) -> Ran {
+    let path = file(text);
+    let mut args = vec!["-t", path.to_str().expect("a plain path")];
+    args.extend(options);
+    run(htools::hsqueeze::run, &args)
+}
+
 /// The lines of `hbal` that list moves.
 pub fn moves(ran: &Ran) -> Vec<&str> {
     ran.out.lines().filter(|line| line.contains(" a=")).map(str::trim).collect()

@@ -1,12 +1,14 @@
 //! Places instances one after another.
 
+use std::collections::HashMap;
+
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
 
 use super::{CapacityOptions, Ground, Placement, Shape};
 use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
 use crate::board::Board;
 use crate::pair;
-use crate::redundancy::{self, Redundancy};
+use crate::redundancy::{self, Redundancy, can_evacuate};
 
 /// Steps without a look at redundancy are at least so long at first.
 const LEAST_BIG_STEP: usize = 20;
@@ -27,10 +29,41 @@ pub(super) struct Filler<'a> {
     /// All nodes: the score is that of the whole cluster.
     nodes: Vec<NodeIdx>,
     board: Board,
-    /// What can be emptied as things are, once somebody asked.
-    redundancy: Option<Redundancy>,
+    /// What is known of the cluster as it is.
+    known: Known,
+    /// The node that could not be emptied last.
+    suspect: Option<NodeIdx>,
     /// What to take back if the step turns out too long; see [`Filler::step`].
     log: Vec<Undo>,
+    /// Where the log begins.
+    start: Option<Start>,
+}
+
+/// Answers about a cluster as it is, which hold until something is placed.
+#[derive(Default)]
+struct Known {
+    /// What can be emptied.
+    redundancy: Option<Redundancy>,
+    /// Whether every node can.
+    all_evacuable: Option<bool>,
+    /// What refuses shapes that do not fit, if redundancy is looked at or not.
+    refused: HashMap<(Shape, bool), Failures>,
+}
+
+/// How a number of placements without a look at redundancy ended.
+enum Step {
+    /// Redundancy still holds.
+    Taken(Round),
+    /// It does not; nothing was placed.
+    TooLong,
+    /// It does not from the first instance on, whatever follows it: no shorter step can do better.
+    LostAtOnce,
+}
+
+/// Where a step began that has placed something.
+struct Start {
+    board: Board,
+    known: Known,
 }
 
 /// How placing a number of instances ended.
@@ -56,8 +89,10 @@ impl<'a> Filler<'a> {
             capacity_checks: options.capacity_checks,
             nodes,
             board,
-            redundancy: None,
+            known: Known::default(),
+            suspect: None,
             log: Vec::new(),
+            start: None,
         })
     }
 
@@ -83,7 +118,7 @@ impl<'a> Filler<'a> {
         let mut step = self.big_step(shape);
         loop {
             match self.step(shape, rest.map_or(step, |rest| rest.min(step))) {
-                Some(round) => {
+                Step::Taken(round) => {
                     rest = rest.map(|rest| rest.saturating_sub(step));
                     if round.refused.is_some() || rest == Some(0) {
                         return self.failures(shape, &round, false);
@@ -92,12 +127,12 @@ impl<'a> Filler<'a> {
                         step = self.big_step(shape);
                     }
                 }
-                None if step == SMALL_STEP => {
+                Step::TooLong if step != SMALL_STEP => step = SMALL_STEP,
+                Step::TooLong | Step::LostAtOnce => {
                     let checked = self.checks_each(shape);
                     let round = self.place_up_to(shape, rest, checked, false);
                     return self.failures(shape, &round, checked);
                 }
-                None => step = SMALL_STEP,
             }
         }
     }
@@ -110,21 +145,65 @@ impl<'a> Filler<'a> {
         usize::try_from(fitting - self.nodes.len() as i64).unwrap_or(0).max(LEAST_BIG_STEP)
     }
 
-    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back: none.
-    fn step(&mut self, shape: &Shape, most: usize) -> Option<Round> {
-        let (board, placed) = (self.board.clone(), self.placed.len());
-        let round = self.place_up_to(shape, Some(most), false, true);
-        if redundancy::all_evacuable(self.cluster, &self.nodes, &self.ground.tested) {
+    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back.
+    fn step(&mut self, shape: &Shape, most: usize) -> Step {
+        let before = self.placed.len();
+        let mut chunk = 1;
+        let round = loop {
+            let done = self.placed.len() - before;
+            let round = self.place_up_to(shape, Some(chunk.min(most) - done), false, true);
+            if round.refused.is_some() || chunk >= most {
+                break round;
+            }
+            if shape.only_takes() && self.surely_stuck() {
+                self.take_back();
+                return if chunk == 1 { Step::LostAtOnce } else { Step::TooLong };
+            }
+            chunk *= 2;
+        };
+        if self.all_evacuable() {
             self.log.clear();
-            return Some(round);
+            self.start = None;
+            return Step::Taken(round);
         }
+        self.take_back();
+        Step::TooLong
+    }
+
+    /// Undoes the placements of a step.
+    fn take_back(&mut self) {
         while let Some(undo) = self.log.pop() {
             self.cluster.undo(undo);
+            self.placed.pop();
         }
-        self.placed.truncate(placed);
-        self.board = board;
-        self.redundancy = None;
-        None
+        if let Some(start) = self.start.take() {
+            self.board = start.board;
+            self.known = start.known;
+        }
+    }
+
+    fn all_evacuable(&mut self) -> bool {
+        if self.known.all_evacuable.is_none() {
+            let stuck = self.find_tested(|cluster, list, node| !can_evacuate(cluster, list, node, None));
+            self.known.all_evacuable = Some(stuck.is_none());
+        }
+        self.known.all_evacuable == Some(true)
+    }
+
+    /// Whether some node cannot be emptied, and could not even if more were placed.
+    fn surely_stuck(&mut self) -> bool {
+        self.find_tested(|cluster, list, node| redundancy::surely_stuck(cluster, list, node)).is_some()
+    }
+
+    /// A tested node for which something holds; the last one found is asked about first.
+    fn find_tested(
+        &mut self,
+        mut holds: impl FnMut(&mut Cluster, &[NodeIdx], NodeIdx) -> bool,
+    ) -> Option<NodeIdx> {
+        let tested = self.suspect.iter().chain(&self.ground.tested).copied();
+        let found = tested.into_iter().find(|node| holds(self.cluster, &self.nodes, *node));
+        self.suspect = found.or(self.suspect);
+        found
     }
 
     /// Places up to `most` instances, one by one.
@@ -132,8 +211,18 @@ impl<'a> Filler<'a> {
         let mut instance = shape.instance("");
         let mut placed = 0;
         while most.is_none_or(|most| placed < most) {
+            if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
+                return Round { refused: Some(*failures) };
+            }
             let trials = self.attempt(&instance, checked);
-            let Some(best) = trials.best else { return Round { refused: Some(trials.failures) } };
+            let Some(best) = trials.best else {
+                self.known.refused.insert((*shape, checked), trials.failures);
+                return Round { refused: Some(trials.failures) };
+            };
+            if logged && self.start.is_none() {
+                let (board, known) = (self.board.clone(), std::mem::take(&mut self.known));
+                self.start = Some(Start { board, known });
+            }
             instance.name = format!("new-{}", self.placed.len());
             let undo = self.place(shape, instance.clone(), &best.outcome, checked);
             if logged {
@@ -149,24 +238,37 @@ impl<'a> Filler<'a> {
         round.refused.unwrap_or_else(|| self.attempt(&shape.instance(""), checked).failures)
     }
 
-    /// Tries one more instance everywhere. The cluster is left unchanged.
-    pub fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
-        if checked && self.redundancy.is_none() {
-            self.redundancy = Some(Redundancy::among(self.cluster, &self.nodes, &self.ground.tested));
+    /// What refuses an instance of that shape, redundancy included; none if there is room for one.
+    pub fn refusal(&mut self, shape: &Shape) -> Option<Failures> {
+        let checked = self.capacity_checks;
+        if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
+            return Some(*failures);
         }
-        let redundancy = self.redundancy.as_ref().filter(|_| checked);
+        let trials = self.attempt(&shape.instance(""), checked);
+        if trials.best.is_some() {
+            return None;
+        }
+        self.known.refused.insert((*shape, checked), trials.failures);
+        Some(trials.failures)
+    }
+
+    /// Tries one more instance everywhere. The cluster is left unchanged.
+    fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
+        let (cluster, board) = (&mut *self.cluster, &self.board);
+        if !checked {
+            return try_all(cluster, board, instance, self.targets, |_, _| true);
+        }
+        let redundancy = self
+            .known
+            .redundancy
+            .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
         let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
-            let Some(redundancy) = redundancy else { return true };
             let undo = cluster.add(instance.clone(), outcome);
             let holds = redundancy.holds(cluster, outcome, None);
             cluster.undo(undo);
             holds
         };
-        let (cluster, board) = (&mut *self.cluster, &self.board);
-        match self.targets {
-            Targets::Single(nodes) => allocate::single(cluster, board, instance, nodes, false, acceptable),
-            Targets::Pairs(pairs) => pair::best_pair(cluster, board, instance, pairs, false, acceptable),
-        }
+        try_all(cluster, board, instance, self.targets, acceptable)
     }
 
     fn place(&mut self, shape: &Shape, instance: Instance, outcome: &Outcome, checked: bool) -> Undo {
@@ -179,10 +281,26 @@ impl<'a> Filler<'a> {
         let undo = self.cluster.add(instance, outcome);
         let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
         self.board.update(self.cluster, &self.nodes, &changed);
-        match &mut self.redundancy {
+        self.known.refused.clear();
+        // What was accepted with a look at redundancy leaves every node evacuable.
+        self.known.all_evacuable = checked.then_some(true);
+        match &mut self.known.redundancy {
             Some(redundancy) if checked => redundancy.update(self.cluster, &changed),
-            known => *known = None,
+            outdated => *outdated = None,
         }
         undo
+    }
+}
+
+fn try_all(
+    cluster: &mut Cluster,
+    board: &Board,
+    instance: &Instance,
+    targets: &Targets,
+    acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
+) -> Trials<f64> {
+    match targets {
+        Targets::Single(nodes) => allocate::single(cluster, board, instance, nodes, false, acceptable),
+        Targets::Pairs(pairs) => pair::best_pair(cluster, board, instance, pairs, false, acceptable),
     }
 }

@@ -49,6 +49,11 @@ impl Shape {
         }
     }
 
+    /// Whether an instance never makes room: one with negative sizes would.
+    pub(super) fn only_takes(&self) -> bool {
+        self.memory_mib >= 0 && self.disk_mib >= 0 && self.spindles >= 0
+    }
+
     /// The next smaller shape in what ran short; none if it cannot be smaller.
     pub(super) fn shrunk(&self, short: FailMode) -> Option<Self> {
         let mut smaller = *self;

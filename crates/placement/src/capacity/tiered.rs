@@ -69,14 +69,11 @@ fn fitting(filler: &mut Filler<'_>, level: &Level) -> Option<Shape> {
     for mode in level.by_frequency().into_iter().rev() {
         let mut shape = level.shape;
         while let Some(smaller) = shape.shrunk(mode) {
-            let trials = filler.attempt(&shape.instance(""), filler.capacity_checks);
-            if trials.best.is_some() {
-                return Some(shape);
+            match filler.refusal(&shape) {
+                None => return Some(shape),
+                Some(failures) if failures.count(mode) == 0 => break,
+                Some(_) => shape = smaller,
             }
-            if trials.failures.count(mode) == 0 {
-                break;
-            }
-            shape = smaller;
         }
     }
     None

@@ -2,7 +2,10 @@
 
 mod allocating;
 mod balancing;
+mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod redundant;
+mod repairing;
 mod scoring;
+mod squeezing;

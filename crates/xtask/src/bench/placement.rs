@@ -184,6 +184,38 @@ const ROWS: &[Row] = &[
         Reference::Never,
         Wanted::Reading(2.0),
     ),
+    row(
+        "hspace plain, 40 nodes",
+        "hspace",
+        "-t C.data --machine-readable",
+        "--nodes 40 --template plain",
+        Reference::Slow,
+        Wanted::Ratio(1000.0),
+    ),
+    row(
+        "hspace drbd, 80 nodes",
+        "hspace",
+        "-t C.data --machine-readable",
+        "--nodes 80",
+        Reference::Slow,
+        Wanted::Ratio(500.0),
+    ),
+    row(
+        "hspace plain, 2,000 nodes",
+        "hspace",
+        "-t C.data --machine-readable",
+        "--nodes 2000 --template plain",
+        Reference::Never,
+        Wanted::Seconds(60.0),
+    ),
+    row(
+        "hspace drbd, 2,000 nodes",
+        "hspace",
+        "-t C.data --machine-readable",
+        "--nodes 2000",
+        Reference::Never,
+        Wanted::Seconds(60.0),
+    ),
 ];
 
 /// Runs the chore.

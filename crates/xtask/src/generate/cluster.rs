@@ -67,6 +67,16 @@ impl Shape {
                     shape.other_templates = random.weighted(&[(45, 0), (40, 20), (15, 50)]);
                 }
             }
+            // Every instance that fits takes the other program seconds; redundancy ends early on few nodes.
+            Program::Hspace => {
+                shape.nodes = random.weighted(&[(1, 0), (4, 1), (50, 2), (35, 4), (10, 7)]);
+                shape.nodes += if shape.nodes < 2 { 0 } else { random.below(3) };
+                shape.groups = random.weighted(&[(70, 1), (22, 2), (8, 3)]);
+                shape.nodes += 2 * (shape.groups - 1);
+                shape.instances = shape.nodes * random.below(4);
+                shape.oddity = random.weighted(&[(50, 0), (40, 8), (10, 25)]);
+                shape.other_templates = random.weighted(&[(60, 0), (30, 25), (10, 70)]);
+            }
             _ => {}
         }
         shape

@@ -9,7 +9,7 @@ pub(super) const WRONG: &[&str] = &["--nosuch", "-t", "--minimal-resources=x", "
 
 /// Draws them.
 pub(super) fn draw(random: &mut Random, _cluster: &Cluster, drawn: &mut Drawn) {
-    let factors = ["0", "0.5", "1", "4", "20", "60", "120"];
+    let factors = ["0", "0.5", "1", "4", "20", "60", "120", "1e30"];
     if random.chance(40) {
         drawn.add(["--minimal-resources", random.pick(&factors)]);
     }
