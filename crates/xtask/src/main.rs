@@ -54,7 +54,7 @@ Checks
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
-  execution                     jobs that hbal -X and harep give to a master daemon
+  execution                     jobs that programs give to a master daemon
       --seeds A..B                (default 0..120)
       --ours PATH --reference PATH
   feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,

@@ -6,7 +6,6 @@
 mod annotation;
 mod daemon;
 mod dump;
-#[expect(dead_code, reason = "switching nodes is for hsqueeze")]
 mod jobs;
 mod progress;
 mod signals;
@@ -15,7 +14,7 @@ mod tests;
 
 pub(crate) use annotation::Annotation;
 pub(crate) use daemon::{Clock, Daemon, DaemonError, JobId, JobStatus, LuxiDaemon, SystemClock, wait};
-pub(crate) use jobs::{JobSet, moves};
+pub(crate) use jobs::{JobSet, moves, switch_off, switch_on};
 pub(crate) use progress::{ExecuteError, run};
 
 use crate::io::Io;

@@ -59,7 +59,12 @@ impl Scenario {
     /// The scenario of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(8).wrapping_add(7));
-        if random.chance(50) { Self::balancing(&mut random) } else { Self::repairing(&mut random) }
+        let draw = random.weighted(&[
+            (40, Self::balancing as fn(&mut Random) -> Self),
+            (40, Self::repairing),
+            (20, Self::squeezing),
+        ]);
+        draw(&mut random)
     }
 
     fn balancing(random: &mut Random) -> Self {
@@ -84,14 +89,29 @@ impl Scenario {
                 arguments.extend(words.iter().map(|word| (*word).to_owned()));
             }
         }
-        let interrupt_at_poll = if random.chance(30) { Some(random.pick(&[1, 3])) } else { None };
-        let treatment = if interrupt_at_poll.is_some() {
-            // The second question comes a second after the first: time enough for the signal.
-            Treatment { slow: true, mishap: Mishap::None }
-        } else {
-            Treatment::draw(random)
-        };
+        let (interrupt_at_poll, treatment) = draw_interruption(random);
         Self { program: "hbal", arguments, interrupt_at_poll, cluster, treatment }
+    }
+
+    fn squeezing(random: &mut Random) -> Self {
+        let mut cluster = small_cluster(random, "ext");
+        cluster.instances.truncate(6);
+        let mut arguments = vec!["-X".to_owned()];
+        if random.chance(50) {
+            // Too little room: nodes that stand by are wanted. Only of drained ones the daemon knows the size.
+            arguments.extend(["--minimal-resources=60", "--target-resources=60"].map(str::to_owned));
+            for node in cluster.nodes.iter_mut().skip(1).step_by(2) {
+                node.drained = true;
+                node.tags.push("htools:standby:auto".to_owned());
+            }
+        }
+        for (percent, word) in [(20, "-C"), (20, "-v"), (20, "--no-headers")] {
+            if random.chance(percent) {
+                arguments.push(word.to_owned());
+            }
+        }
+        let (interrupt_at_poll, treatment) = draw_interruption(random);
+        Self { program: "hsqueeze", arguments, interrupt_at_poll, cluster, treatment }
     }
 
     fn repairing(random: &mut Random) -> Self {
@@ -152,6 +172,17 @@ impl Treatment {
             (5, Mishap::Garbled(submission)),
         ]);
         Self { slow: random.chance(25), mishap }
+    }
+}
+
+/// After how many questions to interrupt, if at all, and a treatment that leaves time for it.
+fn draw_interruption(random: &mut Random) -> (Option<usize>, Treatment) {
+    if random.chance(30) {
+        // Jobs that are slow are asked for twice. The second question comes a second after the first: time
+        // enough for the signal.
+        (Some(random.pick(&[1, 3])), Treatment { slow: true, mishap: Mishap::None })
+    } else {
+        (None, Treatment::draw(random))
     }
 }
 
