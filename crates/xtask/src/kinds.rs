@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use crate::generate::model::{Case, Program};
+use crate::generate::model::{Case, Program, Source};
 use crate::json::Json;
 use crate::run::Outcome;
 
@@ -36,6 +36,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
     let how = match (reference.status, case.program) {
         (None, _) => "killed",
         _ if crate::known::crashed(reference) => "crash of the reference: not compared",
+        (Some(2), Program::Hscan) if stdout.contains("failed to load data") => "not all read",
         (Some(2), _) => "wrong usage",
         (_, Program::Hcheck) if !stdout.is_empty() => health(&stdout),
         (Some(1..), Program::Hroller) => no_reboots(&String::from_utf8_lossy(&reference.stderr)),
@@ -46,6 +47,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
         }
         (_, Program::Hail) if stdout.contains("instances failed") => "some failed",
         (_, Program::Hail) => "solution",
+        (_, Program::Hscan) => "saved",
         (_, Program::Hinfo) if stdout.contains("Cluster is N+1 unhappy") => "unhappy",
         (_, Program::Hinfo) if stdout.contains("Found instances belonging") => "with split instances",
         (_, Program::Hinfo) => "happy",
@@ -145,6 +147,11 @@ fn filling(stdout: &str) -> &'static str {
 }
 
 fn subject(case: &Case) -> String {
+    match case.source {
+        Source::File => {}
+        Source::Rapi => return format!("{} over RAPI", case.program),
+        Source::Luxi => return format!("{} over Luxi", case.program),
+    }
     let Some(Json::Object(members)) = &case.request else { return case.program.to_string() };
     let kind = members.iter().find(|(key, _)| key == "type").map(|(_, value)| value);
     match kind {

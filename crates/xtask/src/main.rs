@@ -8,6 +8,7 @@ mod captures;
 mod compare;
 mod demo;
 mod differential;
+mod execution;
 mod feasibility;
 mod fuzz;
 mod generate;
@@ -15,6 +16,8 @@ mod json;
 mod kinds;
 mod known;
 mod lab;
+mod live;
+mod luxi_server;
 mod places;
 mod random;
 mod run;
@@ -46,9 +49,14 @@ Checks
       --ours PATH                 what to compare with it (default: built here)
   case --seed N                 write the files of such a case and print its line
       --program NAME --out DIR
+  serve --dir DIR               a master daemon and a remote API that answer from
+                                  such files, on DIR/socket and on a free port
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
+  execution                     jobs that programs give to a master daemon
+      --seeds A..B                (default 0..120)
+      --ours PATH --reference PATH
   feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
                                   and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
@@ -98,12 +106,14 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("soak") => soak::main(arguments),
         Some("vectors") => vectors::main(arguments),
         Some("captures") => captures::main(arguments),
+        Some("execution") => execution::main(arguments),
         Some("feasibility") => feasibility::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("lab") => lab::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
+        Some("serve") => live::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

@@ -13,6 +13,7 @@ use placement::score::Values;
 use thiserror::Error;
 
 use crate::commands::{self, InstanceNames};
+use crate::execute::{self, ExecuteError};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::number::fixed;
 use crate::options::{self, Options, PrintCommands, Program};
@@ -32,8 +33,8 @@ enum HbalError {
     Group,
     #[error("{path}: {source}")]
     Write { path: String, source: io::Error },
-    #[error("hbal: Execution of commands possible only on LUXI")]
-    NoExecution,
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -48,7 +49,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     match narrated(&options, io) {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
-        Err(HbalError::Output(_)) => FAILURE,
+        Err(HbalError::Output(_) | HbalError::Execute(ExecuteError::Output(_))) => FAILURE,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             FAILURE
@@ -129,7 +130,9 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
         writeln!(io.out, "Final:    mem={memory} disk={disk}")?;
     }
     if options.exec && !solution.steps.is_empty() {
-        return Err(HbalError::NoExecution);
+        let sets =
+            execute::moves(&cluster, &sets_of_jobs(&cluster, &solution, options), "Executing jobset for");
+        execute::carry_out(Program::Hbal, "rebalancing via hbal", &sets, options, io)?;
     }
     Ok(document)
 }
@@ -218,6 +221,16 @@ fn print_tables(
     Ok(())
 }
 
+/// The moves, grouped into what can run together, as far as the options want them.
+fn sets_of_jobs(cluster: &Cluster, solution: &Solution, options: &Options) -> Vec<Vec<Step>> {
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    let mut sets = job_sets(&solution.steps, drbd);
+    if options.first_job_group {
+        sets.truncate(1);
+    }
+    sets
+}
+
 fn print_commands(
     cluster: &Cluster,
     solution: &Solution,
@@ -225,11 +238,7 @@ fn print_commands(
     io: &mut Io<'_>,
 ) -> Result<(), HbalError> {
     let Some(where_to) = &options.print_commands else { return Ok(()) };
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    let mut sets = job_sets(&solution.steps, drbd);
-    if options.first_job_group {
-        sets.truncate(1);
-    }
+    let sets = sets_of_jobs(cluster, solution, options);
     let lines = commands::lines(cluster, &sets, InstanceNames::Short);
     match where_to {
         PrintCommands::Stdout => {

@@ -11,6 +11,7 @@ use placement::squeeze::{self, Action, Plan, SqueezeOptions};
 use thiserror::Error;
 
 use crate::commands;
+use crate::execute::{self, ExecuteError, JobSet};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, PrintCommands, Program};
 use crate::saving::{self, SaveError};
@@ -25,8 +26,8 @@ enum HsqueezeError {
     Save(#[from] SaveError),
     #[error("{path}: {source}")]
     Write { path: String, source: io::Error },
-    #[error("hsqueeze: Execution of commands possible only on LUXI")]
-    NoExecution,
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -41,7 +42,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     match squeeze(&options, io) {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
-        Err(HsqueezeError::Output(_)) => FAILURE,
+        Err(HsqueezeError::Output(_) | HsqueezeError::Execute(ExecuteError::Output(_))) => FAILURE,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             FAILURE
@@ -66,7 +67,8 @@ fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
     show::plan(&cluster, &plan, options, io)?;
     print_commands(&cluster, &plan, options, io)?;
     if options.exec && plan.action != Action::Nothing {
-        return Err(HsqueezeError::NoExecution);
+        let (what, sets) = jobs(&cluster, &plan);
+        execute::carry_out(Program::Hsqueeze, &what, &sets, options, io)?;
     }
     if let Some(prefix) = &options.save {
         let when = match plan.action {
@@ -79,6 +81,24 @@ fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
     Ok(())
 }
 
+/// The moves, grouped into what can run together.
+fn sets_of_moves(cluster: &Cluster, plan: &Plan) -> Vec<Vec<Step>> {
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    job_sets(&plan.steps, drbd)
+}
+
+/// What the plan is called, and the jobs that carry it out: nodes are switched on before and off after the moves.
+fn jobs(cluster: &Cluster, plan: &Plan) -> (String, Vec<JobSet>) {
+    let mut moves = execute::moves(cluster, &sets_of_moves(cluster, plan), "Moving");
+    let count = plan.nodes.len();
+    if plan.action == Action::SwitchOff {
+        moves.extend(execute::switch_off(cluster, &plan.nodes));
+        return (format!("condensing by {count} nodes"), moves);
+    }
+    moves.insert(0, execute::switch_on(cluster, &plan.nodes));
+    (format!("expanding by {count} nodes"), moves)
+}
+
 fn print_commands(
     cluster: &Cluster,
     plan: &Plan,
@@ -86,8 +106,7 @@ fn print_commands(
     io: &mut Io<'_>,
 ) -> Result<(), HsqueezeError> {
     let Some(where_to) = &options.print_commands else { return Ok(()) };
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    let lines = show::commands(cluster, plan, &job_sets(&plan.steps, drbd));
+    let lines = show::commands(cluster, plan, &sets_of_moves(cluster, plan));
     match where_to {
         PrintCommands::Stdout => {
             writeln!(io.out, "\nCommands to run:")?;

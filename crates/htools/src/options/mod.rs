@@ -8,6 +8,7 @@ mod help;
 mod table;
 mod values;
 
+pub use help::version_text;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
@@ -212,6 +213,10 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--rapi-ca` (Allotment's own): authorities that a remote API's certificate must be signed by.
+    pub rapi_ca: Option<String>,
+    /// `--mond-port` (Allotment's own): where monitoring daemons listen.
+    pub mond_port: u16,
     /// `--repair-only` (Allotment's own): end violations, and do not balance.
     pub repair_only: bool,
     /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
@@ -294,6 +299,8 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            rapi_ca: None,
+            mond_port: crate::mond::PORT,
             repair_only: false,
             ignore_offline: false,
             threads: 0,

@@ -1,7 +1,7 @@
 //! Which options there are.
 
 use super::Options;
-use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hspace, Hsqueeze};
+use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use super::values::{self, Done};
 use Argument::{None as NoArgument, Optional, Required};
 
@@ -145,6 +145,20 @@ static OWN: &[Flag] = &[
         &Program::ALL,
         "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1)",
         read!(n1_initial, values::initial_n1),
+    ),
+    own(
+        "rapi-ca",
+        FILE,
+        &[Hbal, Hspace, Hcheck, Hinfo, Hroller, Hscan],
+        "verify RAPI's certificate and host name, with the authorities in this PEM file",
+        keep!(rapi_ca),
+    ),
+    own(
+        "mond-port",
+        (Required("PORT"), "integer"),
+        &[Hail, Hbal, Hinfo],
+        "with --mond, ask the daemons at this port instead of 1815",
+        read!(mond_port, values::port),
     ),
     own(
         "repair-only",

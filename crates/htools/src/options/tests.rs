@@ -49,6 +49,9 @@ fn values_arrive() {
     check(&["--select-instances=a,b", "--exclude-instances="], |o| {
         o.select_instances = vec!["a".to_owned(), "b".to_owned()];
     });
+    check(&["--rapi-ca=ca.pem", "--mond-port", "99"], |o| {
+        (o.rapi_ca, o.mond_port) = (Some("ca.pem".to_owned()), 99);
+    });
     check(&["--explain", "--json", "--n1-initial=recorded", "--threads", "3"], |o| {
         (o.explain, o.json, o.n1_initial, o.threads) = (true, true, InitialN1::Recorded, 3);
     });
@@ -103,6 +106,7 @@ fn mistakes() {
         ("--mond=", "Invalid choice '', pass one of 'yes' or 'no'"),
         ("--prio=foo", "Unknown priority 'foo'"),
         ("--threads=-1", "number of threads: expected 0 or more, not '-1'"),
+        ("--mond-port=0", "port of monitoring daemons: expected 1 to 65535, not '0'"),
         ("--n1-initial=x", "Unknown rule for --n1-initial 'x', pass one of 'reported' or 'recorded'"),
     ] {
         value(Program::Hbal, &["foo", word, "--help"], expect);

@@ -120,6 +120,9 @@ pub enum ValueError {
     /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
     Threads(String),
+    /// Not a port.
+    #[error("port of monitoring daemons: expected 1 to 65535, not '{0}'")]
+    Port(String),
 }
 
 pub(super) type Done = Result<(), ValueError>;
@@ -178,6 +181,10 @@ pub(super) fn search(text: &str) -> Result<Search, ValueError> {
 
 pub(super) fn threads(text: &str) -> Result<usize, ValueError> {
     text.parse().map_err(|_| ValueError::Threads(text.to_owned()))
+}
+
+pub(super) fn port(text: &str) -> Result<u16, ValueError> {
+    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| ValueError::Port(text.to_owned()))
 }
 
 pub(super) fn alloc_spec(kind: &'static str, text: &str) -> Result<AllocSpec, ValueError> {
