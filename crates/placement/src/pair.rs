@@ -2,18 +2,16 @@
 //!
 //! The formula's roundings differ from the canonical one's, and both are observable, so it is reproduced as it
 //! stands. But few pairs are scored: a secondary is judged once for all primaries except those for which it
-//! reserves memory already ([`particular`]), and pairs are looked at in the order of a bound of their score
+//! reserves memory already, and pairs are looked at in the order of a bound of their score
 //! ([`bounds`]).
 
 mod bounds;
-mod particular;
 
 use std::collections::HashSet;
 
 use cluster::{Change, Cluster, Demand, FailMode, Figures, Instance, NodeIdx, Outcome, TagId};
 
 use bounds::{Chords, Effect};
-use particular::{Particular, Particulars};
 
 use crate::allocate::{Failures, PairTargets, Placed, Trials};
 use crate::board::Board;
@@ -85,14 +83,16 @@ struct Trial<'a> {
 struct Primary {
     node: NodeIdx,
     figures: Figures,
-    statistics: Statistics,
+    counts: Counts,
+    /// Known once some pair may be possible.
     effect: Effect,
 }
 
 /// The possible secondaries of one primary.
 struct Partners<'a> {
     list: &'a Secondaries,
-    particulars: &'a [Particular],
+    /// Those that reserve memory for it already, by position.
+    particulars: Vec<Particular>,
     /// The primary's own position in the list.
     own: Option<usize>,
     /// A bound of the scores, but for what the secondary adds.
@@ -100,7 +100,38 @@ struct Partners<'a> {
     chords: &'a Chords,
 }
 
-impl Partners<'_> {
+/// A secondary that reserves memory for some primary already: it then reserves for one more instance of the same
+/// node, which may be refused where it would not be with another primary.
+#[derive(Clone, Copy, Debug)]
+struct Particular {
+    /// Its position in the list.
+    position: usize,
+    /// What it reserves for the primary's instances, MiB; not 0.
+    reserved: i64,
+}
+
+impl<'a> Partners<'a> {
+    fn new(
+        cluster: &Cluster,
+        list: &'a Secondaries,
+        primary: NodeIdx,
+        base: f64,
+        chords: &'a Chords,
+    ) -> Self {
+        let position = |node: NodeIdx| list.nodes.binary_search(&node).ok();
+        let mirrors = cluster.state(primary).primaries.iter().filter_map(|i| cluster.instance(*i).secondary);
+        let mut particulars: Vec<Particular> = mirrors
+            .filter(|node| *node != primary)
+            .filter_map(|node| {
+                let reserved = cluster.state(node).reserved_for(primary);
+                (reserved != 0).then_some(Particular { position: position(node)?, reserved })
+            })
+            .collect();
+        particulars.sort_unstable_by_key(|particular| particular.position);
+        particulars.dedup_by_key(|particular| particular.position);
+        Self { list, particulars, own: position(primary), base, chords }
+    }
+
     /// Whether the list's verdict holds for this primary, too.
     fn usual(&self, position: usize) -> bool {
         self.own != Some(position) && self.particular(position).is_none()
@@ -192,53 +223,58 @@ fn try_pairs(
 ) -> Trials<f64> {
     let trial =
         Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force, counted };
-    let primaries = trial.primaries(cluster, pairs);
+    let mut primaries = trial.primaries(cluster, pairs);
+    if primaries.iter().all(Result::is_err) {
+        return if counted { refused_primaries(pairs, &primaries) } else { Trials::default() };
+    }
     let mut lists: Vec<Secondaries> =
         pairs.partners.iter().map(|nodes| Secondaries::new(cluster, &trial, nodes)).collect();
+    if !counted && lists.iter().all(|list| list.successes == 0) {
+        return Trials::default();
+    }
+    for primary in primaries.iter_mut().flatten() {
+        primary.effect = Effect::of(board, cluster, primary.node, &primary.figures);
+    }
+    for list in &mut lists {
+        list.measure(cluster, &trial);
+    }
     let chords = Chords::new(&trial, cluster, primaries.iter().flatten(), &lists);
     for list in &mut lists {
-        list.rank(cluster, &chords);
+        list.rank(cluster, &trial, &chords);
     }
-    let mut list_of = vec![None; cluster.nodes.len()];
-    for (node, list) in &pairs.primaries {
-        list_of[node.at()] = Some(*list);
-    }
-    let particulars = Particulars::new(cluster, &lists, &list_of);
-    let row_of = |cluster: &Cluster, primary: &Primary, list: usize| Partners {
-        list: &lists[list],
-        particulars: particulars.of(primary.node),
-        own: lists[list].nodes.binary_search(&primary.node).ok(),
-        base: chords.base(&trial, cluster, primary, &lists[list]),
-        chords: &chords,
-    };
+    let bases: Vec<f64> = primaries
+        .iter()
+        .zip(&pairs.primaries)
+        .map(|(primary, (_, list))| match primary {
+            Ok(primary) => chords.base(&trial, cluster, primary, &lists[*list]),
+            Err(_) => f64::INFINITY,
+        })
+        .collect();
+    let least = |at: usize| bases[at] + lists[pairs.primaries[at].1].least_worth;
     let mut trials: Trials<f64> = Trials::default();
     let mut limit = f64::INFINITY;
     if acceptable.is_none() {
         // Where any pair is acceptable, those worse than some pair need not be scored. A good one is found first.
-        let promising = primaries.iter().zip(&pairs.primaries).filter_map(|(primary, (_, list))| {
-            let (primary, (worth, _)) = (primary.as_ref().ok()?, lists[*list].ranked.first()?);
-            let row = row_of(cluster, primary, *list);
-            Some((row.base + worth, primary, row))
-        });
-        if let Some((_, primary, row)) = promising.min_by(|a, b| a.0.total_cmp(&b.0)) {
-            let found = trial.with_primary(cluster, primary, &row, limit, &mut acceptable);
+        let promising = (0..primaries.len()).min_by(|a, b| least(*a).total_cmp(&least(*b)));
+        if let Some((at, Ok(primary))) = promising.map(|at| (at, &primaries[at])) {
+            let list = &lists[pairs.primaries[at].1];
+            let partners = Partners::new(cluster, list, primary.node, bases[at], &chords);
+            let found = trial.with_primary(cluster, primary, &partners, limit, &mut acceptable);
             limit = found.best.map_or(limit, |best| best.score.min(limit));
         }
     }
-    for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
+    for (at, (primary, (node, list))) in primaries.iter().zip(&pairs.primaries).enumerate() {
         let own = match primary {
+            Ok(_) if !counted && least(at) > limit => continue,
             Ok(primary) => {
-                let row = row_of(cluster, primary, *list);
                 let best = trials.best.as_ref().filter(|_| acceptable.is_none());
                 let limit = best.map_or(limit, |best: &Placed<f64>| best.score.min(limit));
-                trial.with_primary(cluster, primary, &row, limit, &mut acceptable)
+                let partners = Partners::new(cluster, &lists[*list], *node, bases[at], &chords);
+                trial.with_primary(cluster, primary, &partners, limit, &mut acceptable)
             }
             Err(mode) => {
-                let list = &lists[*list];
-                let mut failures = Failures::default();
-                let partners = list.nodes.len() - usize::from(list.nodes.binary_search(node).is_ok());
-                failures.add_many(*mode, partners as u64);
-                Trials { best: None, successes: 0, failures }
+                trials.failures.add_many(*mode, partners_of(*node, &pairs.partners[*list]));
+                continue;
             }
         };
         trials.successes += own.successes;
@@ -251,6 +287,22 @@ fn try_pairs(
         }
     }
     trials
+}
+
+/// Every primary is refused, and with it all its pairs.
+fn refused_primaries(pairs: &PairTargets, primaries: &[Result<Primary, FailMode>]) -> Trials<f64> {
+    let mut trials = Trials::default();
+    for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
+        if let Err(mode) = primary {
+            trials.failures.add_many(*mode, partners_of(*node, &pairs.partners[*list]));
+        }
+    }
+    trials
+}
+
+/// How many other nodes a list has.
+fn partners_of(node: NodeIdx, list: &[NodeIdx]) -> u64 {
+    (list.len() - usize::from(list.binary_search(&node).is_ok())) as u64
 }
 
 impl Trial<'_> {
@@ -281,15 +333,10 @@ impl Trial<'_> {
         let location = cluster.unmet_wishes(self.instance, node);
         let tags = state.tag_effect(&self.instance.exclusion_tags);
         let figures = state.figures.add_primary(target, &self.demand, tags, location, self.force)?;
-        let mut statistics = self.start;
-        if let Some(slot) = self.board.online_slot(node) {
-            statistics.exchange(&self.board.rows()[slot], &row(target, &figures));
-        }
         let (old, new) = (Counts::of(target, &state.figures), Counts::of(target, &figures));
-        statistics.counts = statistics.counts.replace(&old, &new);
-        statistics.counts.located_exclusion += self.board.located_delta_of_new(cluster, self.instance, node);
-        let effect = Effect::of(self.board, cluster, node, &figures);
-        Ok(Primary { node, figures, statistics, effect })
+        let mut counts = self.start.counts.replace(&old, &new);
+        counts.located_exclusion += self.board.located_delta_of_new(cluster, self.instance, node);
+        Ok(Primary { node, figures, counts, effect: Effect::default() })
     }
 
     fn secondary_figures(
@@ -301,10 +348,26 @@ impl Trial<'_> {
         cluster.figures(node).add_secondary(cluster.node(node), &self.demand, reserved, false, false)
     }
 
-    /// The exact score of a pair.
-    fn score(&self, cluster: &Cluster, primary: &Primary, node: NodeIdx, figures: &Figures) -> f64 {
+    /// The statistics with the instance on its primary only.
+    fn statistics(&self, cluster: &Cluster, primary: &Primary) -> Statistics {
+        let mut statistics = Statistics { counts: primary.counts, ..self.start };
+        if let Some(slot) = self.board.online_slot(primary.node) {
+            let new = row(cluster.node(primary.node), &primary.figures);
+            statistics.exchange(&self.board.rows()[slot], &new);
+        }
+        statistics
+    }
+
+    /// The exact score of a pair. `statistics` are the primary's.
+    fn score(
+        &self,
+        cluster: &Cluster,
+        mut statistics: Statistics,
+        primary: &Primary,
+        node: NodeIdx,
+        figures: &Figures,
+    ) -> f64 {
         let target = cluster.node(node);
-        let mut statistics = primary.statistics;
         if let Some(slot) = self.board.online_slot(node) {
             statistics.exchange(&self.board.rows()[slot], &row(target, figures));
         }
@@ -326,8 +389,9 @@ impl Trial<'_> {
         acceptable: &mut Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
     ) -> Trials<f64> {
         let list = partners.list;
+        let statistics = self.statistics(cluster, primary);
         let mut order = BestFirst::empty();
-        for particular in partners.particulars {
+        for particular in &partners.particulars {
             let bound = partners.bound(self, cluster, particular);
             if bound <= limit || bound.is_nan() {
                 order.add_bound(particular.position, bound);
@@ -344,12 +408,13 @@ impl Trial<'_> {
                     break;
                 }
                 if let Ok(figures) = &list.verdicts[position] {
-                    order.add_exact(position, self.score(cluster, primary, list.nodes[position], figures));
+                    let score = self.score(cluster, statistics, primary, list.nodes[position], figures);
+                    order.add_exact(position, score);
                 }
                 upcoming = ranked.next();
             }
             let looked = order.look(|position| match partners.verdict(self, cluster, position) {
-                Ok(figures) => self.score(cluster, primary, list.nodes[position], &figures),
+                Ok(figures) => self.score(cluster, statistics, primary, list.nodes[position], &figures),
                 Err(_) => f64::INFINITY,
             });
             let (position, score) = match looked {
@@ -397,6 +462,8 @@ struct Secondaries {
     worths: Vec<f64>,
     /// (the same, position) of the possible ones, least first.
     ranked: Vec<(f64, usize)>,
+    /// A bound of what any possible one adds, whatever it reserves already; infinite if there is none.
+    least_worth: f64,
     /// Some node of each set of location tags among the possible ones.
     sites: Vec<NodeIdx>,
 }
@@ -404,25 +471,27 @@ struct Secondaries {
 impl Secondaries {
     fn new(cluster: &Cluster, trial: &Trial<'_>, nodes: &[NodeIdx]) -> Self {
         let verdicts: Vec<_> = nodes.iter().map(|n| trial.secondary_figures(cluster, *n, 0)).collect();
-        let effect = |node: &NodeIdx, figures: &Figures| Effect::of(trial.board, cluster, *node, figures);
-        let effects =
-            nodes.iter().zip(&verdicts).map(|(n, v)| v.as_ref().ok().map(|f| effect(n, f))).collect();
         let mut list = Self {
             nodes: nodes.to_vec(),
             verdicts,
-            effects,
-            worths: vec![f64::NAN; nodes.len()],
+            effects: Vec::new(),
+            worths: Vec::new(),
             successes: 0,
             failures: Failures::default(),
             ranked: Vec::new(),
+            least_worth: f64::INFINITY,
             sites: Vec::new(),
         };
         let mut known: HashSet<&[TagId]> = HashSet::new();
+        let mut nowhere = false;
         for (node, verdict) in nodes.iter().zip(&list.verdicts) {
             match verdict {
                 Ok(_) => {
                     list.successes += 1;
-                    if known.insert(&cluster.node(*node).locations) {
+                    let locations = &cluster.node(*node).locations;
+                    let first = if locations.is_empty() { !nowhere } else { known.insert(locations) };
+                    nowhere |= locations.is_empty();
+                    if first {
                         list.sites.push(*node);
                     }
                 }
@@ -432,11 +501,24 @@ impl Secondaries {
         list
     }
 
-    fn rank(&mut self, cluster: &Cluster, chords: &Chords) {
+    /// Finds out how the possible ones move the lanes.
+    fn measure(&mut self, cluster: &Cluster, trial: &Trial<'_>) {
+        let effect = |(node, verdict): (&NodeIdx, &Result<Figures, FailMode>)| {
+            let figures = verdict.as_ref().ok()?;
+            Some(Effect::of(trial.board, cluster, *node, figures))
+        };
+        self.effects = self.nodes.iter().zip(&self.verdicts).map(effect).collect();
+    }
+
+    /// Orders them by what they add; they have been measured.
+    fn rank(&mut self, cluster: &Cluster, trial: &Trial<'_>, chords: &Chords) {
+        self.worths = vec![f64::NAN; self.nodes.len()];
         for (position, node) in self.nodes.iter().enumerate() {
             if let (Ok(figures), Some(effect)) = (&self.verdicts[position], &self.effects[position]) {
                 let worth = chords.worth(cluster, *node, figures, effect);
                 self.worths[position] = worth;
+                let least = worth + chords.least_extra(trial, cluster, *node, figures);
+                self.least_worth = self.least_worth.min(least);
                 self.ranked.push((worth, position));
             }
         }
