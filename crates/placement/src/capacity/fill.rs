@@ -284,9 +284,10 @@ impl<'a> Filler<'a> {
             .known
             .redundancy
             .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
+        let inquiry = redundancy.inquiry(cluster, instance, None);
         let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
             let undo = cluster.add(instance.clone(), outcome);
-            let holds = redundancy.holds(cluster, outcome, None);
+            let holds = inquiry.holds(cluster, outcome);
             cluster.undo(undo);
             holds
         };
