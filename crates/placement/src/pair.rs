@@ -201,16 +201,21 @@ pub(crate) fn best_pair(
     try_pairs(cluster, board, instance, pairs, (force, true), acceptable)
 }
 
-/// The best of all pairs, which any one may be; as [`best_pair`] finds it, but nothing is counted.
-pub(crate) fn best_pair_uncounted(
+/// The best of all pairs, of which any may be taken, or, only if there is none, what refuses them. Otherwise as
+/// [`best_pair`].
+pub(crate) fn best_pair_or_reasons(
     cluster: &mut Cluster,
     board: &Board,
     instance: &Instance,
     pairs: &PairTargets,
     force: bool,
-) -> Option<Placed<f64>> {
-    let any = None::<fn(&mut Cluster, &Outcome) -> bool>;
-    try_pairs(cluster, board, instance, pairs, (force, false), any).best
+) -> Trials<f64> {
+    let mut search = |counted| {
+        let any = None::<fn(&mut Cluster, &Outcome) -> bool>;
+        try_pairs(cluster, board, instance, pairs, (force, counted), any)
+    };
+    let trials = search(false);
+    if trials.best.is_some() || trials.failures.total() > 0 { trials } else { search(true) }
 }
 
 fn try_pairs(
@@ -225,7 +230,7 @@ fn try_pairs(
         Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force, counted };
     let mut primaries = trial.primaries(cluster, pairs);
     if primaries.iter().all(Result::is_err) {
-        return if counted { refused_primaries(pairs, &primaries) } else { Trials::default() };
+        return refused_primaries(pairs, &primaries);
     }
     let mut lists: Vec<Secondaries> =
         pairs.partners.iter().map(|nodes| Secondaries::new(cluster, &trial, nodes)).collect();

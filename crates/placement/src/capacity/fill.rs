@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
 
 use super::{CapacityOptions, Ground, Placement, Shape};
-use crate::allocate::{self, Failures, NoTargets, Placed, Targets, Trials};
+use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
 use crate::board::Board;
 use crate::pair;
 use crate::redundancy::{self, Redundancy, can_evacuate};
@@ -214,15 +214,10 @@ impl<'a> Filler<'a> {
             if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
                 return Round { refused: Some(*failures) };
             }
-            let best = if let Some(best) = self.best_unchecked(&instance, checked) {
-                best
-            } else {
-                let trials = self.attempt(&instance, checked);
-                let Some(best) = trials.best else {
-                    self.known.refused.insert((*shape, checked), trials.failures);
-                    return Round { refused: Some(trials.failures) };
-                };
-                best
+            let trials = self.best_or_reasons(&instance, checked);
+            let Some(best) = trials.best else {
+                self.known.refused.insert((*shape, checked), trials.failures);
+                return Round { refused: Some(trials.failures) };
             };
             if logged && self.start.is_none() {
                 let (board, known) = (self.board.clone(), std::mem::take(&mut self.known));
@@ -257,14 +252,13 @@ impl<'a> Filler<'a> {
         Some(trials.failures)
     }
 
-    /// Where one more instance goes on a pair of nodes without a look at redundancy; nothing is counted, since mostly
-    /// there is room.
-    fn best_unchecked(&mut self, instance: &Instance, checked: bool) -> Option<Placed<f64>> {
+    /// Where one more instance goes, or, if nowhere, what refuses it.
+    fn best_or_reasons(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
         match self.targets {
             Targets::Pairs(pairs) if !checked => {
-                pair::best_pair_uncounted(self.cluster, &self.board, instance, pairs, false)
+                pair::best_pair_or_reasons(self.cluster, &self.board, instance, pairs, false)
             }
-            _ => None,
+            _ => self.attempt(instance, checked),
         }
     }
 
