@@ -1,0 +1,13 @@
+//! Leases.
+
+pub mod host;
+pub mod ids;
+pub mod lease;
+pub mod project;
+pub mod requirement;
+pub mod resources;
+pub mod status;
+pub mod terms;
+#[cfg(test)]
+mod testing;
+pub mod window;
