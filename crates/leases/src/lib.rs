@@ -1,5 +1,6 @@
 //! Leases.
 
+pub mod calendar;
 pub mod host;
 pub mod ids;
 pub mod lease;
