@@ -1,6 +1,9 @@
 //! Leases.
 
+pub mod admission;
 pub mod calendar;
+pub mod enforcement;
+pub mod filters;
 pub mod host;
 pub mod ids;
 pub mod lease;

@@ -120,20 +120,8 @@ impl ReservationTerms {
     /// Slots of room for instances, if that is what is asked for.
     pub fn slots(&self) -> Option<SlotsTerms<'_>> {
         match self {
-            Self::Instances(terms) => Some(SlotsTerms {
-                size: terms.size.resources(),
-                amount: terms.amount.get(),
-                affinity: terms.affinity,
-                requirement: Some(&terms.requirement),
-                traits: None,
-            }),
-            Self::Flavor(terms) => Some(SlotsTerms {
-                size: terms.flavor.resources.clone(),
-                amount: terms.amount.get(),
-                affinity: Affinity::Any,
-                requirement: None,
-                traits: Some(&terms.flavor.traits),
-            }),
+            Self::Instances(terms) => Some(terms.slots()),
+            Self::Flavor(terms) => Some(terms.slots()),
             Self::Hosts(_) | Self::FloatingIps(_) => None,
         }
     }
@@ -282,6 +270,19 @@ pub struct InstancesTerms {
     pub requirement: Requirement,
 }
 
+impl InstancesTerms {
+    /// The slots that are asked for.
+    pub fn slots(&self) -> SlotsTerms<'_> {
+        SlotsTerms {
+            size: self.size.resources(),
+            amount: self.amount.get(),
+            affinity: self.affinity,
+            requirement: Some(&self.requirement),
+            traits: None,
+        }
+    }
+}
+
 /// Room for instances of a flavor, as it was when the lease was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorTerms {
@@ -289,6 +290,19 @@ pub struct FlavorTerms {
     pub flavor: Flavor,
     /// How many.
     pub amount: NonZeroU32,
+}
+
+impl FlavorTerms {
+    /// The slots that are asked for. Blazar has no affinity for them.
+    pub fn slots(&self) -> SlotsTerms<'_> {
+        SlotsTerms {
+            size: self.flavor.resources.clone(),
+            amount: self.amount.get(),
+            affinity: Affinity::Any,
+            requirement: None,
+            traits: Some(&self.flavor.traits),
+        }
+    }
 }
 
 /// A flavor's sizes, as Nova has them.
