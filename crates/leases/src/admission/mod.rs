@@ -1,4 +1,4 @@
-//! Whether terms can be met, and with what: creating and changing leases.
+//! Whether terms can be met, and with what: creating, changing and healing leases.
 //!
 //! A decision is all or nothing, depends on nothing but its arguments, and changes nothing: it returns what to
 //! commit, or a [`Refusal`]. A refused change therefore leaves a lease exactly as it was (spec W9).
@@ -7,6 +7,7 @@
 //! the beginning of the current minute.
 
 mod addresses;
+mod healing;
 mod hosts;
 mod order;
 mod refusal;
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::healing::{HealingInterval, heal_all};
 pub use self::refusal::{Refusal, Resource};
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::{Calendar, SlotSearch};
