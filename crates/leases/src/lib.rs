@@ -7,6 +7,7 @@ pub mod filters;
 pub mod host;
 pub mod ids;
 pub mod lease;
+pub mod plan;
 pub mod project;
 pub mod requirement;
 pub mod resources;

@@ -1,0 +1,89 @@
+//! Handing over slots of shared hosts, and addresses.
+
+use super::Claims;
+use super::effort::{Effort, Waiting};
+use super::handover::doomed;
+use super::life;
+use super::observed::{ObservedHost, Place};
+use super::step::Action;
+use crate::host::Health;
+use crate::ids::{HostId, ReservationId};
+use crate::lease::Allocation;
+
+/// The next steps about slots of one host: what is not wanted any more is withdrawn before anything is granted
+/// (spec W5), so that the host is never over-committed.
+pub(super) fn plan_slots(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    observed: &ObservedHost,
+) {
+    let failed = observed.health == Health::Failed;
+    let mut unwanted_left = false;
+    for &reservation in observed.slots.keys() {
+        if claims.slots(host).all(|(wanted, ..)| wanted != reservation) {
+            unwanted_left = true;
+            if !failed {
+                withdraw(effort, claims, host, reservation, observed);
+            }
+        }
+    }
+    for (reservation, lease, count) in claims.slots(host) {
+        if observed.slots.get(&reservation) == Some(&count) {
+            continue;
+        }
+        if failed {
+            effort.waits(lease, Waiting::HostFailed(host));
+        } else if unwanted_left || observed.place != Place::FreePool {
+            effort.waits(lease, Waiting::TakingBack(host));
+        } else {
+            effort.step(Action::Grant(host, reservation, count), Some(lease));
+        }
+    }
+}
+
+/// The guests of a lease that has nothing on the host any more, then its slots.
+fn withdraw(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    reservation: ReservationId,
+    observed: &ObservedHost,
+) {
+    let lease = claims.lease_of(reservation);
+    let stays = lease.is_some_and(|lease| life::wants_host(lease, host, effort.world.now));
+    let mut empty = true;
+    for guest in doomed(lease.filter(|_| !stays), observed) {
+        effort.step(Action::DeleteGuest(host, guest.id), lease.map(|lease| lease.id));
+        empty = false;
+    }
+    if empty {
+        effort.step(Action::Withdraw(host, reservation), lease.map(|lease| lease.id));
+    }
+}
+
+/// The next steps about addresses.
+pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
+    let world = effort.world;
+    for (lease, reservation) in claims.reservations.values() {
+        let Allocation::FloatingIps(ips) = &reservation.allocation else { continue };
+        if !life::wants_resources(lease, world.now) {
+            continue;
+        }
+        for &ip in ips {
+            // One that is assigned to another is taken back first, below.
+            if !world.observed.floating_ips.contains_key(&ip) {
+                effort.step(Action::Assign(ip, reservation.id), Some(lease.id));
+            }
+        }
+    }
+    for (&ip, holder) in &world.observed.floating_ips {
+        let wanted = claims.reservations.get(holder).is_some_and(|(lease, reservation)| {
+            life::wants_resources(lease, world.now)
+                && matches!(&reservation.allocation, Allocation::FloatingIps(ips) if ips.contains(&ip))
+        });
+        if !wanted {
+            effort.step(Action::Unassign(ip), claims.lease_of(*holder).map(|lease| lease.id));
+        }
+    }
+}
