@@ -33,13 +33,14 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             take_back(effort, claims, host, holder, observed);
         }
         // Whoever it was fenced for does not want it any more.
-        (Place::Fenced { .. }, None) => effort.step(Action::Release(host), None),
-        (Place::Fenced { verified }, Some((lease, reservation))) => {
+        (Place::Fenced { .. }, None) => effort.step(Action::Unfence(host), None),
+        (Place::Fenced { verified_for }, Some((lease, reservation))) => {
             if !drained(effort, claims, host, observed, lease) {
                 return;
             }
-            let next = if verified { Action::Hold(host, reservation.id) } else { Action::Verify(host) };
-            effort.step(next, Some(lease.id));
+            let verified = verified_for == Some(reservation.id);
+            let next = if verified { Action::Hold } else { Action::Verify };
+            effort.step(next(host, reservation.id), Some(lease.id));
         }
     }
 }
@@ -60,7 +61,7 @@ fn take_back(
         empty = false;
     }
     if empty {
-        effort.step(Action::Release(host), lease_id);
+        effort.step(Action::Release(host, holder), lease_id);
     }
 }
 

@@ -44,9 +44,8 @@ pub enum Place {
     FreePool,
     /// Nobody. It is being emptied, or about to be handed over.
     Fenced {
-        /// It was found empty after it had been fenced. Whoever fences it anew, or sees a guest there, takes
-        /// this back.
-        verified: bool,
+        /// Since it was fenced it was found to be empty but for guests of that reservation's lease.
+        verified_for: Option<ReservationId>,
     },
     /// The project of that reservation.
     Held(ReservationId),

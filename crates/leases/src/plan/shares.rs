@@ -83,7 +83,7 @@ pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
                 && matches!(&reservation.allocation, Allocation::FloatingIps(ips) if ips.contains(&ip))
         });
         if !wanted {
-            effort.step(Action::Unassign(ip), claims.lease_of(*holder).map(|lease| lease.id));
+            effort.step(Action::Unassign(ip, *holder), claims.lease_of(*holder).map(|lease| lease.id));
         }
     }
 }

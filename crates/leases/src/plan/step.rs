@@ -8,30 +8,34 @@ use jiff::{SignedDuration, Timestamp};
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::window::later;
 
-/// Something to be done. Each is an *ensure*: doing it twice is doing it once. It is also the key under which
-/// attempts are remembered.
+/// Something to be done. Each is an *ensure*: doing it twice is doing it once. Each says when it applies; one
+/// that comes late, when it does not apply any more, has no effect and counts as done. So a step that was lost
+/// in a network and turns up a day later does no harm. It is also the key under which attempts are remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// No new guest may land on the host.
+    /// A host in the free pool: no new guest may land there.
     Fence(HostId),
-    /// The guest is asked to shut down.
+    /// A guest on the host is asked to shut down.
     StopGuest(HostId, GuestId),
-    /// The guest is deleted.
+    /// A guest on the host is deleted.
     DeleteGuest(HostId, GuestId),
-    /// The host, which is fenced, is looked at again: it counts as verified if no guest is there.
-    Verify(HostId),
-    /// The host, which is verified, goes to the project of the reservation.
+    /// A fenced host is looked at again, and is verified for the reservation if only guests of its lease are
+    /// there.
+    Verify(HostId, ReservationId),
+    /// A host that is verified for the reservation goes to its project.
     Hold(HostId, ReservationId),
-    /// The host goes back to the free pool, whoever had it.
-    Release(HostId),
+    /// A host that the reservation holds goes back to the free pool.
+    Release(HostId, ReservationId),
+    /// A fenced host goes back to the free pool.
+    Unfence(HostId),
     /// The reservation's project may use so many slots of the host; whatever it could use before.
     Grant(HostId, ReservationId, u32),
     /// The reservation's project may use no slots of the host.
     Withdraw(HostId, ReservationId),
-    /// The reservation's project may use the address.
+    /// The reservation's project may use an address that nobody may use.
     Assign(FloatingIpId, ReservationId),
-    /// Nobody may use the address.
-    Unassign(FloatingIpId),
+    /// The reservation's project may not use the address any more.
+    Unassign(FloatingIpId, ReservationId),
     /// An image is made of each guest of the reservation on the host.
     Snapshot(HostId, ReservationId),
 }
@@ -42,9 +46,14 @@ impl fmt::Display for Action {
             Self::Fence(host) => write!(f, "fence host {host}"),
             Self::StopGuest(host, guest) => write!(f, "stop guest {guest} on host {host}"),
             Self::DeleteGuest(host, guest) => write!(f, "delete guest {guest} on host {host}"),
-            Self::Verify(host) => write!(f, "verify that host {host} is empty"),
+            Self::Verify(host, reservation) => {
+                write!(f, "verify that host {host} is empty for reservation {reservation}")
+            }
             Self::Hold(host, reservation) => write!(f, "hand host {host} to reservation {reservation}"),
-            Self::Release(host) => write!(f, "release host {host}"),
+            Self::Release(host, reservation) => {
+                write!(f, "take host {host} back from reservation {reservation}")
+            }
+            Self::Unfence(host) => write!(f, "unfence host {host}"),
             Self::Grant(host, reservation, slots) => {
                 write!(f, "grant {slots} slots of host {host} to reservation {reservation}")
             }
@@ -54,7 +63,9 @@ impl fmt::Display for Action {
             Self::Assign(ip, reservation) => {
                 write!(f, "assign floating IP {ip} to reservation {reservation}")
             }
-            Self::Unassign(ip) => write!(f, "unassign floating IP {ip}"),
+            Self::Unassign(ip, reservation) => {
+                write!(f, "take floating IP {ip} back from reservation {reservation}")
+            }
             Self::Snapshot(host, reservation) => {
                 write!(f, "snapshot guests of reservation {reservation} on host {host}")
             }

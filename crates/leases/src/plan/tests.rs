@@ -80,10 +80,12 @@ impl Stage {
 
     fn take_effect(&mut self, action: Action, now: i64) {
         match action {
-            Action::Fence(id) => self.host(id.0).place = Place::Fenced { verified: false },
-            Action::Verify(id) => self.host(id.0).place = Place::Fenced { verified: true },
+            Action::Fence(id) => self.host(id.0).place = Place::Fenced { verified_for: None },
+            Action::Verify(id, reservation) => {
+                self.host(id.0).place = Place::Fenced { verified_for: Some(reservation) };
+            }
             Action::Hold(id, reservation) => self.host(id.0).place = Place::Held(reservation),
-            Action::Release(id) => self.host(id.0).place = Place::FreePool,
+            Action::Release(id, _) | Action::Unfence(id) => self.host(id.0).place = Place::FreePool,
             Action::StopGuest(id, guest) => {
                 let mut guests = self.host(id.0).guests.iter_mut();
                 guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));
@@ -98,7 +100,7 @@ impl Stage {
             Action::Assign(ip, reservation) => {
                 self.observed.floating_ips.insert(ip, reservation);
             }
-            Action::Unassign(ip) => {
+            Action::Unassign(ip, _) => {
                 self.observed.floating_ips.remove(&ip);
             }
             Action::Snapshot(..) => {}
@@ -137,9 +139,9 @@ fn a_host_is_fenced_verified_and_held_and_then_the_lease_is_active() {
     assert_eq!(stage.plan(9), Plan { wake_at: Some(at(10)), ..stage.plan(9) });
     assert!(stage.settle(9).is_empty());
     let performed = stage.perform(10);
-    assert_eq!(performed, [Action::Fence(ONE), Action::Verify(ONE), Action::Hold(ONE, FIRST)]);
+    assert_eq!(performed, [Action::Fence(ONE), Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
-    assert_eq!(stage.perform(60), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
     assert!(stage.leases[0].over() && stage.leases[0].consistent());
     assert_eq!(stage.plan(61), Plan { hosts: stage.plan(61).hosts, ..Plan::default() });
@@ -155,13 +157,13 @@ fn a_preemptible_guest_has_its_grace_time_and_is_then_deleted() {
     assert_eq!(stage.plan(14).wake_at, Some(at(15)));
     assert!(stage.settle(14).is_empty());
     let delete = Action::DeleteGuest(ONE, GuestId(7));
-    assert_eq!(stage.perform(15), [delete, Action::Verify(ONE), Action::Hold(ONE, FIRST)]);
+    assert_eq!(stage.perform(15), [delete, Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
 }
 
 #[test]
 fn a_host_is_not_held_while_a_guest_is_there_even_if_it_was_verified() {
     let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
-    stage.host(1).place = Place::Fenced { verified: true };
+    stage.host(1).place = Place::Fenced { verified_for: Some(FIRST) };
     stage.host(1).guests = vec![guest(7, GuestOwner::Preemptible)];
     assert_eq!(stage.settle(10), [Action::StopGuest(ONE, GuestId(7))]);
 }
@@ -196,13 +198,13 @@ fn w4_a_plan_goes_on_from_what_is_observed() {
     };
     let mut stage = Stage::new(2, vec![starting(lease(1, window(10, 60), &[1, 2]))]);
     stage.host(1).place = Place::Held(FIRST);
-    stage.host(2).place = Place::Fenced { verified: false };
-    assert_eq!(stage.perform(12), [Action::Verify(TWO), Action::Hold(TWO, FIRST)]);
+    stage.host(2).place = Place::Fenced { verified_for: None };
+    assert_eq!(stage.perform(12), [Action::Verify(TWO, FIRST), Action::Hold(TWO, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
     stage.leases[0].status = LeaseStatus::Terminating;
     stage.leases[0].events.end = EventStatus::InProgress;
     stage.host(1).place = Place::FreePool;
-    assert_eq!(stage.perform(60), [Action::Release(TWO)]);
+    assert_eq!(stage.perform(60), [Action::Release(TWO, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
 }
 
@@ -214,7 +216,10 @@ fn w5_after_an_outage_ends_come_before_starts_on_the_same_host() {
     let performed = stage.perform(90);
     let delete = Action::DeleteGuest(ONE, GuestId(7));
     let hold = Action::Hold(ONE, SECOND);
-    assert_eq!(performed, [delete, Action::Release(ONE), Action::Fence(ONE), Action::Verify(ONE), hold]);
+    assert_eq!(
+        performed,
+        [delete, Action::Release(ONE, FIRST), Action::Fence(ONE), Action::Verify(ONE, SECOND), hold]
+    );
     assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Terminated, LeaseStatus::Active));
 }
 
@@ -237,7 +242,7 @@ fn a_lease_that_never_started_ends_in_error_and_frees_its_hosts() {
     let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
     stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
     stage.perform(10);
-    assert_eq!(stage.perform(60), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(60), [Action::Unfence(ONE)]);
     let lease = &stage.leases[0];
     assert_eq!((lease.status, lease.over(), lease.consistent()), (LeaseStatus::Error, true, true));
     assert_eq!(lease.reservations[0].status, ReservationStatus::Deleted);
@@ -258,7 +263,7 @@ fn guests_stay_at_the_end_of_a_lease_that_says_so() {
     let mut stage = Stage::new(1, vec![keep]);
     stage.perform(0);
     stage.host(1).guests = vec![guest(7, GuestOwner::Lease(LeaseId(1)))];
-    assert_eq!(stage.perform(60), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
     assert_eq!(stage.host(1).guests.len(), 1);
 }
 
@@ -271,7 +276,7 @@ fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
     assert!(stage.settle(10).is_empty());
     assert_eq!(stage.leases[0].reason.as_deref(), Some("host 1 is down"));
     stage.host(1).health = Health::Up;
-    assert_eq!(stage.perform(20), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(20), [Action::Release(ONE, FIRST)]);
     assert!(stage.leases.is_empty());
 }
 
@@ -283,7 +288,7 @@ fn a_lease_ends_although_one_of_its_hosts_is_down_and_the_host_is_freed_later() 
     assert!(stage.perform(60).is_empty());
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
     stage.host(1).health = Health::Up;
-    assert_eq!(stage.perform(70), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(70), [Action::Release(ONE, FIRST)]);
 }
 
 #[test]
@@ -292,9 +297,9 @@ fn w20_a_host_that_was_exchanged_is_given_back_and_its_successor_handed_over() {
     stage.perform(0);
     stage.host(1).health = Health::Failed;
     stage.leases[0].reservations[0].allocation = Allocation::Hosts([TWO].into());
-    assert_eq!(stage.perform(10), [Action::Fence(TWO), Action::Verify(TWO), Action::Hold(TWO, FIRST)]);
+    assert_eq!(stage.perform(10), [Action::Fence(TWO), Action::Verify(TWO, FIRST), Action::Hold(TWO, FIRST)]);
     stage.host(1).health = Health::Up;
-    assert_eq!(stage.perform(20), [Action::Release(ONE)]);
+    assert_eq!(stage.perform(20), [Action::Release(ONE, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
 }
 
@@ -348,7 +353,7 @@ fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_f
         [&snapshot]
     );
     let order = |wanted| performed.iter().position(|action| *action == wanted).expect("performed");
-    assert!(order(snapshot) < order(Action::Release(ONE)));
+    assert!(order(snapshot) < order(Action::Release(ONE, FIRST)));
     let events: Vec<_> = stage.leases.iter().map(|lease| (lease.status, lease.events.before_end)).collect();
     let terminated = LeaseStatus::Terminated;
     assert_eq!(events, [(terminated, EventStatus::Done), (terminated, EventStatus::Error)]);
@@ -365,7 +370,7 @@ fn addresses_are_assigned_and_taken_back() {
     let mut stage = Stage::new(0, vec![Lease::new(new_lease(1, 1), terms, given, None)]);
     assert_eq!(stage.perform(0), [Action::Assign(FloatingIpId(5), FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
-    assert_eq!(stage.perform(60), [Action::Unassign(FloatingIpId(5))]);
+    assert_eq!(stage.perform(60), [Action::Unassign(FloatingIpId(5), FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
 }
 
