@@ -10,6 +10,7 @@ mod addresses;
 mod healing;
 mod hosts;
 mod order;
+mod reallocate;
 mod refusal;
 mod room;
 mod slots;
@@ -128,6 +129,23 @@ impl<'a> Search<'a> {
                 for (&host, &count) in slots {
                     self.taken.shared.entry(host).or_default().add(count, &size);
                 }
+            }
+        }
+    }
+
+    /// Takes a note of [`Self::take`] back.
+    fn give_back(&mut self, asked: &ReservationTerms, allocation: &Allocation) {
+        match allocation {
+            Allocation::Hosts(hosts) => self.taken.whole.retain(|host| !hosts.contains(host)),
+            Allocation::FloatingIps(ips) => self.taken.floating_ips.retain(|ip| !ips.contains(ip)),
+            Allocation::Slots(slots) => {
+                let size = asked.slots().map(|terms| terms.size).unwrap_or_default();
+                for (host, &count) in slots {
+                    if let Some(used) = self.taken.shared.get_mut(host) {
+                        used.subtract(count, &size);
+                    }
+                }
+                self.taken.shared.retain(|_, used| !used.is_nothing());
             }
         }
     }

@@ -3,21 +3,21 @@
 //! Either all of the change can be had or nothing happens: the result is the new lease, to be committed as a
 //! whole. A started lease never loses a host or a slot.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use jiff::Timestamp;
 
-use super::{Admission, Refusal, Resource, Search};
+use super::{Admission, Refusal};
 use crate::host::NetworkId;
-use crate::ids::{FloatingIpId, HostId, ReservationId};
-use crate::lease::{Allocation, Lease, Reservation, before_end_at};
+use crate::ids::ReservationId;
+use crate::lease::{Lease, Reservation, before_end_at};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, LeaseStatus};
 use crate::terms::{
     Affinity, BeforeEndAction, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms,
-    SlotsTerms, check_before_end,
+    check_before_end,
 };
 use crate::window::Window;
 
@@ -183,27 +183,15 @@ impl Admission<'_> {
 
     /// Gives the reservations what they need under the new terms.
     fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
-        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends.
-        let nothing_left = updated.window.since(self.now).is_empty();
         let started = lease.status != LeaseStatus::Pending;
-        let longer = !lease.window.covers(&updated.window);
-        let mut search = Search::new(*self, updated.window, Some(lease.id));
-        for (position, reservation) in updated.reservations.iter_mut().enumerate() {
-            let change = changes.reservations.iter().find(|(id, _)| *id == reservation.id);
-            let old = reservation.terms.clone();
-            if let Some((_, change)) = change {
+        for (id, change) in &changes.reservations {
+            if let Some(reservation) = updated.reservations.iter_mut().find(|r| r.id == *id) {
                 apply(reservation, change, started)?;
             }
-            let changed = reservation.terms != old;
-            if !nothing_left && (changed || longer || !started) {
-                let case = Case { position, started, changed };
-                match search.reallocate(reservation, case) {
-                    // Less is asked for than was granted. If a host has failed since, healing sees to it.
-                    Err(Refusal::NotEnough { .. }) if !changed && !longer => {}
-                    result => result?,
-                }
-            }
-            search.take(&reservation.terms, &reservation.allocation);
+        }
+        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends.
+        if !updated.window.since(self.now).is_empty() {
+            updated.reservations = self.given_anew(lease, updated)?;
         }
         Ok(())
     }
@@ -309,129 +297,4 @@ fn change_floating_ips(
     };
     *terms = FloatingIpsTerms::new(terms.network.clone(), amount, required)?;
     Ok(())
-}
-
-/// What a reservation is given anew for.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    position: usize,
-    /// The lease has started: it keeps what it has.
-    started: bool,
-    /// Its terms have changed, not only the window.
-    changed: bool,
-}
-
-impl Search<'_> {
-    fn reallocate(&self, reservation: &mut Reservation, case: Case) -> Result<(), Refusal> {
-        let allocation = match (&reservation.terms, &reservation.allocation) {
-            (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) if case.started => {
-                Allocation::Hosts(self.more_hosts(terms, held, case)?)
-            }
-            (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) => {
-                Allocation::Hosts(self.hosts(case.position, terms, held)?)
-            }
-            (ReservationTerms::Instances(terms), Allocation::Slots(held)) => {
-                Allocation::Slots(self.same_slots(reservation.id, &terms.slots(), held, case)?)
-            }
-            (ReservationTerms::Flavor(terms), Allocation::Slots(held)) => {
-                Allocation::Slots(self.same_slots(reservation.id, &terms.slots(), held, case)?)
-            }
-            (ReservationTerms::FloatingIps(terms), Allocation::FloatingIps(held)) => {
-                Allocation::FloatingIps(self.same_floating_ips(reservation.id, terms, held, case)?)
-            }
-            // An allocation is of its terms' type: nothing makes another.
-            (_, kept) => kept.clone(),
-        };
-        if !case.started {
-            // It has been given all it asked for, on hosts that work.
-            reservation.missing_resources = false;
-        }
-        reservation.allocation = allocation;
-        Ok(())
-    }
-
-    /// The hosts of a started reservation, and more if its terms now want more.
-    fn more_hosts(
-        &self,
-        terms: &HostsTerms,
-        held: &BTreeSet<HostId>,
-        case: Case,
-    ) -> Result<BTreeSet<HostId>, Refusal> {
-        let keeps = |host: &HostId| {
-            let matches = || {
-                let host = self.admission.inventory.host(*host);
-                host.is_some_and(|host| terms.hypervisor.matches(host) && terms.resource.matches(host))
-            };
-            self.host_free(*host) && (!case.changed || matches())
-        };
-        let mut lost: Vec<HostId> = held.iter().copied().filter(|host| !keeps(host)).collect();
-        // Surplus hosts would have to go as well; any of them could.
-        let surplus = held.len().saturating_sub(terms.max() as usize);
-        lost.extend(held.iter().rev().take(surplus).filter(|host| !lost.contains(host)).collect::<Vec<_>>());
-        if !lost.is_empty() {
-            lost.sort_unstable();
-            return Err(Refusal::WouldLoseHosts(lost));
-        }
-        if !case.changed {
-            return Ok(held.clone());
-        }
-        let (free, report) = self.free_hosts(terms);
-        let others: Vec<_> = free.into_iter().filter(|host| !held.contains(&host.id)).collect();
-        let wanted = terms.max() as usize - held.len();
-        let mut hosts = self.best(&others, wanted, held);
-        hosts.extend(held);
-        if hosts.len() < terms.min() as usize {
-            let (needed, found) = (terms.min().into(), hosts.len() as u64);
-            let resource = Resource::Hosts(report);
-            return Err(Refusal::NotEnough { position: case.position, resource, needed, found });
-        }
-        Ok(hosts)
-    }
-
-    /// Slots under new terms; a started reservation has each of its slots where it was.
-    fn same_slots(
-        &self,
-        id: ReservationId,
-        asked: &SlotsTerms<'_>,
-        held: &BTreeMap<HostId, u32>,
-        case: Case,
-    ) -> Result<BTreeMap<HostId, u32>, Refusal> {
-        if case.started && !case.changed {
-            let fits = |(host, count): (&HostId, &u32)| self.still_fits(*host, *count, asked);
-            let lost: Vec<HostId> =
-                held.iter().filter(|slots| !fits(*slots)).map(|(host, _)| *host).collect();
-            return if lost.is_empty() { Ok(held.clone()) } else { Err(Refusal::WouldLoseHosts(lost)) };
-        }
-        let slots = self.slots(case.position, asked, held)?;
-        let kept = |(host, count): (&HostId, &u32)| slots.get(host).is_some_and(|now| now >= count);
-        if case.started && !held.iter().all(kept) {
-            return Err(Refusal::WouldLoseSlots(id));
-        }
-        Ok(slots)
-    }
-
-    /// Addresses under new terms; a started reservation keeps its own.
-    fn same_floating_ips(
-        &self,
-        id: ReservationId,
-        terms: &FloatingIpsTerms,
-        held: &BTreeSet<FloatingIpId>,
-        case: Case,
-    ) -> Result<BTreeSet<FloatingIpId>, Refusal> {
-        let calendar = self.admission.calendar;
-        let free = |ip: &FloatingIpId| calendar.floating_ip_free(*ip, &self.window, self.own);
-        if case.started && !held.iter().all(free) {
-            let why = "a started reservation keeps its addresses, and they are not free";
-            return Err(Refusal::FloatingIps { reservation: id, why });
-        }
-        if case.started && !case.changed {
-            return Ok(held.clone());
-        }
-        let ips = self.floating_ips(case.position, terms, held)?;
-        if case.started && !held.is_subset(&ips) {
-            let why = "a started reservation keeps its addresses";
-            return Err(Refusal::FloatingIps { reservation: id, why });
-        }
-        Ok(ips)
-    }
 }
