@@ -19,14 +19,16 @@ pub(super) fn plan_slots(
     observed: &ObservedHost,
 ) {
     let failed = observed.health == Health::Failed;
-    let mut unwanted_left = false;
+    let mut others_leave = false;
     for &reservation in observed.slots.keys() {
         if claims.slots(host).all(|(wanted, ..)| wanted != reservation) {
-            unwanted_left = true;
+            others_leave = true;
             if !failed {
                 withdraw(effort, claims, host, reservation, observed);
             }
         }
+        // One that is active beyond its end, for a late snapshot, has no right to its room any more either.
+        others_leave |= claims.lease_of(reservation).is_some_and(|l| l.window.end() <= effort.world.now);
     }
     for (reservation, lease, count) in claims.slots(host) {
         if observed.slots.get(&reservation) == Some(&count) {
@@ -34,7 +36,7 @@ pub(super) fn plan_slots(
         }
         if failed {
             effort.waits(lease, Waiting::HostFailed(host));
-        } else if unwanted_left || observed.place != Place::FreePool {
+        } else if others_leave || observed.place != Place::FreePool {
             effort.waits(lease, Waiting::TakingBack(host));
         } else {
             effort.step(Action::Grant(host, reservation, count), Some(lease));

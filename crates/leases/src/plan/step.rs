@@ -28,7 +28,8 @@ pub enum Action {
     Release(HostId, ReservationId),
     /// A fenced host goes back to the free pool.
     Unfence(HostId),
-    /// The reservation's project may use so many slots of the host; whatever it could use before.
+    /// The reservation's project may use so many slots of the host, whatever it could use before. One that
+    /// comes late takes effect all the same; the next plan withdraws it.
     Grant(HostId, ReservationId, u32),
     /// The reservation's project may use no slots of the host.
     Withdraw(HostId, ReservationId),

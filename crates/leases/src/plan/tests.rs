@@ -316,6 +316,17 @@ fn slots_are_withdrawn_before_others_are_granted() {
 }
 
 #[test]
+fn slots_are_not_granted_beside_those_of_a_lease_that_is_late_to_end() {
+    let late = Lease { before_end: Some(at(50)), ..slots(1, window(0, 60), &[(1, 2)]) };
+    let mut stage = Stage::new(1, vec![late, slots(2, window(60, 90), &[(1, 2)])]);
+    stage.perform(0);
+    let first = stage.plan(60);
+    assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Active, LeaseStatus::Starting));
+    assert_eq!(first.steps, []);
+    assert_eq!(stage.perform(60), [Action::Withdraw(ONE, FIRST), Action::Grant(ONE, SECOND, 2)]);
+}
+
+#[test]
 fn a_host_goes_from_slots_to_a_whole_lease_and_back() {
     let leases = vec![
         slots(1, window(0, 60), &[(1, 2)]),

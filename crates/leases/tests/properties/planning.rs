@@ -16,13 +16,17 @@ use leases::lease::{Allocation, Lease};
 use leases::plan::{
     Action, Backoff, History, LeaseChange, Place, Plan, PlanRules, Step, Wanted, World, plan,
 };
+use leases::resources::Resources;
 use leases::status::LeaseStatus;
-use leases::terms::{BeforeEndAction, ReservationTerms, Terms};
+use leases::terms::{BeforeEndAction, HostsTerms, ReservationTerms, Terms};
 use leases::window::Window;
 use proptest::prelude::*;
 
 use self::fleet::Fleet;
-use crate::generate::{HORIZON, asked, at, cases, inventory, new_lease, project, windows};
+use crate::generate::{HORIZON, HOSTS, asked, at, cases, inventory, new_lease, project, windows};
+
+/// The lease that nothing stands in the way of.
+const LAST: u128 = 1000;
 
 /// Choices that a history makes, one after another; 0 when they are used up. So a shorter list is a simpler
 /// history, and a failing one shrinks.
@@ -214,6 +218,7 @@ impl Play {
                 self.history.failed(step.action, self.now, "timed out");
                 continue;
             }
+            self.assert_applicable(step.action);
             let done = self.fleet.perform(step.action, self.now);
             let reply_lost = !self.calm && self.choices.once_in(6);
             match done {
@@ -225,16 +230,35 @@ impl Play {
         }
     }
 
+    /// A step that has just been planned is not one that could do harm: a host is verified before it is held,
+    /// and slots are granted where there is room.
+    fn assert_applicable(&self, action: Action) {
+        match action {
+            Action::Hold(host, reservation) => {
+                let verified = Place::Fenced { verified_for: Some(reservation) };
+                assert_eq!(self.fleet.place(host), verified);
+            }
+            Action::Grant(host, reservation, count) => {
+                let mut granted = self.fleet.all_slots(host);
+                granted.insert(reservation, count);
+                let mut used = Resources::default();
+                for (reservation, count) in granted {
+                    let mut known = self.leases.iter().filter_map(|lease| lease.reservation(reservation));
+                    let size = known.next().and_then(|r| r.terms.slots()).map(|slots| slots.size);
+                    used.add(count, &size.unwrap_or_default());
+                }
+                let capacity = self.inventory.host(host).expect("there").capacity();
+                assert!(used.vcpus <= capacity.vcpus && used.memory_mib <= capacity.memory_mib, "{action}");
+            }
+            _ => {}
+        }
+    }
+
     fn assert_invariants(&self) {
         self.fleet.assert_only_own_guests_on_held_hosts(&self.leases);
         let mut taken: BTreeSet<HostId> = BTreeSet::new();
-        let running = |lease: &&Lease| {
-            lease.keeps_resources()
-                && lease.window.since(self.now).contains(self.now.max(lease.window.start()))
-        };
-        let mut leases: Vec<&Lease> = self.leases.iter().filter(running).collect();
-        leases.retain(|lease| lease.window.contains(self.now));
-        for lease in leases {
+        let running = |lease: &&Lease| lease.keeps_resources() && lease.window.contains(self.now);
+        for lease in self.leases.iter().filter(running) {
             for reservation in &lease.reservations {
                 if let Allocation::Hosts(hosts) = &reservation.allocation {
                     assert!(hosts.iter().all(|host| taken.insert(*host)), "{hosts:?} are given twice");
@@ -262,6 +286,11 @@ impl Play {
         self.calm = true;
         self.late.clear();
         self.fleet.recover_all();
+        // Every other lease has ended by then, or is deleted.
+        self.plan();
+        let (start, length) = (self.now + SignedDuration::from_mins(30), SignedDuration::from_mins(10));
+        let one = ReservationTerms::Hosts(HostsTerms::new(1, HOSTS as u32).expect("a range"));
+        self.admit(LAST, Window::starting(start, length), &[one]);
         for _ in 0..2000 {
             let plan = self.plan();
             let due = plan.due(self.now).count();
@@ -290,6 +319,9 @@ proptest! {
         let mut history = Play::new(&leases, choices);
         history.storm();
         history.calm_down();
+        let last: Vec<LeaseStatus> =
+            history.leases.iter().filter(|l| l.id == LeaseId(LAST)).map(|l| l.status).collect();
+        prop_assert_eq!(last, [LeaseStatus::Terminated]);
         let unfinished: Vec<(LeaseId, LeaseStatus)> =
             history.leases.iter().filter(|l| !l.over()).map(|l| (l.id, l.status)).collect();
         prop_assert_eq!(unfinished, []);

@@ -39,6 +39,10 @@ impl Fleet {
         self.observed.hosts[&host].slots.get(&reservation).copied()
     }
 
+    pub fn all_slots(&self, host: HostId) -> BTreeMap<ReservationId, u32> {
+        self.observed.hosts[&host].slots.clone()
+    }
+
     pub fn is_preemptible(&self, guest: GuestId) -> bool {
         self.preemptible.contains(&guest)
     }
