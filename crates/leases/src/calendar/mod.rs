@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
-pub use self::page::Entry;
+pub use self::page::Booking;
 use self::page::Page;
 pub use self::slot::{Fit, Slot, SlotSearch};
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
@@ -50,7 +50,7 @@ pub enum Conflict {
 pub struct Calendar {
     hosts: BTreeMap<HostId, Page>,
     floating_ips: BTreeMap<FloatingIpId, Page>,
-    /// Where each lease has entries, so that they can be taken out.
+    /// Where each lease has bookings, so that they can be taken out.
     places: BTreeMap<LeaseId, Places>,
 }
 
@@ -118,7 +118,7 @@ impl Calendar {
                     for &host in hosts {
                         let other = self.hosts.get(&host).and_then(|p| p.first(window, Some(lease.id)));
                         let own = (!whole.insert(host) || shared.contains(&host)).then_some(lease.id);
-                        if let Some(by) = other.map(|entry| entry.lease).or(own) {
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
                             return Err(Conflict::Host { host, by });
                         }
                     }
@@ -127,7 +127,7 @@ impl Calendar {
                     for &host in slots.keys() {
                         let other = self.hosts.get(&host).and_then(|p| p.first_whole(window, Some(lease.id)));
                         let own = whole.contains(&host).then_some(lease.id);
-                        if let Some(by) = other.map(|entry| entry.lease).or(own) {
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
                             return Err(Conflict::Host { host, by });
                         }
                         shared.insert(host);
@@ -137,7 +137,7 @@ impl Calendar {
                     for &ip in wanted {
                         let other = self.floating_ips.get(&ip).and_then(|p| p.first(window, Some(lease.id)));
                         let own = (!ips.insert(ip)).then_some(lease.id);
-                        if let Some(by) = other.map(|entry| entry.lease).or(own) {
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
                             return Err(Conflict::FloatingIp { ip, by });
                         }
                     }
@@ -150,12 +150,12 @@ impl Calendar {
     /// Enters a reservation that was checked.
     fn enter(&mut self, lease: &Lease, reservation: ReservationId, window: Window) {
         let Some(reservation) = lease.reservation(reservation) else { return };
-        let entry = |used| Entry { window, lease: lease.id, reservation: reservation.id, used };
+        let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
         let places = self.places.entry(lease.id).or_default();
         match &reservation.allocation {
             Allocation::Hosts(hosts) => {
                 for &host in hosts {
-                    self.hosts.entry(host).or_default().insert(entry(None));
+                    self.hosts.entry(host).or_default().insert(window, booking(None));
                     places.hosts.insert(host);
                 }
             }
@@ -164,20 +164,20 @@ impl Calendar {
                 for (&host, &count) in slots {
                     let mut used = Resources::default();
                     used.add(count, &size);
-                    self.hosts.entry(host).or_default().insert(entry(Some(used)));
+                    self.hosts.entry(host).or_default().insert(window, booking(Some(used)));
                     places.hosts.insert(host);
                 }
             }
             Allocation::FloatingIps(ips) => {
                 for &ip in ips {
-                    self.floating_ips.entry(ip).or_default().insert(entry(None));
+                    self.floating_ips.entry(ip).or_default().insert(window, booking(None));
                     places.floating_ips.insert(ip);
                 }
             }
         }
     }
 
-    /// Whether nobody has the host, or a part of it, at any instant of the window. The entries of `without`
+    /// Whether nobody has the host, or a part of it, at any instant of the window. The bookings of `without`
     /// do not count, here and below: a lease that is changed does not stand in its own way (spec W15).
     pub fn host_free(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
         self.hosts.get(&host).is_none_or(|page| page.first(window, without).is_none())
@@ -202,7 +202,7 @@ impl Calendar {
     /// Times within `within` when nobody has any of the host, in order.
     pub fn free_gaps(&self, host: HostId, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
         match self.hosts.get(&host) {
-            Some(page) => page.gaps(within, without).collect(),
+            Some(page) => page.gaps(*within, without).collect(),
             None if within.is_empty() => Vec::new(),
             None => vec![*within],
         }
@@ -223,7 +223,7 @@ impl Calendar {
             return None;
         }
         let gap = match self.hosts.get(&host) {
-            Some(page) => page.gaps(&search.within, without).find(|gap| gap.overlaps(window))?,
+            Some(page) => page.gaps(search.within, without).find(|gap| gap.overlaps(window))?,
             None => search.within,
         };
         Some(Fit::new(&gap, window, host))
@@ -240,14 +240,14 @@ impl Calendar {
         slot::earliest(self, hosts, count, length, search)
     }
 
-    /// The entries of a host in the order of their starts.
-    pub fn entries(&self, host: HostId) -> &[Entry] {
-        self.hosts.get(&host).map_or(&[], Page::entries)
+    /// The bookings of a host in the order of their starts, with the windows they are for.
+    pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.hosts.get(&host).into_iter().flat_map(Page::bookings)
     }
 
-    /// The entries of a floating IP in the order of their starts.
-    pub fn floating_ip_entries(&self, ip: FloatingIpId) -> &[Entry] {
-        self.floating_ips.get(&ip).map_or(&[], Page::entries)
+    /// The bookings of a floating IP in the order of their starts, with the windows they are for.
+    pub fn floating_ip_bookings(&self, ip: FloatingIpId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.floating_ips.get(&ip).into_iter().flat_map(Page::bookings)
     }
 
     /// The hosts that the lease has something of.
@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn the_past_of_a_lease_is_not_in_the_calendar() {
         let calendar = Calendar::from_leases(&[lease(1, window(0, 60), &[1])], at(20)).expect("free");
-        assert_eq!(calendar.entries(HostId(1))[0].window, window(20, 60));
+        let windows: Vec<_> = calendar.bookings(HostId(1)).map(|(window, _)| window).collect();
+        assert_eq!(windows, [window(20, 60)]);
     }
 
     #[test]

@@ -4,77 +4,90 @@ use crate::ids::{LeaseId, ReservationId};
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// A booking of a host, whole or in part, or of an address.
+/// Who has booked a host, whole or in part, or an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// From when to when.
-    pub window: Window,
-    /// For which lease.
+pub struct Booking {
+    /// The lease.
     pub lease: LeaseId,
-    /// For which of its reservations.
+    /// Which of its reservations.
     pub reservation: ReservationId,
     /// What its slots use, or none if it has the whole.
     pub used: Option<Resources>,
 }
 
-/// Entries in the order of their starts. Entries of the whole overlap no other entry.
+/// Bookings in the order of their starts. Those of the whole overlap no other.
+///
+/// Windows are kept apart from the rest: searches go through all of them, and through little else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Page {
-    entries: Vec<Entry>,
+    windows: Vec<Window>,
+    bookings: Vec<Booking>,
 }
 
 impl Page {
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub(super) fn bookings(&self) -> impl ExactSizeIterator<Item = (Window, &Booking)> {
+        self.windows.iter().copied().zip(&self.bookings)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.windows.is_empty()
     }
 
     /// Enters what was checked to be free.
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, window: Window, booking: Booking) {
         debug_assert!(
-            match entry.used {
-                None => self.first(&entry.window, None).is_none(),
-                Some(_) => self.first_whole(&entry.window, None).is_none(),
+            match booking.used {
+                None => self.first(&window, None).is_none(),
+                Some(_) => self.first_whole(&window, None).is_none(),
             },
-            "{entry:?} overlaps a booking"
+            "{booking:?} overlaps another"
         );
+        let mut position = self.windows.partition_point(|other| other.start() < window.start());
         // By reservation among equals, so that a page does not depend on the order of arrival.
-        let key = |e: &Entry| (e.window.start(), e.reservation);
-        let position = self.entries.partition_point(|other| key(other) < key(&entry));
-        self.entries.insert(position, entry);
+        while self.windows.get(position).is_some_and(|other| other.start() == window.start())
+            && self.bookings[position].reservation < booking.reservation
+        {
+            position += 1;
+        }
+        self.windows.insert(position, window);
+        self.bookings.insert(position, booking);
     }
 
     pub(super) fn remove(&mut self, lease: LeaseId) {
-        self.entries.retain(|entry| entry.lease != lease);
+        for position in (0..self.bookings.len()).rev() {
+            if self.bookings[position].lease == lease {
+                self.windows.remove(position);
+                self.bookings.remove(position);
+            }
+        }
     }
 
-    /// Entries of other leases than `without` that overlap the window, by start.
-    fn overlapping(&self, window: &Window, without: Option<LeaseId>) -> impl Iterator<Item = &Entry> {
-        let before_end = self.entries.partition_point(|entry| entry.window.start() < window.end());
-        self.entries[..before_end]
-            .iter()
-            .filter(move |entry| entry.window.overlaps(window) && Some(entry.lease) != without)
+    /// Positions of bookings of other leases than `without` that overlap the window, by start.
+    fn overlapping(&self, window: Window, without: Option<LeaseId>) -> impl Iterator<Item = usize> {
+        let before_end = self.windows.partition_point(|other| other.start() < window.end());
+        (0..before_end).filter(move |&position| {
+            self.windows[position].overlaps(&window)
+                && without.is_none_or(|lease| self.bookings[position].lease != lease)
+        })
     }
 
-    pub(super) fn first(&self, window: &Window, without: Option<LeaseId>) -> Option<&Entry> {
-        self.overlapping(window, without).next()
+    pub(super) fn first(&self, window: &Window, without: Option<LeaseId>) -> Option<&Booking> {
+        self.overlapping(*window, without).next().map(|position| &self.bookings[position])
     }
 
-    pub(super) fn first_whole(&self, window: &Window, without: Option<LeaseId>) -> Option<&Entry> {
-        self.overlapping(window, without).find(|entry| entry.used.is_none())
+    pub(super) fn first_whole(&self, window: &Window, without: Option<LeaseId>) -> Option<&Booking> {
+        let mut bookings = self.overlapping(*window, without).map(|position| &self.bookings[position]);
+        bookings.find(|booking| booking.used.is_none())
     }
 
     /// The highest simultaneous use: a sweep over starts and ends, ends first where they coincide, because a
     /// window does not contain its end.
     pub(super) fn peak_use(&self, window: &Window, without: Option<LeaseId>) -> Resources {
         let mut turns = Vec::new();
-        for entry in self.overlapping(window, without) {
-            if let Some(used) = &entry.used {
-                turns.push((entry.window.start(), true, used));
-                turns.push((entry.window.end(), false, used));
+        for position in self.overlapping(*window, without) {
+            if let Some(used) = &self.bookings[position].used {
+                turns.push((self.windows[position].start(), true, used));
+                turns.push((self.windows[position].end(), false, used));
             }
         }
         turns.sort_by_key(|(instant, begins, _)| (*instant, *begins));
@@ -98,9 +111,9 @@ impl Page {
         peak
     }
 
-    /// Times within `within` that no entry of another lease than `without` overlaps.
-    pub(super) fn gaps(&self, within: &Window, without: Option<LeaseId>) -> impl Iterator<Item = Window> {
-        let mut busy = self.overlapping(within, without).map(|entry| entry.window);
+    /// Times within `within` that no booking of another lease than `without` overlaps.
+    pub(super) fn gaps(&self, within: Window, without: Option<LeaseId>) -> impl Iterator<Item = Window> {
+        let mut busy = self.overlapping(within, without).map(|position| self.windows[position]);
         let (mut free_from, end) = (Some(within.start()), within.end());
         std::iter::from_fn(move || {
             loop {
@@ -123,18 +136,15 @@ mod tests {
     use super::*;
     use crate::testing::window;
 
-    fn share(number: u128, start: i64, end: i64, vcpus: u64) -> Entry {
-        Entry {
-            window: window(start, end),
-            lease: LeaseId(number),
-            reservation: ReservationId(number),
-            used: Some(Resources { vcpus, ..Resources::default() }),
-        }
+    fn share(number: u128, start: i64, end: i64, vcpus: u64) -> (Window, Booking) {
+        let used = Some(Resources { vcpus, ..Resources::default() });
+        let booking = Booking { lease: LeaseId(number), reservation: ReservationId(number), used };
+        (window(start, end), booking)
     }
 
-    fn page(entries: impl IntoIterator<Item = Entry>) -> Page {
+    fn page(bookings: impl IntoIterator<Item = (Window, Booking)>) -> Page {
         let mut page = Page::default();
-        entries.into_iter().for_each(|entry| page.insert(entry));
+        bookings.into_iter().for_each(|(window, booking)| page.insert(window, booking));
         page
     }
 
@@ -157,9 +167,9 @@ mod tests {
     #[test]
     fn gaps_skip_what_overlaps() {
         let page = page([share(1, 0, 30, 1), share(2, 5, 10, 1), share(3, 40, 50, 1)]);
-        let gaps: Vec<_> = page.gaps(&window(0, 60), None).collect();
+        let gaps: Vec<_> = page.gaps(window(0, 60), None).collect();
         assert_eq!(gaps, [window(30, 40), window(50, 60)]);
-        let without_first: Vec<_> = page.gaps(&window(0, 60), Some(LeaseId(1))).collect();
+        let without_first: Vec<_> = page.gaps(window(0, 60), Some(LeaseId(1))).collect();
         assert_eq!(without_first, [window(0, 5), window(10, 40), window(50, 60)]);
     }
 }

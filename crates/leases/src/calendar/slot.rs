@@ -55,6 +55,8 @@ struct Chance {
 }
 
 /// Sweeps over the chances by the instant from which they exist; those that have passed leave through a heap.
+///
+/// Each host's gaps are looked at only as far as the sweep has come, so that a slot that is near is found soon.
 pub(super) fn earliest(
     calendar: &Calendar,
     hosts: &[HostId],
@@ -65,15 +67,17 @@ pub(super) fn earliest(
     if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
         return None;
     }
-    let mut chances = Vec::with_capacity(hosts.len());
-    for &host in hosts {
-        collect_chances(calendar, host, length, search, &mut chances);
-    }
-    chances.sort_unstable_by_key(|chance| (chance.from, chance.host));
+    let mut sources: Vec<_> = hosts.iter().map(|host| chances(calendar, *host, length, search)).collect();
+    let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
+    let mut coming: BinaryHeap<_> = sources.iter_mut().enumerate().filter_map(first).collect();
     let mut open: BinaryHeap<Reverse<Chance>> = BinaryHeap::new();
-    for together in chances.chunk_by(|a, b| a.from == b.from) {
-        let now = together[0].from;
-        open.extend(together.iter().copied().map(Reverse));
+    while let Some(Reverse((now, source, chance))) = coming.pop() {
+        open.push(Reverse(chance));
+        coming.extend(next_of(&mut sources[source], source));
+        if coming.peek().is_some_and(|Reverse((next, ..))| *next == now) {
+            // All that begin at this instant are there to choose from.
+            continue;
+        }
         while open.peek().is_some_and(|Reverse(first)| first.until < now) {
             open.pop();
         }
@@ -85,27 +89,35 @@ pub(super) fn earliest(
     None
 }
 
-fn collect_chances(
+/// The next chance of a source, so that a heap gives the earliest of all sources first.
+fn next_of(
+    chances: &mut impl Iterator<Item = Chance>,
+    source: usize,
+) -> Option<Reverse<(Timestamp, usize, Chance)>> {
+    chances.next().map(|chance| Reverse((chance.from, source, chance)))
+}
+
+/// The gaps of a host that are long enough, in order.
+fn chances(
     calendar: &Calendar,
     host: HostId,
     length: SignedDuration,
     search: &SlotSearch,
-    chances: &mut Vec<Chance>,
-) {
-    let mut consider = |gap: Window| {
+) -> impl Iterator<Item = Chance> {
+    let SlotSearch { within, cleaning } = *search;
+    let page = calendar.hosts.get(&host);
+    let booked = page.into_iter().flat_map(move |page| page.gaps(within, None));
+    let unbooked = (page.is_none() && !within.is_empty()).then_some(within);
+    // Most gaps are too short: that is found out first, and cheaply.
+    let gaps = booked.chain(unbooked).filter(move |gap| gap.length() >= length);
+    gaps.filter_map(move |gap| {
         // A gap that the horizon bounds, rather than a booking, needs no cleaning on that side.
-        let margin = |bounded: bool| if bounded { search.cleaning } else { SignedDuration::ZERO };
-        let from = later(gap.start(), margin(gap.start() > search.within.start()));
-        let last_end = earlier(gap.end(), margin(gap.end() < search.within.end()));
-        if last_end.duration_since(from) >= length {
-            chances.push(Chance { until: earlier(last_end, length), from, gap, host });
-        }
-    };
-    match calendar.hosts.get(&host) {
-        Some(page) => page.gaps(&search.within, None).for_each(consider),
-        None if search.within.is_empty() => {}
-        None => consider(search.within),
-    }
+        let margin = |bounded: bool| if bounded { cleaning } else { SignedDuration::ZERO };
+        let from = later(gap.start(), margin(gap.start() > within.start()));
+        let last_end = earlier(gap.end(), margin(gap.end() < within.end()));
+        let long_enough = last_end.duration_since(from) >= length;
+        long_enough.then(|| Chance { until: earlier(last_end, length), from, gap, host })
+    })
 }
 
 /// The best-fitting hosts, in the order of their identifiers.
