@@ -79,7 +79,7 @@ impl Admission<'_> {
 
 /// A decision in the making: what is free in a window beside what the same decision has given already.
 #[derive(Debug)]
-pub(crate) struct Search<'a> {
+struct Search<'a> {
     admission: Admission<'a>,
     window: Window,
     /// The lease that is being changed.
@@ -95,7 +95,7 @@ struct Taken {
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
+    fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
         Self { admission, window: window.since(admission.now), own, taken: Taken::default() }
     }
 

@@ -21,6 +21,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -115,16 +116,17 @@ pub struct World<'a> {
 /// Plans for these leases. Leases that are over may be left out, as long as nothing of theirs is observed.
 pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -> Plan {
     let mut plan = Plan::default();
-    let mut current: Vec<Current<'a>> = Vec::new();
+    // Leases as they are now; owned where that is not what they were.
+    let mut current: Vec<Cow<'a, Lease>> = Vec::new();
     for lease in leases {
         match life::next(lease, &world) {
             life::Next::Forget => plan.changes.push(LeaseChange::Forgotten(lease.id)),
-            life::Next::Stay => current.push(Current { before: lease, after: lease.clone(), moved: false }),
-            life::Next::Become(after) => current.push(Current { before: lease, after: *after, moved: true }),
+            life::Next::Stay => current.push(Cow::Borrowed(lease)),
+            life::Next::Become(after) => current.push(Cow::Owned(*after)),
         }
     }
     let mut effort = Effort::new(world);
-    let claims = Claims::new(current.iter().map(|lease| &lease.after), world.now);
+    let claims = Claims::new(current.iter().map(AsRef::as_ref), world.now);
     for (&host, observed) in &world.observed.hosts {
         plan.hosts.insert(host, claims.wanted(host));
         handover::plan_host(&mut effort, &claims, host, observed);
@@ -132,29 +134,25 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
     }
     shares::plan_floating_ips(&mut effort, &claims);
     for lease in &current {
-        life::plan_before_end(&mut effort, &lease.after);
-        claims.explain_absences(&mut effort, &lease.after);
+        life::plan_before_end(&mut effort, lease);
+        claims.explain_absences(&mut effort, lease);
     }
-    if current.iter().any(|lease| lease.moved) || !plan.changes.is_empty() {
+    let moved = |lease: &Cow<'_, Lease>| matches!(lease, Cow::Owned(_));
+    if current.iter().any(moved) || !plan.changes.is_empty() {
         effort.wake(world.now);
     }
     for mut lease in current {
-        life::wake(&mut effort, &lease.after);
-        lease.after.reason = effort.reason(&lease.after);
-        if lease.after != *lease.before {
-            plan.changes.push(LeaseChange::Becomes(lease.after));
+        life::wake(&mut effort, &lease);
+        let reason = effort.reason(&lease);
+        if reason != lease.reason {
+            lease.to_mut().reason = reason;
+        }
+        if let Cow::Owned(lease) = lease {
+            plan.changes.push(LeaseChange::Becomes(lease));
         }
     }
     (plan.steps, plan.wake_at) = effort.finish();
     plan
-}
-
-/// A lease before and after this plan.
-struct Current<'a> {
-    before: &'a Lease,
-    after: Lease,
-    /// Its status or its events changed.
-    moved: bool,
 }
 
 /// What leases want now, and whose reservations are whose.

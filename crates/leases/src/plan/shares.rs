@@ -1,4 +1,7 @@
 //! Handing over slots of shared hosts, and addresses.
+//!
+//! Shared hosts stay in the free pool, and preemptible guests there stay where they are: which of them would have
+//! to go is a question of room, not of whose host it is.
 
 use super::Claims;
 use super::effort::{Effort, Waiting};
