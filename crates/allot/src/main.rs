@@ -1,6 +1,7 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
 mod links;
+mod questions;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,9 @@ Commands:
   hsqueeze          find nodes that may be switched off
   hscan             save the state of clusters
   harep             repair what is broken
+  drain NODE...     say whether nodes can be emptied, and how
+  whatif            say what a cluster would be like after changes
+  fit SHAPE         say how many instances of a shape fit, and what stops the next
   install-links DIR lay links to this binary under the programs' names
   help              show this text
   version           show the version
@@ -76,6 +80,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
             "install-links" => links::install(rest, &Program::ALL, io),
+            name if questions::NAMES.contains(&name) => questions::run(arguments, io),
             _ if Program::from_name(command).is_some() => by_name(command, rest, io),
             _ => {
                 let _ = write!(io.err, "Error: there is no command `{command}`\n\n{USAGE_TEXT}");

@@ -215,6 +215,31 @@ impl Cluster {
         warnings
     }
 
+    /// The node of that full name, or else the only one whose name begins with these components.
+    pub fn find_node(&self, name: &str) -> Option<NodeIdx> {
+        find_by_components(self.nodes.iter().map(|n| n.name.as_str()), name).map(NodeIdx::from_usize)
+    }
+
+    /// The instance of that name; as [`Self::find_node`].
+    pub fn find_instance(&self, name: &str) -> Option<InstanceIdx> {
+        find_by_components(self.instances.iter().map(|i| i.name.as_str()), name).map(InstanceIdx::from_usize)
+    }
+
+    /// Makes what the nodes report agree with what is on them now, so that the cluster loads as it stands.
+    ///
+    /// What is missing at load stays missing.
+    pub fn settle_reports(&mut self) {
+        for (node, state) in self.nodes.iter_mut().zip(&self.states) {
+            let figures = &state.figures;
+            node.reported_free_memory =
+                node.total_memory_mib() - node.node_memory - figures.instance_memory - node.missing_memory;
+            node.reported_free_disk = figures.free_disk;
+            if node.exclusive_storage {
+                node.reported_free_spindles = figures.free_spindles;
+            }
+        }
+    }
+
     /// Marks nodes offline (`-O`); names as in the selection options. Returns the names that denote no node.
     pub fn set_offline(&mut self, names: &[String]) -> Vec<String> {
         let mut unknown = Vec::new();

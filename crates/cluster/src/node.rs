@@ -90,11 +90,13 @@ impl Node {
     }
 
     /// Total memory as the whole MiB below it.
+    #[inline]
     pub fn total_memory_mib(&self) -> i64 {
         self.total_memory as i64
     }
 
     /// Whether the node may receive instances.
+    #[inline]
     pub fn online(&self) -> bool {
         !self.offline
     }

@@ -278,6 +278,14 @@ impl Cluster {
         instance.desired_locations = rules.desired_locations(&instance.tags, &mut self.table);
     }
 
+    /// Adds a node that nothing is on, and whose derived fields are set; for instance a copy of another.
+    pub fn add_node(&mut self, node: Node) -> NodeIdx {
+        let index = NodeIdx::from_usize(self.nodes.len());
+        self.states.push(NodeState::empty(&node));
+        self.nodes.push(node);
+        index
+    }
+
     /// Adds an instance that was judged with `outcome` and returns its index.
     pub fn add(&mut self, instance: Instance, outcome: &Outcome) -> Undo {
         let index = InstanceIdx::from_usize(self.instances.len());

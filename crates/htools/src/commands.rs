@@ -5,7 +5,7 @@ use placement::balance::Step;
 
 /// How commands name instances; nodes always go by their short names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InstanceNames {
+pub enum InstanceNames {
     /// Without the suffix that all have in common.
     Short,
     /// In full.
@@ -13,7 +13,7 @@ pub(crate) enum InstanceNames {
 }
 
 /// One line per command, job sets separated by empty lines; each job starts with a `check`.
-pub(crate) fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
+pub fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let number = number + 1;
@@ -29,7 +29,7 @@ pub(crate) fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames)
 }
 
 /// A shell script of the lines, which stops between jobs when asked to.
-pub(crate) fn script(lines: &[String]) -> String {
+pub fn script(lines: &[String]) -> String {
     let prologue = "#!/bin/sh\n\n# Auto-generated script for executing cluster rebalancing\n\n# To stop, touch \
                     the file /tmp/stop-htools\n\nset -e\n\ncheck() {\n  if [ -f /tmp/stop-htools ]; then\n    \
                     echo 'Stop requested, exiting'\n    exit 0\n  fi\n}\n\n";
@@ -42,7 +42,7 @@ pub(crate) fn script(lines: &[String]) -> String {
 }
 
 /// The short form of a move, as the listing shows it.
-pub(crate) fn action(cluster: &Cluster, mov: Move) -> String {
+pub fn action(cluster: &Cluster, mov: Move) -> String {
     let name = |node| cluster.alias(&cluster.node(node).name);
     match mov {
         Move::Failover => "f".to_owned(),
@@ -54,7 +54,8 @@ pub(crate) fn action(cluster: &Cluster, mov: Move) -> String {
     }
 }
 
-fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
+/// The commands of one move, without `gnt-instance`.
+pub fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
     let instance = cluster.instance(step.instance);
     let name = match names {
         InstanceNames::Short => cluster.alias(&instance.name),

@@ -3,9 +3,10 @@
 //! This crate reads files and prints; it decides nothing. Each format turns into the plain values of
 //! [`data::ClusterData`] at the edge, and each program is one module with one `run` function.
 
-mod commands;
+pub mod commands;
 pub mod data;
 pub mod dynu;
+mod execute;
 pub mod hail;
 pub mod harep;
 pub mod hbal;
@@ -15,14 +16,20 @@ pub mod hroller;
 pub mod hscan;
 pub mod hspace;
 pub mod hsqueeze;
+mod http;
 pub mod iallocator;
 pub mod io;
+mod json;
+mod live;
 pub mod luxi;
+mod machine;
 pub mod mond;
 pub mod number;
+pub mod opcode;
 pub mod options;
+pub mod rapi;
 pub mod report;
-mod saving;
+pub mod saving;
 pub mod simulate;
 pub mod source;
 pub mod table;

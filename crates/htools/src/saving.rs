@@ -20,7 +20,7 @@ pub(crate) enum SaveError {
 }
 
 /// The whole cluster in the text format.
-pub(crate) fn whole(cluster: &Cluster) -> String {
+pub fn whole(cluster: &Cluster) -> String {
     let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
     let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
     text::serialize(cluster, &nodes, &instances)

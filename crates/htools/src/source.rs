@@ -1,15 +1,19 @@
 //! Getting a cluster from where the options say it is.
 
-use std::fs;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use cluster::{Cluster, LoadError, LoadOptions};
 use thiserror::Error;
 
 use crate::data::ClusterData;
+use crate::http::SetupError;
 use crate::io::Io;
+use crate::luxi::QueryError;
 use crate::mond::Collector;
-use crate::options::Options;
-use crate::{dynu, iallocator, mond, simulate, tables, text};
+use crate::options::{LuxiSocket, Options};
+use crate::rapi::RapiError;
+use crate::{dynu, iallocator, luxi, mond, rapi, simulate, tables, text};
 
 /// Why there is no cluster to work on.
 #[derive(Debug, Error)]
@@ -20,9 +24,15 @@ pub enum SourceError {
     /// Two sources given.
     #[error("Only one of the rapi, luxi, and data files options should be given.")]
     SeveralSources,
-    /// A live source, which this version cannot read yet.
-    #[error("failed to load data, aborting: {0} is not supported yet; save the cluster to a file (-t) first")]
-    LiveSource(&'static str),
+    /// The remote API did not deliver a cluster.
+    #[error("failed to load data, aborting: {0}")]
+    Rapi(Box<RapiError>),
+    /// The master daemon did not deliver a cluster.
+    #[error("failed to load data, aborting: {0}")]
+    Luxi(Box<QueryError>),
+    /// No monitoring daemon can be asked.
+    #[error(transparent)]
+    Network(#[from] SetupError),
     /// A file that cannot be read.
     #[error("failed to load data, aborting: {path}: {source}")]
     Unreadable {
@@ -62,6 +72,19 @@ pub enum SourceError {
     UnknownOffline(Vec<String>),
 }
 
+// Boxed, since what there is to say of them is long, and every run carries room for it.
+impl From<RapiError> for SourceError {
+    fn from(error: RapiError) -> Self {
+        Self::Rapi(Box::new(error))
+    }
+}
+
+impl From<QueryError> for SourceError {
+    fn from(error: QueryError) -> Self {
+        Self::Luxi(Box::new(error))
+    }
+}
+
 /// Reads a file as text.
 fn read(path: &str) -> Result<String, std::io::Error> {
     fs::read_to_string(path)
@@ -80,19 +103,24 @@ pub fn load_options(options: &Options) -> LoadOptions {
     }
 }
 
-/// Reads the cluster's description from the file that the options name.
+/// The master daemon's socket that the options mean.
+pub fn luxi_path(socket: &LuxiSocket) -> PathBuf {
+    luxi::socket_path(socket, env::var_os("GANETI_ROOTDIR").as_deref())
+}
+
+/// Reads the cluster's description from where the options say.
 ///
-/// Priority as the reference has it: simulated, text, request.
+/// Priority as the reference has it: remote API, master daemon, simulated, text, request.
 fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
     let exclusive = [options.master.is_some(), options.luxi.is_some(), options.text_data.is_some()];
     if exclusive.iter().filter(|given| **given).count() > 1 {
         return Err(SourceError::SeveralSources);
     }
-    if options.master.is_some() {
-        return Err(SourceError::LiveSource("a remote API (-m)"));
+    if let Some(address) = &options.master {
+        return Ok(rapi::load(address, options.rapi_ca.as_deref().map(Path::new))?);
     }
-    if options.luxi.is_some() {
-        return Err(SourceError::LiveSource("a master daemon (-L)"));
+    if let Some(socket) = &options.luxi {
+        return Ok(luxi::load(&luxi_path(socket))?);
     }
     if !options.simulate.is_empty() {
         return simulate::parse(&options.simulate).map_err(|e| SourceError::Malformed(e.to_string()));
@@ -144,20 +172,26 @@ pub fn apply_overrides(options: &Options, cluster: &mut Cluster) -> Result<(), S
 }
 
 /// Takes measured CPU loads over, where the options ask for them.
-fn apply_monitoring(options: &Options, cluster: &mut Cluster, io: &mut Io<'_>) -> Result<(), SourceError> {
+pub fn apply_monitoring(
+    options: &Options,
+    cluster: &mut Cluster,
+    io: &mut Io<'_>,
+) -> Result<(), SourceError> {
     if !options.mond || options.ignore_dynu {
         return Ok(());
     }
-    let Some(path) = &options.mond_data else {
-        warn_of_unasked_monitors(io);
-        if options.exit_on_missing_mond_data {
-            return Err(SourceError::MonitoringIncomplete);
-        }
-        return Ok(());
-    };
-    let text = read(path).map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
-    let answers = mond::parse(&text).map_err(|e| SourceError::Monitoring(e.to_string()))?;
     let collector = if options.mond_xen { Collector::XenCpu } else { Collector::Cpu };
+    let answers = if let Some(path) = &options.mond_data {
+        let text =
+            read(path).map_err(|source| SourceError::UnreadableOption { path: path.clone(), source })?;
+        mond::parse(&text).map_err(|e| SourceError::Monitoring(e.to_string()))?
+    } else {
+        let answers = mond::ask(cluster, collector, options.mond_port)?;
+        for node in &answers.silent {
+            let _ = writeln!(io.err, "Failed to contact node's {node} MonD for DC {}", collector.name());
+        }
+        answers.reports
+    };
     if let Err(missing) = mond::apply(cluster, &answers, collector) {
         let _ = writeln!(io.err, "{missing}");
         if options.exit_on_missing_mond_data {
@@ -165,12 +199,4 @@ fn apply_monitoring(options: &Options, cluster: &mut Cluster, io: &mut Io<'_>) -
         }
     }
     Ok(())
-}
-
-/// Says that measured loads are not used because nobody was asked for them: as if no daemon had answered.
-pub fn warn_of_unasked_monitors(io: &mut Io<'_>) {
-    let _ = writeln!(
-        io.err,
-        "Monitoring daemons cannot be asked over the network yet; their data will be ignored (use --mond-data)."
-    );
 }

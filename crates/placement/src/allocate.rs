@@ -1,6 +1,6 @@
 //! Placing a new instance on one node or on a pair of nodes (algorithms spec §4.1 to §4.3).
 
-use cluster::{Change, Cluster, FailMode, Instance, InstanceIdx, NodeIdx, Outcome};
+use cluster::{Change, Cluster, Demand, FailMode, GroupIdx, Instance, InstanceIdx, NodeIdx, Outcome};
 
 use crate::board::Board;
 use crate::order::BestFirst;
@@ -30,6 +30,11 @@ impl Failures {
     /// Reasons that occurred, with how often, in order.
     pub fn reasons(&self) -> impl Iterator<Item = (FailMode, u64)> + '_ {
         FailMode::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// How often this reason occurred.
+    pub fn count(&self, mode: FailMode) -> u64 {
+        self.0[mode as usize]
     }
 
     /// All refusals.
@@ -231,6 +236,7 @@ impl Allocator {
         match targets {
             Targets::Single(nodes) => single(cluster, &self.board, instance, nodes, self.force, acceptable),
             Targets::Pairs(pairs) => {
+                let acceptable = self.redundancy.is_some().then_some(acceptable);
                 pair::best_pair(cluster, &self.board, instance, pairs, self.force, acceptable)
             }
         }
@@ -241,29 +247,46 @@ impl Allocator {
         let Some(redundancy) = &self.redundancy else { return true };
         let number = InstanceIdx::from_usize(cluster.instances.len());
         let undo = cluster.add(instance.clone(), outcome);
-        let holds = redundancy.holds(cluster, outcome, Tentative { instance: number, hidden: self.hidden });
+        let tentative = Tentative { instance: number, hidden: self.hidden };
+        let holds = redundancy.holds(cluster, outcome, Some(tentative));
         cluster.undo(undo);
         holds
     }
 }
 
-/// Puts `instance` on one node; the figures that result.
-pub(crate) fn on_one_node(
-    cluster: &Cluster,
-    instance: &Instance,
-    node: NodeIdx,
+/// An instance to be put on one of several nodes.
+struct OnOneNode<'a> {
+    instance: &'a Instance,
+    demand: Demand,
     force: bool,
-) -> Result<Outcome, FailMode> {
-    let (target, state) = (cluster.node(node), cluster.state(node));
-    cluster.group(target.group).policy.check(instance, target.exclusive_storage)?;
-    let figures = state.figures.add_primary(
-        target,
-        &instance.demand(),
-        state.tag_effect(&instance.exclusion_tags),
-        instance.location_score + cluster.unmet_wishes(instance, node),
-        force,
-    )?;
-    Ok(Outcome::one(Change { node, figures }, node, None, instance.location_score))
+    /// Group and kind of storage of the last node, and what its policy says: most nodes are alike in these.
+    policy: Option<((GroupIdx, bool), Result<(), FailMode>)>,
+}
+
+impl<'a> OnOneNode<'a> {
+    fn new(instance: &'a Instance, force: bool) -> Self {
+        Self { instance, demand: instance.demand(), force, policy: None }
+    }
+
+    /// The figures that result.
+    fn place(&mut self, cluster: &Cluster, node: NodeIdx) -> Result<Outcome, FailMode> {
+        let (target, state) = (cluster.node(node), cluster.state(node));
+        let kind = (target.group, target.exclusive_storage);
+        let allowed = match self.policy {
+            Some((known, allowed)) if known == kind => allowed,
+            _ => cluster.group(kind.0).policy.check(self.instance, kind.1),
+        };
+        self.policy = Some((kind, allowed));
+        allowed?;
+        let figures = state.figures.add_primary(
+            target,
+            &self.demand,
+            state.tag_effect(&self.instance.exclusion_tags),
+            self.instance.location_score + cluster.unmet_wishes(self.instance, node),
+            self.force,
+        )?;
+        Ok(Outcome::one(Change { node, figures }, node, None, self.instance.location_score))
+    }
 }
 
 /// Tries single nodes. Equal scores: the latest wins. `acceptable` is asked about the best ones until it
@@ -278,8 +301,9 @@ pub(crate) fn single(
 ) -> Trials<f64> {
     let mut trials = Trials::default();
     let mut possible: Vec<(Outcome, i64)> = Vec::new();
+    let mut attempt = OnOneNode::new(instance, force);
     for &node in nodes {
-        match on_one_node(cluster, instance, node, force) {
+        match attempt.place(cluster, node) {
             Ok(outcome) => {
                 let located = board.located_delta_of_new(cluster, instance, node);
                 possible.push((outcome, located));

@@ -6,6 +6,21 @@
 use cluster::{Cluster, FailMode, Figures, Instance, Node, NodeIdx};
 use thiserror::Error;
 
+/// A reason in words, to be followed by where or how often.
+pub fn words(mode: FailMode) -> &'static str {
+    match mode {
+        FailMode::Memory => "too little memory beside the N+1 reserve",
+        FailMode::Disk => "too little disk or too many spindles in use",
+        FailMode::Cpu => "too many virtual CPUs",
+        FailMode::N1 => "not everything could be restarted after the loss of a node",
+        FailMode::Tags => "an instance with the same exclusion tag is there",
+        FailMode::Migration => "migration tags forbid it",
+        FailMode::DiskCount => "a number of disks outside the policy",
+        FailMode::Spindles => "too few spindles",
+        FailMode::Internal => "a defect",
+    }
+}
+
 /// The check that refused an instance on a node.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Check {

@@ -7,23 +7,43 @@
 pub mod allocate;
 pub mod balance;
 pub mod board;
+pub mod capacity;
 mod cells;
 pub mod change_group;
 mod chord;
 mod classes;
 pub mod dedicated;
+pub mod drain;
 pub mod evacuate;
 pub mod explain;
+pub mod fit;
 pub mod groups;
+pub mod health;
 pub mod jobs;
 mod minorant;
 mod order;
 mod pair;
+pub mod reboot;
 pub mod redundancy;
+mod rehousing;
+pub mod repair;
 pub mod score;
 mod search;
+pub mod squeeze;
 mod survey;
 mod terms;
+pub mod watch;
+pub mod whatif;
+
+/// How hard to look for a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// Decide what the reference decides.
+    #[default]
+    Exact,
+    /// Look further under the same rules; the result is never worse, and the same on every machine.
+    Deep,
+}
 
 /// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
 ///

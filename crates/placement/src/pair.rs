@@ -87,7 +87,7 @@ pub(crate) fn best_pair(
     instance: &Instance,
     pairs: &PairTargets,
     force: bool,
-    mut acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
+    mut acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
 ) -> Trials<f64> {
     let trial = Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force };
     let primaries: Vec<Result<Primary, FailMode>> =
@@ -103,7 +103,12 @@ pub(crate) fn best_pair(
     for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
         let list = &lists[*list];
         let own = match primary {
-            Ok(primary) => trial.with_primary(cluster, primary, list, &chords, &mut acceptable),
+            Ok(primary) => {
+                // Where any pair is acceptable, those worse than the best so far need not be scored.
+                let best = trials.best.as_ref().filter(|_| acceptable.is_none());
+                let limit = best.map_or(f64::INFINITY, |best: &Placed<f64>| best.score);
+                trial.with_primary(cluster, primary, list, &chords, limit, &mut acceptable)
+            }
             Err(mode) => {
                 let mut failures = Failures::default();
                 let partners = list.nodes.len() - usize::from(list.nodes.binary_search(node).is_ok());
@@ -171,8 +176,10 @@ impl Trial<'_> {
         primary: &Primary,
         list: &Secondaries,
         chords: &Chords,
-        acceptable: &mut impl FnMut(&mut Cluster, &Outcome) -> bool,
+        limit: f64,
+        acceptable: &mut Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
     ) -> Trials<f64> {
+        let base = chords.base(self, cluster, primary, list);
         let mut failures = list.failures;
         let mut successes = list.successes;
         let mut order = BestFirst::empty();
@@ -192,20 +199,20 @@ impl Trial<'_> {
             match &verdict {
                 Ok(figures) => {
                     successes += 1;
+                    // The chords' range does not cover these figures: no bound, an exact score.
                     order.add_exact(position, self.score(cluster, primary, node, figures));
                 }
                 Err(mode) => failures.add(*mode),
             }
             particular.push((position, verdict));
         }
-        let base = chords.base(self, cluster, primary, list);
         let mut ranked = list.ranked.iter();
         let mut upcoming = ranked.next();
         let mut rejected = 0;
         let mut best = None;
         loop {
             while let Some(&(worth, position)) = upcoming {
-                if order.least().is_some_and(|least| base + worth > least) {
+                if base + worth > limit || order.least().is_some_and(|least| base + worth > least) {
                     break;
                 }
                 if particular.iter().all(|(other, _)| *other != position)
@@ -219,7 +226,7 @@ impl Trial<'_> {
             let verdict = particular.iter().find(|(other, _)| *other == position).map(|(_, verdict)| verdict);
             let Ok(figures) = verdict.unwrap_or(&list.verdicts[position]) else { continue };
             let outcome = self.outcome(cluster, primary, list.nodes[position], *figures);
-            if acceptable(cluster, &outcome) {
+            if acceptable.as_mut().is_none_or(|acceptable| acceptable(cluster, &outcome)) {
                 best = Some(Placed { score, outcome });
                 break;
             }

@@ -4,10 +4,15 @@
 //! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries; and most
 //! verdicts can be told without the reference's greedy simulation.
 
-use cluster::{Cluster, DiskTemplate, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo};
+use std::cell::RefCell;
+
+use cluster::{
+    Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,
+};
 
 use crate::board::Board;
 use crate::evacuate::Latest;
+use crate::rehousing::{Rehousing, Room, Size};
 
 /// How an instance survives the loss of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +48,28 @@ pub struct Tentative {
 /// Knows which nodes of a cluster can be emptied.
 #[derive(Debug)]
 pub struct Redundancy {
+    /// The nodes at hand, ascending.
     nodes: Vec<NodeIdx>,
-    /// Whether each node (by index) is affected only by placements on it, or on secondaries of its primaries.
-    settled: Vec<bool>,
-    /// Whether each settled node can be emptied as things are.
-    evacuable: Vec<bool>,
-    /// How many of them cannot.
+    /// Those that must stay evacuable, ascending.
+    tested: Vec<NodeIdx>,
+    /// What is known of each node, by index; only tested nodes' entries are meant.
+    knowledge: Vec<Knowledge>,
+    /// How many nodes are known not to be evacuable.
     stuck: usize,
-    /// The nodes that are not settled.
+    /// The nodes that every placement may affect, ascending.
     open: Vec<NodeIdx>,
+    /// Nodes that could not be emptied after some placement, the latest last: likely to fail again, so they are
+    /// looked at first. The order decides nothing.
+    suspects: RefCell<Vec<NodeIdx>>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knowledge {
+    /// Any placement may change whether it can be emptied.
+    Open,
+    /// Whether it can be emptied; only a placement on it, or on secondaries of its primaries, may change that.
+    Settled(bool),
 }
 
 /// A placement changes at most this many nodes.
@@ -60,53 +78,133 @@ const NODES_OF_A_PLACEMENT: usize = 2;
 impl Redundancy {
     /// Looks at all of `nodes` as things are. The cluster is left unchanged.
     pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
-        let mut settled = vec![false; cluster.nodes.len()];
-        let mut evacuable = vec![false; cluster.nodes.len()];
-        let mut open = Vec::new();
-        let mut stuck = 0;
-        for &node in nodes {
-            let primaries = &cluster.state(node).primaries;
-            let only_failover =
-                primaries.iter().all(|i| Rescue::of(cluster.instance(*i).template) == Rescue::Failover);
-            let verdict = if only_failover {
-                Some(can_evacuate(cluster, nodes, node, None))
-            } else {
-                without_simulation(cluster, nodes, node, None, NODES_OF_A_PLACEMENT).filter(|ok| *ok)
-            };
-            match verdict {
-                Some(verdict) => {
-                    settled[node.at()] = true;
-                    evacuable[node.at()] = verdict;
-                    stuck += usize::from(!verdict);
-                }
-                None => open.push(node),
+        Self::among(cluster, nodes, nodes)
+    }
+
+    /// As [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
+    pub fn among(cluster: &mut Cluster, nodes: &[NodeIdx], tested: &[NodeIdx]) -> Self {
+        let mut redundancy = Self {
+            nodes: nodes.to_vec(),
+            tested: tested.to_vec(),
+            knowledge: vec![Knowledge::Open; cluster.nodes.len()],
+            stuck: 0,
+            open: Vec::new(),
+            suspects: RefCell::default(),
+        };
+        for node in tested {
+            redundancy.knowledge[node.at()] = redundancy.look_at(cluster, *node);
+        }
+        redundancy.count();
+        redundancy
+    }
+
+    fn look_at(&self, cluster: &mut Cluster, node: NodeIdx) -> Knowledge {
+        if only_fails_over(cluster, node) {
+            return Knowledge::Settled(can_evacuate(cluster, &self.nodes, node, None));
+        }
+        match without_simulation(cluster, &self.nodes, node, None, NODES_OF_A_PLACEMENT) {
+            Some(true) => Knowledge::Settled(true),
+            _ => Knowledge::Open,
+        }
+    }
+
+    fn count(&mut self) {
+        let with = |wanted: Knowledge| {
+            let knowledge = &self.knowledge;
+            self.tested.iter().copied().filter(move |n| knowledge[n.at()] == wanted)
+        };
+        let open = with(Knowledge::Open).collect();
+        self.stuck = with(Knowledge::Settled(false)).count();
+        self.open = open;
+    }
+
+    /// Takes a placement over that changed the nodes `changed`; `cluster` is the cluster *after* it.
+    pub fn update(&mut self, cluster: &mut Cluster, changed: &[NodeIdx]) {
+        let affected = affected_by(cluster, changed);
+        for position in 0..self.tested.len() {
+            let node = self.tested[position];
+            // Where instances may be started or created anew, each placement uses up some of what was to spare.
+            if affected.binary_search(&node).is_ok() || !only_fails_over(cluster, node) {
+                self.knowledge[node.at()] = self.look_at(cluster, node);
             }
         }
-        Self { nodes: nodes.to_vec(), settled, evacuable, stuck, open }
+        self.count();
     }
 
     /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
-    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome, tentative: Tentative) -> bool {
-        let mut affected: Vec<NodeIdx> = Vec::new();
-        for change in outcome.changes() {
-            affected.push(change.node);
-            let secondaries = &cluster.state(change.node).secondaries;
-            affected.extend(secondaries.iter().map(|i| cluster.instance(*i).primary));
-        }
-        if let Some(hidden) = tentative.hidden {
+    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome, tentative: Option<Tentative>) -> bool {
+        let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
+        let mut affected = affected_by(cluster, &changed);
+        if let Some(hidden) = tentative.and_then(|t| t.hidden) {
             affected.push(cluster.instance(hidden).primary);
         }
         affected.extend(&self.open);
         affected.sort_unstable();
         affected.dedup();
+        affected.retain(|n| self.tested.binary_search(n).is_ok());
         let stuck_affected =
-            affected.iter().filter(|n| self.settled[n.at()] && !self.evacuable[n.at()]).count();
-        stuck_affected == self.stuck
-            && affected
-                .iter()
-                .filter(|n| self.nodes.binary_search(n).is_ok())
-                .all(|n| can_evacuate(cluster, &self.nodes, *n, Some(tentative)))
+            affected.iter().filter(|n| self.knowledge[n.at()] == Knowledge::Settled(false)).count();
+        if stuck_affected != self.stuck {
+            return false;
+        }
+        let stuck = self.find_stuck(cluster, &changed, &affected, tentative);
+        if let Some(stuck) = stuck {
+            let mut suspects = self.suspects.borrow_mut();
+            suspects.retain(|n| *n != stuck);
+            suspects.push(stuck);
+        }
+        stuck.is_none()
     }
+
+    /// One of the nodes that cannot be emptied. Those that changed are the most likely, because they have more
+    /// instances than before; of the others, the cheap arguments have a look at all first.
+    fn find_stuck(
+        &self,
+        cluster: &mut Cluster,
+        changed: &[NodeIdx],
+        nodes: &[NodeIdx],
+        tentative: Option<Tentative>,
+    ) -> Option<NodeIdx> {
+        let suspects = self.suspects.borrow();
+        let concerned = |n: &NodeIdx| nodes.binary_search(n).is_ok();
+        let mut likely = changed.iter().copied().filter(concerned);
+        let stuck = likely.find(|n| !can_evacuate(cluster, &self.nodes, *n, tentative));
+        if stuck.is_some() {
+            return stuck;
+        }
+        let suspected = suspects.iter().rev().copied().filter(concerned);
+        let others = nodes.iter().copied().filter(|n| !suspects.contains(n));
+        let mut undecided = Vec::new();
+        for node in suspected.chain(others).filter(|n| !changed.contains(n)) {
+            match without_simulation(cluster, &self.nodes, node, tentative, 0) {
+                Some(true) => {}
+                Some(false) => return Some(node),
+                None => undecided.push(node),
+            }
+        }
+        undecided.into_iter().find(|node| !by_simulation(cluster, &self.nodes, *node, tentative))
+    }
+}
+
+/// The nodes that a placement may affect though all their primaries fail over, ascending: those that changed, and
+/// those whose instances fail over to them.
+fn affected_by(cluster: &Cluster, changed: &[NodeIdx]) -> Vec<NodeIdx> {
+    let mut affected: Vec<NodeIdx> = changed.to_vec();
+    for node in changed {
+        affected.extend(cluster.state(*node).secondaries.iter().map(|i| cluster.instance(*i).primary));
+    }
+    affected.sort_unstable();
+    affected.dedup();
+    affected
+}
+
+fn only_fails_over(cluster: &Cluster, node: NodeIdx) -> bool {
+    cluster.state(node).primaries.iter().all(|i| rescue(cluster, *i) == Rescue::Failover)
+}
+
+/// Whether all of `tested` can be emptied, given the nodes in `list`. The cluster is left unchanged.
+pub fn all_evacuable(cluster: &mut Cluster, list: &[NodeIdx], tested: &[NodeIdx]) -> bool {
+    tested.iter().all(|node| can_evacuate(cluster, list, *node, None))
 }
 
 fn rescue(cluster: &Cluster, index: InstanceIdx) -> Rescue {
@@ -126,6 +224,14 @@ pub fn can_evacuate(
     }
 }
 
+/// Whether `node` cannot be emptied and could not even if more instances were placed, as long as they take room
+/// and give none.
+///
+/// The arguments that spare a simulation stay valid then; a simulation's outcome might not.
+pub fn surely_stuck(cluster: &Cluster, list: &[NodeIdx], node: NodeIdx) -> bool {
+    without_simulation(cluster, list, node, None, 0) == Some(false)
+}
+
 /// As [`can_evacuate`], by doing it step by step as the reference does.
 pub fn by_simulation(
     cluster: &mut Cluster,
@@ -142,10 +248,8 @@ pub fn by_simulation(
 /// The verdict where it can be told without simulating the evacuation.
 ///
 /// Failing over is all or nothing: forced, an instance needs memory on its secondary that is not used up by the
-/// others that fail over to the same node; disks and spindles are given back and taken again. For what is started
-/// or created elsewhere, count the nodes that could take the largest of these alone: each instance placed so
-/// far occupies one node at most, so with as many such nodes as instances there is always one left. With `spare`
-/// more of them, the verdict stands even if so many nodes change.
+/// others that fail over to the same node; disks and spindles are given back and taken again. What is started or
+/// created elsewhere is [`Rehousing`]'s to judge. With `spare`, success stands even if so many nodes change.
 fn without_simulation(
     cluster: &Cluster,
     list: &[NodeIdx],
@@ -156,44 +260,23 @@ fn without_simulation(
     if tentative.is_some_and(|t| t.hidden.is_some()) {
         return None;
     }
-    let from = cluster.node(node);
     let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
-    let (mut others, mut most_memory, mut most_disk) = (0, 0, 0);
-    let (mut evacuees, mut local) = (false, false);
-    for &index in &cluster.state(node).primaries {
+    let mut homeless = Homeless::default();
+    // The reference goes through the latest first.
+    for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
-        let used = if instance.uses_memory() { instance.memory } else { 0 };
+        if Rescue::of(instance.template) != Rescue::Failover {
+            homeless.add(index, instance);
+            continue;
+        }
+        let used = used_memory(instance);
         if used < 0 {
             return None;
         }
-        if Rescue::of(instance.template) == Rescue::Failover {
-            let Some(secondary) = instance.secondary.filter(|s| list.binary_search(s).is_ok()) else {
-                return Some(false);
-            };
-            let takes_storage = |index: NodeIdx, ignore_disk: bool| {
-                let (node, figures) = (cluster.node(index), cluster.figures(index));
-                (ignore_disk || figures.free_disk > 0)
-                    && (!node.exclusive_storage
-                        || (figures.free_spindles >= 0 && instance.total_spindles().is_some()))
-            };
-            if !cluster.migration_allowed(node, secondary)
-                || !takes_storage(secondary, false)
-                || !takes_storage(node, from.offline)
-            {
-                return Some(false);
-            }
-            match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
-                Some((_, memory)) => *memory += used,
-                None => moved_to.push((secondary, used)),
-            }
-        } else {
-            others += 1;
-            most_memory = most_memory.max(used);
-            if instance.template.local_storage() {
-                most_disk = most_disk.max(instance.disk);
-                local = true;
-            }
-            evacuees |= Rescue::of(instance.template) == Rescue::Evacuate;
+        let Some(secondary) = failover_target(cluster, list, node, instance) else { return Some(false) };
+        match moved_to.iter_mut().find(|(to, _)| *to == secondary) {
+            Some((_, memory)) => *memory += used,
+            None => moved_to.push((secondary, used)),
         }
     }
     let left = |index: NodeIdx| {
@@ -203,27 +286,94 @@ fn without_simulation(
     if moved_to.iter().any(|(to, _)| left(*to) <= 0) {
         return Some(false);
     }
-    if others == 0 {
+    if homeless.is_empty() {
         return Some(true);
     }
-    let policy = &cluster.group(from.group).policy;
-    let allowed = |target: NodeIdx| {
-        let primaries = cluster.state(node).primaries.iter().map(|i| cluster.instance(*i));
-        let mut recreated = primaries.filter(|i| Rescue::of(i.template) == Rescue::Recreate);
-        recreated.all(|i| policy.check(i, cluster.node(target).exclusive_storage).is_ok())
+    homeless.rehousing(cluster, list, node, left)?.verdict(spare)
+}
+
+fn used_memory(instance: &Instance) -> i64 {
+    if instance.uses_memory() { instance.memory } else { 0 }
+}
+
+/// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
+fn failover_target(
+    cluster: &Cluster,
+    list: &[NodeIdx],
+    from: NodeIdx,
+    instance: &Instance,
+) -> Option<NodeIdx> {
+    let secondary = instance.secondary.filter(|s| list.binary_search(s).is_ok())?;
+    let takes_storage = |index: NodeIdx, ignore_disk: bool| {
+        let (node, figures) = (cluster.node(index), cluster.figures(index));
+        (ignore_disk || figures.free_disk > 0)
+            && (!node.exclusive_storage
+                || (figures.free_spindles >= 0 && instance.total_spindles().is_some()))
     };
-    let takes_largest = |target: &NodeIdx| {
-        let to = cluster.node(*target);
-        *target != node
-            && to.group == from.group
-            && left(*target) > most_memory
-            && (!local || (cluster.figures(*target).free_disk > most_disk && !to.exclusive_storage))
-            && (!evacuees || cluster.migration_allowed(node, *target))
-            && allowed(*target)
-    };
-    let wanted = others + spare;
-    let enough = list.iter().filter(|t| takes_largest(t)).take(wanted).count() == wanted;
-    enough.then_some(true)
+    let possible = cluster.migration_allowed(from, secondary)
+        && takes_storage(secondary, false)
+        && takes_storage(from, cluster.node(from).offline);
+    possible.then_some(secondary)
+}
+
+/// Instances of a lost node that are to be started or created elsewhere.
+#[derive(Default)]
+struct Homeless {
+    /// To be started, in order.
+    evacuated: Vec<Size>,
+    /// To be created, in order of the list.
+    recreated: Vec<(InstanceIdx, i64, Size)>,
+}
+
+impl Homeless {
+    fn add(&mut self, index: InstanceIdx, instance: &Instance) {
+        let disk = instance.template.local_storage().then_some(instance.disk);
+        let size = Size { memory: used_memory(instance), disk };
+        if Rescue::of(instance.template) == Rescue::Evacuate {
+            self.evacuated.push(size);
+        } else {
+            self.recreated.push((index, instance.memory, size));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.evacuated.is_empty() && self.recreated.is_empty()
+    }
+
+    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
+    /// instance has a negative size.
+    fn rehousing(
+        mut self,
+        cluster: &Cluster,
+        list: &[NodeIdx],
+        node: NodeIdx,
+        left: impl Fn(NodeIdx) -> i64,
+    ) -> Option<Rehousing> {
+        self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
+        let group = cluster.node(node).group;
+        let policy = &cluster.group(group).policy;
+        // All nodes of the group have one policy, which reads differently with exclusive storage.
+        let allowed = [false, true].map(|exclusive| {
+            list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
+                && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
+        });
+        let local = self.recreated.iter().any(|(_, _, size)| size.disk.is_some());
+        let mut rooms = Vec::with_capacity(list.len());
+        for &target in list {
+            let to = cluster.node(target);
+            if target == node || to.group != group {
+                continue;
+            }
+            let willing = allowed[usize::from(to.exclusive_storage)]
+                && !(local && to.exclusive_storage)
+                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
+            rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
+        }
+        let recreated = self.recreated.into_iter().map(|(_, _, size)| size);
+        let instances: Vec<Size> = self.evacuated.into_iter().chain(recreated).collect();
+        let sensible = |size: &Size| size.memory >= 0 && size.disk.is_none_or(|disk| disk >= 0);
+        instances.iter().all(sensible).then_some(Rehousing { instances, rooms })
+    }
 }
 
 /// A simulated evacuation of one node.
@@ -337,6 +487,8 @@ impl Attempt<'_> {
     }
 
     /// Creates instances anew, each on the best other node of the group; they are not taken off the lost node.
+    ///
+    /// The path is followed only until it is clear what becomes of the rest.
     fn recreate_all(
         &mut self,
         list: &[NodeIdx],
@@ -345,12 +497,28 @@ impl Attempt<'_> {
         instances: &[InstanceIdx],
     ) -> bool {
         let targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
+        let mut homeless = Homeless::default();
         for &index in instances {
-            let board = Board::new(self.cluster, list);
+            homeless.add(index, self.cluster.instance(index));
+        }
+        let left = |index: NodeIdx| self.cluster.figures(index).unallocated_memory(self.cluster.node(index));
+        let mut rest = homeless.rehousing(self.cluster, list, node, left);
+        let mut board = Board::new(self.cluster, list);
+        for &index in instances {
             let instance = self.cluster.instance(index).clone();
             let trial = crate::allocate::single(self.cluster, &board, &instance, &targets, true, |_, _| true);
             let Some(best) = trial.best else { return false };
+            let target = best.outcome.primary;
             self.undo.push(self.cluster.add(instance, &best.outcome));
+            board.update(self.cluster, list, &[target]);
+            if let Some(rest) = &mut rest
+                && let Ok(room) = targets.binary_search(&target)
+            {
+                rest.house_first(room);
+                if let Some(verdict) = rest.verdict(0) {
+                    return verdict;
+                }
+            }
         }
         true
     }

@@ -1,4 +1,7 @@
-//! `cargo xtask captures`: requests that a real cluster's master daemon sent, with the answers it got.
+//! `cargo xtask captures`: what a real cluster said: requests that its master daemon sent, with the answers they
+//! got; and exchanges with its master daemon and its remote API.
+
+mod replay;
 
 use std::fs;
 use std::path::Path;
@@ -25,9 +28,16 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(&ours, &places::reference()?, &shared)?.conclude("captures")
 }
 
-/// Replays all captures: our answer must be the installed reference's, and the recorded one where that
-/// came from hail (some captures exercise broken allocators).
+/// Replays all captures.
 pub fn run(ours: &Executable, reference: &Executable, shared: &Path) -> Result<Tally> {
+    let mut tally = requests(ours, reference, shared)?;
+    tally += replay::run(ours, reference, &shared.join("labs/ganeti/captures"))?;
+    Ok(tally)
+}
+
+/// Replays all requests: our answer must be the installed reference's, and the recorded one where that
+/// came from hail (some captures exercise broken allocators).
+fn requests(ours: &Executable, reference: &Executable, shared: &Path) -> Result<Tally> {
     let directory = shared.join("labs/ganeti/captures/iallocator");
     let index = read(&directory.join("INDEX.txt"))?;
     let mut tally = Tally::default();

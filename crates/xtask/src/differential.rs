@@ -42,10 +42,7 @@ pub struct Plan {
 impl Plan {
     /// The plan that a command line asks for.
     pub fn from_arguments(arguments: &mut Arguments, default_seeds: u64) -> Result<Self> {
-        let seeds = match arguments.text("--seeds")? {
-            None => 0..default_seeds,
-            Some(text) => parse_seeds(&text)?,
-        };
+        let seeds = seeds(arguments, default_seeds)?;
         let programs = match arguments.text("--program")?.as_deref() {
             None => Program::ALL.to_vec(),
             Some(name) => vec![Program::from_name(name).with_context(|| {
@@ -57,6 +54,14 @@ impl Plan {
         let reference = arguments.text("--reference")?.map_or_else(places::reference, |p| Ok(given(p)))?;
         let ours = arguments.text("--ours")?.map_or_else(places::ours, |p| Ok(given(p)))?;
         Ok(Self { pair: Pair { reference, ours, limit }, seeds, programs, until: None })
+    }
+}
+
+/// The seeds that a command line asks for, or the first ones.
+pub fn seeds(arguments: &mut Arguments, default_count: u64) -> Result<std::ops::Range<u64>> {
+    match arguments.text("--seeds")? {
+        None => Ok(0..default_count),
+        Some(text) => parse_seeds(&text),
     }
 }
 

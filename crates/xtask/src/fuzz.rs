@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::places;
 use crate::run::must_run;
 
-const TARGETS: [&str; 2] = ["text", "iallocator"];
+const TARGETS: [&str; 5] = ["text", "iallocator", "rapi", "luxi", "mond"];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {

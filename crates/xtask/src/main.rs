@@ -8,11 +8,16 @@ mod captures;
 mod compare;
 mod demo;
 mod differential;
+mod execution;
+mod feasibility;
 mod fuzz;
 mod generate;
 mod json;
 mod kinds;
 mod known;
+mod lab;
+mod live;
+mod luxi_server;
 mod places;
 mod random;
 mod run;
@@ -44,18 +49,30 @@ Checks
       --ours PATH                 what to compare with it (default: built here)
   case --seed N                 write the files of such a case and print its line
       --program NAME --out DIR
+  serve --dir DIR               a master daemon and a remote API that answer from
+                                  such files, on DIR/socket and on a free port
   soak [--hours H]              the same with fresh seeds for hours (default 1)
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
+  execution                     jobs that programs give to a master daemon
+      --seeds A..B                (default 0..120)
+      --ours PATH --reference PATH
+  feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
+                                  and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
                                   (--quick: only rows where it takes < 20 s)
       --only TEXT                 only rows whose name contains TEXT
+  bench quality                 what hroller's deep search finds, beside the exact one
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)
+
+Real peers
+  lab ganeti [--keep]           six virtual nodes with real daemons and real jobs,
+                                  all decisions taken by ours (root; some minutes)
 
 To look at
   demo                          a cluster, balanced, and an allocation explained
@@ -89,10 +106,14 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("soak") => soak::main(arguments),
         Some("vectors") => vectors::main(arguments),
         Some("captures") => captures::main(arguments),
+        Some("execution") => execution::main(arguments),
+        Some("feasibility") => feasibility::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
+        Some("lab") => lab::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
+        Some("serve") => live::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

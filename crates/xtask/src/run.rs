@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::generate::model::Case;
+use crate::live::{self, Daemon};
 
 /// An executable that plays the programs.
 #[derive(Clone, Debug)]
@@ -63,14 +64,29 @@ impl Executable {
         files: &[(N, C)],
         limit: Duration,
     ) -> Result<Option<Outcome>> {
+        self.run_watching(program, arguments, files, limit, &mut |_| {})
+    }
+
+    /// The same; `watch` is called again and again with the process's number while the program runs.
+    pub fn run_watching<N: AsRef<str>, C: AsRef<[u8]>>(
+        &self,
+        program: &str,
+        arguments: &[String],
+        files: &[(N, C)],
+        limit: Duration,
+        watch: &mut dyn FnMut(u32),
+    ) -> Result<Option<Outcome>> {
         let directory = tempfile::tempdir().context("no temporary directory")?;
         for (name, content) in files {
             write(&directory.path().join(name.as_ref()), content.as_ref())?;
         }
         let mut command = self.command(program);
         command.args(arguments).current_dir(directory.path());
-        let Some((status, stdout, stderr)) = capture(&mut command, limit)? else { return Ok(None) };
-        let inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
+        let mut inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
+        let daemon = if inputs.contains(&live::MARK) { Some(Daemon::start(directory.path())?) } else { None };
+        inputs.push(live::SOCKET);
+        let Some((status, stdout, stderr)) = capture(&mut command, limit, watch)? else { return Ok(None) };
+        drop(daemon);
         let files = written(directory.path(), &inputs)?;
         Ok(Some(Outcome { status, stdout, stderr, files }))
     }
@@ -97,7 +113,7 @@ fn written(directory: &Path, inputs: &[&str]) -> Result<Vec<(String, Vec<u8>)>> 
 type Captured = (Option<i32>, Vec<u8>, Vec<u8>);
 
 /// Runs a command to its end, or kills it at the limit.
-fn capture(command: &mut Command, limit: Duration) -> Result<Option<Captured>> {
+fn capture(command: &mut Command, limit: Duration, watch: &mut dyn FnMut(u32)) -> Result<Option<Captured>> {
     let described = format!("{command:?}");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot run {described}"))?;
@@ -109,6 +125,7 @@ fn capture(command: &mut Command, limit: Duration) -> Result<Option<Captured>> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
+        watch(child.id());
         if started.elapsed() > limit {
             child.kill()?;
             child.wait()?;

@@ -11,10 +11,12 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::Tally;
-use crate::{bench, captures, vectors};
+use crate::{bench, captures, execution, feasibility, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 750;
+/// Clusters that are filled and compared with what was promised.
+const FILLINGS: u64 = 200;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
@@ -67,12 +69,17 @@ fn compare(stages: &mut Stages, ours: &Executable, reference: &Executable) -> Re
         until: None,
     };
     stages.tally("differential", || Ok(differential::run(&plan)))?;
+    stages.tally("execution", || execution::run(reference, ours, 0..execution::SEEDS))?;
+    stages.tally("feasibility", || Ok(feasibility::run(ours, 0..FILLINGS)))?;
     if let Some(shared) = places::shared() {
+        stages.tally("recorded jobs", || execution::replay(ours, &shared))?;
         stages.tally("vectors", || vectors::run(ours, &shared))?;
         stages.tally("captures", || captures::run(ours, reference, &shared))?;
     } else {
-        println!("2 stages SKIPPED (vectors, captures): ../shared (or $ALLOT_SHARED) is not there");
-        stages.skipped += 2;
+        println!(
+            "3 stages SKIPPED (recorded jobs, vectors, captures): ../shared (or $ALLOT_SHARED) is not there"
+        );
+        stages.skipped += 3;
     }
     stages.tally("instructions", || bench::instructions::check(ours))
 }

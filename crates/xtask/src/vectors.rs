@@ -14,13 +14,10 @@ use crate::places;
 use crate::run::{Executable, must_run};
 use crate::tally::{MOST_SHOWN, Tally};
 
-/// Recorded runs: the file, and the options that make us behave like that version.
-const FILES: [(&str, &[&str]); 4] = [
-    ("hail.3.0.2.jsonl", &[]),
-    ("hbal.3.0.2.jsonl", &[]),
-    ("hail.head.jsonl", &["--n1-initial=recorded"]),
-    ("hbal.head.jsonl", &["--n1-initial=recorded"]),
-];
+/// Programs with recorded runs.
+const PROGRAMS: [&str; 6] = ["hail", "hbal", "hcheck-hinfo", "hroller", "hspace", "hsqueeze"];
+/// Versions of the reference, and the options that make us behave like each.
+const VERSIONS: [(&str, &[&str]); 2] = [("3.0.2", &[]), ("head", &["--n1-initial=recorded"])];
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Runs the chore.
@@ -41,8 +38,9 @@ pub fn run(ours: &Executable, shared: &Path) -> Result<Tally> {
     let archive = shared.join("spec/vectors.tar.xz");
     must_run(Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(&directory))?;
     let mut tally = Tally::default();
-    for (name, options) in FILES {
-        let path = directory.join("vectors").join(name);
+    for (program, (version, options)) in PROGRAMS.iter().flat_map(|p| VERSIONS.map(|v| (*p, v))) {
+        let name = format!("{program}.{version}.jsonl");
+        let path = directory.join("vectors").join(&name);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut executable = ours.clone();
         executable.extra = options.iter().map(|o| (*o).to_owned()).collect();

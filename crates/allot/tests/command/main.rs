@@ -1,6 +1,9 @@
 //! The command as it is run from a shell.
 
 mod balancing;
+mod daemon;
+mod execution;
 mod personality;
+mod questions;
 mod shell;
 mod status;

@@ -7,8 +7,9 @@ use placement::evacuate::{self, Destination, EvacuateMode};
 
 use super::allocate::{self, Strategy};
 use super::{explain, sentence};
-use crate::iallocator::{self, Evacuation, Moved, OpCode, Request, Response, ResultValue, failure, success};
+use crate::iallocator::{self, Evacuation, Moved, Request, Response, ResultValue, failure, success};
 use crate::io::Io;
+use crate::opcode;
 use crate::options::Options;
 use crate::report;
 
@@ -225,31 +226,7 @@ fn record(cluster: &Cluster, index: InstanceIdx, group: GroupIdx, done: &[Move],
         group: cluster.group(group).name.clone(),
         nodes: nodes_of(cluster, instance),
     });
-    moves.jobs.push(done.iter().flat_map(|mov| opcodes(cluster, instance, *mov)).collect());
-}
-
-/// The operations that carry a move out.
-fn opcodes(cluster: &Cluster, instance: &Instance, mov: Move) -> Vec<OpCode> {
-    let migrate = |target: Option<NodeIdx>| {
-        let (instance_name, target) = (instance.name.clone(), target.map(|t| node_name(cluster, t)));
-        if instance.forthcoming {
-            OpCode::Failover { instance: instance_name, target }
-        } else {
-            OpCode::Migrate { instance: instance_name, target }
-        }
-    };
-    let replace = |target: NodeIdx| OpCode::ReplaceDisks {
-        instance: instance.name.clone(),
-        remote_node: node_name(cluster, target),
-    };
-    match mov {
-        Move::Failover => vec![migrate(None)],
-        Move::FailoverTo(t) => vec![migrate(Some(t))],
-        Move::ReplaceSecondary(t) => vec![replace(t)],
-        Move::ReplaceAndFailover(t) => vec![replace(t), migrate(None)],
-        Move::ReplacePrimary(t) => vec![migrate(None), replace(t), migrate(None)],
-        Move::FailoverAndReplace(t) => vec![migrate(None), replace(t)],
-    }
+    moves.jobs.push(done.iter().flat_map(|mov| opcode::of_move(cluster, instance, *mov)).collect());
 }
 
 fn evacuated(moves: Evacuation) -> Response {

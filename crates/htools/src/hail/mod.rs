@@ -7,7 +7,7 @@ mod sentence;
 
 use std::fs;
 
-use cluster::{Cluster, InstanceIdx, LoadError, LoadOptions, NodeIdx, TagRules};
+use cluster::{Cluster, Inconsistency, InstanceIdx, LoadError, LoadOptions, NodeIdx, TagRules};
 use thiserror::Error;
 
 use crate::data::ClusterData;
@@ -15,7 +15,7 @@ use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{self, Options, Program};
 use crate::saving::{self, SaveError, save};
-use crate::source::load_options;
+use crate::source::{SourceError, load_options};
 use crate::{simulate, source, tables, text};
 
 /// Why a request cannot be answered at all.
@@ -31,6 +31,8 @@ enum HailError {
     Malformed(String),
     #[error("failed to load data, aborting: {0}")]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Monitoring(Box<SourceError>),
     #[error("the request refers to an instance, a node or a group that the replacement cluster data lack")]
     OutOfRange,
     #[error("This program needs an input file.")]
@@ -46,9 +48,6 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
         Err(stop) => return stop.print(io),
     };
     placement::limit_threads(options.threads);
-    if options.mond {
-        source::warn_of_unasked_monitors(io);
-    }
     match answer(&options, io) {
         Ok(line) => match io.out.write_all(line.as_bytes()) {
             Ok(()) => SUCCESS,
@@ -75,17 +74,30 @@ fn answer(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     if let Some(replaced) = replaced {
         // What is wrong with the request's own records is told even though they are not used.
         load_cluster(data, &LoadOptions { ignore_utilisation: false, ..load_options.clone() }, io)?;
-        return decide_on(load_cluster(replaced, &load_options, io)?, &request, &rules, options, io);
+        let (mut cluster, warnings) = replaced.load(&load_options)?;
+        monitor(options, &mut cluster, io)?;
+        warn(&cluster, &warnings, io);
+        return decide_on(cluster, &request, &rules, options, io);
     }
     // A request's instances carry no utilisation that could be ignored: the reference leaves them alone.
     load_options.ignore_utilisation = false;
-    decide_on(load_cluster(data, &load_options, io)?, &request, &rules, options, io)
+    let mut cluster = load_cluster(data, &load_options, io)?;
+    monitor(options, &mut cluster, io)?;
+    decide_on(cluster, &request, &rules, options, io)
 }
 
 fn load_cluster(data: ClusterData, options: &LoadOptions, io: &mut Io<'_>) -> Result<Cluster, HailError> {
     let (cluster, warnings) = data.load(options)?;
-    let _ = io.err.write_all(tables::inconsistency_warnings(&cluster, &warnings).as_bytes());
+    warn(&cluster, &warnings, io);
     Ok(cluster)
+}
+
+fn monitor(options: &Options, cluster: &mut Cluster, io: &mut Io<'_>) -> Result<(), HailError> {
+    source::apply_monitoring(options, cluster, io).map_err(|error| HailError::Monitoring(Box::new(error)))
+}
+
+fn warn(cluster: &Cluster, warnings: &[Inconsistency], io: &mut Io<'_>) {
+    let _ = io.err.write_all(tables::inconsistency_warnings(cluster, warnings).as_bytes());
 }
 
 fn decide_on(

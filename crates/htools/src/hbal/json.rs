@@ -6,6 +6,7 @@ use cluster::{Cluster, NodeIdx};
 use placement::score::{COMPONENTS, Values};
 use serde::Serialize;
 
+use super::repair::Remaining;
 use super::{Scope, Solution, commands};
 
 #[derive(Serialize)]
@@ -17,6 +18,8 @@ struct Document<'a> {
     r#final: Score,
     optimal_score: f64,
     moves: Vec<MoveEntry<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    remaining_violations: &'a [Remaining],
 }
 
 #[derive(Serialize)]
@@ -77,6 +80,7 @@ pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) ->
         r#final: score_of(&solution.after),
         optimal_score: solution.optimal,
         moves,
+        remaining_violations: &solution.remaining,
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }

@@ -1,6 +1,7 @@
 //! `hbal`: balances one node group and prints the moves (formats spec §4.6).
 
 mod json;
+mod repair;
 mod show;
 
 use std::io;
@@ -12,6 +13,7 @@ use placement::score::Values;
 use thiserror::Error;
 
 use crate::commands::{self, InstanceNames};
+use crate::execute::{self, ExecuteError};
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::number::fixed;
 use crate::options::{self, Options, PrintCommands, Program};
@@ -31,8 +33,8 @@ enum HbalError {
     Group,
     #[error("{path}: {source}")]
     Write { path: String, source: io::Error },
-    #[error("hbal: Execution of commands possible only on LUXI")]
-    NoExecution,
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -47,7 +49,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     match narrated(&options, io) {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
-        Err(HbalError::Output(_)) => FAILURE,
+        Err(HbalError::Output(_) | HbalError::Execute(ExecuteError::Output(_))) => FAILURE,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             FAILURE
@@ -83,6 +85,8 @@ struct Solution {
     explained: Vec<(Values, Values)>,
     /// There was nothing to do.
     well_balanced: bool,
+    /// What `--repair-only` could not repair: nothing, unless that was asked for.
+    remaining: Vec<repair::Remaining>,
 }
 
 /// Returns the run as a JSON document.
@@ -106,6 +110,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::scope(&cluster, &scope, options, io)?;
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
+    let solve = if options.repair_only { repair::solve } else { solve };
     let solution = solve(&mut cluster, &scope, options, io)?;
     let document = json::document(&cluster, &scope, &solution)?;
     if solution.well_balanced {
@@ -125,7 +130,9 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
         writeln!(io.out, "Final:    mem={memory} disk={disk}")?;
     }
     if options.exec && !solution.steps.is_empty() {
-        return Err(HbalError::NoExecution);
+        let sets =
+            execute::moves(&cluster, &sets_of_jobs(&cluster, &solution, options), "Executing jobset for");
+        execute::carry_out(Program::Hbal, "rebalancing via hbal", &sets, options, io)?;
     }
     Ok(document)
 }
@@ -138,7 +145,7 @@ fn solve(
     io: &mut Io<'_>,
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
-    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance_options(options));
+    let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
     let before = *run.board().values();
     let mut solution = Solution {
         steps: Vec::new(),
@@ -147,6 +154,7 @@ fn solve(
         optimal: run.optimal(),
         explained: Vec::new(),
         well_balanced: run.well_balanced(),
+        remaining: Vec::new(),
     };
     show::initial_score(run.board(), options.verbosity, io)?;
     if solution.well_balanced {
@@ -165,20 +173,6 @@ fn solve(
         solution.after = now;
     }
     Ok(solution)
-}
-
-fn balance_options(options: &Options) -> BalanceOptions {
-    BalanceOptions {
-        disk_moves: !options.no_disk_moves,
-        instance_moves: !options.no_instance_moves,
-        restricted_migration: options.restricted_migration,
-        evacuate_only: options.evac_mode,
-        ignore_soft_errors: options.ignore_soft_errors,
-        min_gain_limit: options.min_gain_limit,
-        min_gain: options.min_gain,
-        min_score: options.min_score,
-        max_moves: usize::try_from(options.max_length).ok(),
-    }
 }
 
 /// The wanted group, or the only one that has nodes.
@@ -227,6 +221,16 @@ fn print_tables(
     Ok(())
 }
 
+/// The moves, grouped into what can run together, as far as the options want them.
+fn sets_of_jobs(cluster: &Cluster, solution: &Solution, options: &Options) -> Vec<Vec<Step>> {
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    let mut sets = job_sets(&solution.steps, drbd);
+    if options.first_job_group {
+        sets.truncate(1);
+    }
+    sets
+}
+
 fn print_commands(
     cluster: &Cluster,
     solution: &Solution,
@@ -234,11 +238,7 @@ fn print_commands(
     io: &mut Io<'_>,
 ) -> Result<(), HbalError> {
     let Some(where_to) = &options.print_commands else { return Ok(()) };
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    let mut sets = job_sets(&solution.steps, drbd);
-    if options.first_job_group {
-        sets.truncate(1);
-    }
+    let sets = sets_of_jobs(cluster, solution, options);
     let lines = commands::lines(cluster, &sets, InstanceNames::Short);
     match where_to {
         PrintCommands::Stdout => {

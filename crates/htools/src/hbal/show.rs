@@ -2,9 +2,10 @@
 
 use std::io;
 
-use cluster::{Cluster, FailMode, InstanceIdx, NodeIdx};
+use cluster::{Cluster, FailMode, NodeIdx};
 use placement::balance::{Balancer, Step};
 use placement::board::Board;
+use placement::health::{bad_nodes, instances_on};
 use placement::score::Values;
 
 use super::{Scope, Solution, commands, score};
@@ -46,17 +47,11 @@ pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mu
     let level = options.verbosity;
     writeln!(io.out, "Group size {} nodes, {} instances", scope.nodes.len(), scope.instances.len())?;
     writeln!(io.out, "Selected node group: {}", cluster.group(scope.group).name)?;
-    let is_bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
-    let (bad, good): (Vec<NodeIdx>, Vec<NodeIdx>) = scope.nodes.iter().copied().partition(is_bad);
+    let bad = bad_nodes(cluster, &scope.nodes);
+    let good: Vec<NodeIdx> = scope.nodes.iter().copied().filter(|n| bad.binary_search(n).is_err()).collect();
     if level >= 1 {
-        let mut instances: Vec<InstanceIdx> = bad
-            .iter()
-            .flat_map(|n| cluster.state(*n).primaries.iter().chain(&cluster.state(*n).secondaries))
-            .copied()
-            .collect();
-        instances.sort_unstable();
-        instances.dedup();
-        writeln!(io.out, "Initial check done: {} bad nodes, {} bad instances.", bad.len(), instances.len())?;
+        let instances = instances_on(cluster, &bad).len();
+        writeln!(io.out, "Initial check done: {} bad nodes, {instances} bad instances.", bad.len())?;
     }
     if level > 4 {
         writeln!(io.out, "Bad nodes: {}", report::name_list(cluster, &bad))?;
@@ -185,9 +180,12 @@ pub(super) fn summary(
         writeln!(io.out, "Final coefficients:   overall {}", score(solution.after.score()))?;
         write!(io.out, "{}", report::metrics(&Board::new(cluster, &scope.nodes)))?;
     } else {
+        // Repairing may cost some balance.
+        let improved = solution.after.score() <= solution.before.score();
         writeln!(
             io.out,
-            "Cluster score improved from {} to {}",
+            "Cluster score {} from {} to {}",
+            if improved { "improved" } else { "worsened" },
             score(solution.before.score()),
             score(solution.after.score())
         )?;
@@ -195,7 +193,7 @@ pub(super) fn summary(
     if level >= 1 {
         writeln!(io.out, "Solution length={}", solution.steps.len())?;
     }
-    Ok(())
+    super::repair::show_remaining(&solution.remaining, io)
 }
 
 /// Unallocated memory and free disk of the group, MiB.

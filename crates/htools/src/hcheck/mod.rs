@@ -1,9 +1,104 @@
-//! `hcheck`: says whether balancing is needed.
+//! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (formats spec §4.7).
 
-use crate::io::{FAILURE, Io};
+mod show;
+
+use std::io;
+
+use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
+use placement::balance::{BalanceOptions, Balancer};
+use placement::groups::inhabited;
+use placement::health::{Faults, GroupHealth};
+use thiserror::Error;
+
+use crate::io::{FAILURE, Io, SUCCESS};
+use crate::options::{self, Options, Program};
+use crate::source::{self, SourceError};
+use show::Phase;
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum HcheckError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
 
 /// Runs the program; returns its exit status.
-pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
-    let _ = writeln!(io.err, "Error: `hcheck` is not available in this version");
-    FAILURE
+pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
+    let options = match options::parse(Program::Hcheck, args) {
+        Ok(options) => options,
+        Err(stop) => return stop.print(io),
+    };
+    placement::limit_threads(options.threads);
+    match check(&options, io) {
+        Ok(Verdict::Healthy) => SUCCESS,
+        // The reader went away: nobody is left to tell.
+        Ok(Verdict::NeedsBalancing) | Err(HcheckError::Output(_)) => FAILURE,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+/// What the exit status tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Healthy,
+    NeedsBalancing,
+}
+
+/// A group that has nodes.
+struct Scope {
+    group: GroupIdx,
+    nodes: Vec<NodeIdx>,
+    instances: Vec<InstanceIdx>,
+}
+
+/// The state of each group, and of all together.
+struct Health {
+    groups: Vec<GroupHealth>,
+    all: Faults,
+    /// Whether anything needs to be done; the reference repeats its first verdict after balancing.
+    needs_balancing: bool,
+}
+
+fn check(options: &Options, io: &mut Io<'_>) -> Result<Verdict, HcheckError> {
+    let mut cluster = source::load(options, io)?;
+    source::apply_overrides(options, &mut cluster)?;
+    let scope =
+        |group| Scope { group, nodes: cluster.nodes_of(group), instances: cluster.instances_of(group) };
+    let scopes: Vec<Scope> = inhabited(&cluster).into_iter().map(scope).collect();
+    let initial = health(&mut cluster, &scopes, options, None);
+    let wanted = initial.needs_balancing && !options.no_simulation;
+    show::introduction(&cluster, &initial, options, io)?;
+    show::health(&cluster, &scopes, &initial, Phase::Initial, options, io)?;
+    if wanted {
+        balance(&mut cluster, &scopes, options);
+        let last = health(&mut cluster, &scopes, options, Some(&initial));
+        show::health(&cluster, &scopes, &last, Phase::Final, options, io)?;
+    } else if options.machine_readable {
+        show::health(&cluster, &scopes, &initial, Phase::Final, options, io)?;
+    }
+    show::end(options, io)?;
+    Ok(if wanted { Verdict::NeedsBalancing } else { Verdict::Healthy })
+}
+
+fn health(cluster: &mut Cluster, scopes: &[Scope], options: &Options, before: Option<&Health>) -> Health {
+    let of_group = |scope: &Scope| GroupHealth::of(cluster, &scope.nodes, !options.no_capacity_checks);
+    let groups: Vec<GroupHealth> = scopes.iter().map(of_group).collect();
+    let all: Faults = groups.iter().map(|group| group.faults).sum();
+    let needs_balancing = before.map_or(all.any(), |before| before.needs_balancing);
+    Health { groups, all, needs_balancing }
+}
+
+/// Balances every group that is not balanced well enough.
+fn balance(cluster: &mut Cluster, scopes: &[Scope], options: &Options) {
+    for scope in scopes {
+        let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
+        if !run.well_balanced() {
+            while run.step().is_some() {}
+        }
+    }
 }

@@ -1,9 +1,108 @@
-//! `hroller`: groups nodes that may be rebooted together.
+//! `hroller`: groups nodes that may be rebooted together (formats spec §4.9).
 
-use crate::io::{FAILURE, Io};
+mod json;
+mod show;
+
+use std::io;
+
+use cluster::{Cluster, LookupError, NodeIdx};
+use placement::reboot::{self, Choice, Colouring, ConflictGraph, Evacuation, Heuristic, RebootError};
+use thiserror::Error;
+
+use crate::io::{FAILURE, Io, SUCCESS};
+use crate::options::{self, Options, Program};
+use crate::report;
+use crate::saving::{self, SaveError};
+use crate::source::{self, SourceError};
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum HrollerError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    #[error("{NO_MASTER}")]
+    NoMaster,
+    /// Their names as a list.
+    #[error("Found more than one master node: {0}")]
+    SeveralMasters(String),
+    #[error("Cannot find target group.")]
+    Group(#[from] LookupError),
+    #[error("Cannot create node graph")]
+    NoNodes,
+    #[error(transparent)]
+    Reboot(#[from] RebootError),
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
+
+const NO_MASTER: &str = "No master node found (maybe not supported by backend).";
 
 /// Runs the program; returns its exit status.
-pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
-    let _ = writeln!(io.err, "Error: `hroller` is not available in this version");
-    FAILURE
+pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
+    let options = match options::parse(Program::Hroller, args) {
+        Ok(options) => options,
+        Err(stop) => return stop.print(io),
+    };
+    match schedule(&options, io) {
+        Ok(()) => SUCCESS,
+        // The reader went away: nobody is left to tell.
+        Err(HrollerError::Output(_)) => FAILURE,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+fn schedule(options: &Options, io: &mut Io<'_>) -> Result<(), HrollerError> {
+    let mut cluster = source::load(options, io)?;
+    let master = find_master(&cluster, options.force, io)?;
+    // What is saved as the original is the cluster as it was read.
+    let as_read = options.save.as_ref().map(|_| saving::whole(&cluster));
+    source::apply_overrides(options, &mut cluster)?;
+    if let (Some(prefix), Some(text)) = (&options.save, as_read) {
+        saving::save(&text, prefix, "original", "before hroller run", io)?;
+    }
+    let choice = Choice {
+        group: options.group.as_deref().map(|name| cluster.find_group(name)).transpose()?,
+        tags: options.node_tags.as_deref(),
+        redundant_only: options.skip_non_redundant,
+    };
+    let nodes = choice.nodes(&cluster);
+    let graph =
+        ConflictGraph::new(&cluster, &nodes, options.offline_maintenance).ok_or(HrollerError::NoNodes)?;
+    let level = if options.json { 0 } else { options.verbosity };
+    if level > 2 {
+        show::graph(&graph, io)?;
+    }
+    let colourings = Heuristic::ALL.map(|heuristic| Colouring::greedy(&graph, heuristic));
+    let evacuation =
+        Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
+    let groups = reboot::plan(&cluster, &graph, &colourings, evacuation, master, options.search)?;
+    if level > 1 {
+        show::colourings(&colourings, io)?;
+    }
+    let groups = if options.one_step_only { groups.get(..1).unwrap_or_default() } else { &groups };
+    if options.json {
+        io.out.write_all(json::document(&cluster, groups)?.as_bytes())?;
+    } else {
+        show::groups(&cluster, groups, options, io)?;
+    }
+    Ok(())
+}
+
+/// The master node, which must be rebooted last. There may be none only if `force` says so; never several.
+fn find_master(cluster: &Cluster, force: bool, io: &mut Io<'_>) -> Result<Option<NodeIdx>, HrollerError> {
+    let masters: Vec<NodeIdx> = cluster.node_indices().filter(|n| cluster.node(*n).master).collect();
+    match masters.as_slice() {
+        [] if force => {
+            writeln!(io.err, "Warning: {NO_MASTER}")?;
+            Ok(None)
+        }
+        [] => Err(HrollerError::NoMaster),
+        [master] => Ok(Some(*master)),
+        several => Err(HrollerError::SeveralMasters(report::name_list(cluster, several))),
+    }
 }

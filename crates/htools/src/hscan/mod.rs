@@ -1,9 +1,168 @@
-//! `hscan`: saves the state of clusters.
+//! `hscan`: saves the state of clusters, one line of figures for each (formats spec §3.7, §4.11).
 
-use crate::io::{FAILURE, Io};
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cluster::{Cluster, LoadError, NodeIdx};
+use placement::board::Board;
+use placement::health::{bad_nodes, instances_on};
+use thiserror::Error;
+
+use crate::data::ClusterData;
+use crate::io::{FAILURE, Io, SUCCESS, USAGE};
+use crate::luxi::{self, LuxiError, QueryError};
+use crate::number::fixed;
+use crate::options::{self, LuxiSocket, Options, Program};
+use crate::rapi::{self, RapiError};
+use crate::source::{load_options, luxi_path};
+use crate::{saving, tables};
+
+/// What the cluster is called whose master daemon is asked.
+const LOCAL: &str = "LOCAL";
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum HscanError {
+    /// There is no master daemon to ask, and no other cluster.
+    #[error(transparent)]
+    NoDaemon(LuxiError),
+    #[error("{}: {source}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Why one cluster is left out.
+#[derive(Debug, Error)]
+enum ScanError {
+    #[error(transparent)]
+    Rapi(Box<RapiError>),
+    #[error(transparent)]
+    Luxi(Box<QueryError>),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
 
 /// Runs the program; returns its exit status.
-pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
-    let _ = writeln!(io.err, "Error: `hscan` is not available in this version");
-    FAILURE
+pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
+    let options = match options::parse(Program::Hscan, args) {
+        Ok(options) => options,
+        Err(stop) => return stop.print(io),
+    };
+    match scan(&options, io) {
+        Ok(true) => SUCCESS,
+        Ok(false) => USAGE,
+        // The reader went away: nobody is left to tell.
+        Err(HscanError::Output(_)) => FAILURE,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+/// Whether all clusters could be read.
+fn scan(options: &Options, io: &mut Io<'_>) -> Result<bool, HscanError> {
+    // A password in an address is for the server, not for screens and names of files.
+    let names: Vec<String> = match options.positional.as_slice() {
+        [] => vec![LOCAL.to_owned()],
+        addresses => addresses.iter().map(|address| rapi::without_password(address)).collect(),
+    };
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    if !options.no_headers {
+        let columns = ["Nodes", "Inst", "BNode", "BInst", "t_mem", "f_mem", "t_disk", "f_disk", "Score"];
+        print_row(io, width, "Name", &columns.map(str::to_owned))?;
+    }
+    let mut complete = true;
+    for (at, name) in names.iter().enumerate() {
+        let data = match options.positional.get(at) {
+            None => local(options)?.map_err(|error| ScanError::Luxi(Box::new(error))),
+            Some(address) => {
+                let authorities = options.rapi_ca.as_deref().map(Path::new);
+                rapi::load(address, authorities).map_err(|error| ScanError::Rapi(Box::new(error)))
+            }
+        };
+        match data.and_then(|data| Scanned::load(data, options)) {
+            Ok(scanned) => scanned.show(name, width, options, io)?,
+            Err(error) => {
+                complete = false;
+                writeln!(io.out, "\nError for {name}: failed to load data. Details:\n{error}")?;
+            }
+        }
+    }
+    Ok(complete)
+}
+
+/// The cluster of the master daemon. That there is no daemon is not a fault of the cluster.
+fn local(options: &Options) -> Result<Result<ClusterData, QueryError>, HscanError> {
+    let socket = options.luxi.as_ref().unwrap_or(&LuxiSocket::Default);
+    match luxi::load(&luxi_path(socket)) {
+        Err(QueryError::Luxi(error @ LuxiError::Connect { .. })) => Err(HscanError::NoDaemon(error)),
+        read => Ok(read),
+    }
+}
+
+/// A cluster, and what was overridden in it.
+struct Scanned {
+    cluster: Cluster,
+    /// Memory of each node's own system, as received.
+    node_memory: Vec<i64>,
+}
+
+impl Scanned {
+    fn load(data: ClusterData, options: &Options) -> Result<Self, ScanError> {
+        let node_memory = data.nodes.iter().map(|node| node.node_memory).collect();
+        let (cluster, _) = data.load(&load_options(options))?;
+        Ok(Self { cluster, node_memory })
+    }
+
+    fn show(self, name: &str, width: usize, options: &Options, io: &mut Io<'_>) -> Result<(), HscanError> {
+        let nodes: Vec<NodeIdx> = self.cluster.node_indices().collect();
+        print_row(io, width, name, &figures(&self.cluster, &nodes))?;
+        if let Some(fields) = &options.print_nodes {
+            write!(io.out, "{}", tables::node_table(&self.cluster, &nodes, fields))?;
+        }
+        let file = format!("{}.data", name.replace('/', "_"));
+        let path = Path::new(&options.output_dir).join(file);
+        std::fs::write(&path, self.into_text()).map_err(|source| HscanError::Write { path, source })
+    }
+
+    /// The cluster in the text format, as it was received. What the options override is for this run, not for the file.
+    fn into_text(mut self) -> String {
+        for (node, memory) in self.cluster.nodes.iter_mut().zip(self.node_memory) {
+            node.node_memory = memory;
+        }
+        saving::whole(&self.cluster)
+    }
+}
+
+fn print_row(io: &mut Io<'_>, width: usize, name: &str, columns: &[String; 9]) -> io::Result<()> {
+    let [nodes, instances, bad_nodes, bad_instances, memory, free_memory, disk, free_disk, score] = columns;
+    writeln!(
+        io.out,
+        "{name:<width$} {nodes:>5} {instances:>5} {bad_nodes:>5} {bad_instances:>5} {memory:>6} \
+         {free_memory:>6} {disk:>6} {free_disk:>6} {score:>10}"
+    )
+}
+
+/// What is shown of a cluster. Sizes of disks are in GiB.
+fn figures(cluster: &Cluster, nodes: &[NodeIdx]) -> [String; 9] {
+    let bad = bad_nodes(cluster, nodes);
+    let total = |figure: fn(&cluster::Node) -> f64| cluster.nodes.iter().map(figure).sum::<f64>();
+    let free_memory: i64 = cluster.nodes.iter().map(|node| node.reported_free_memory).sum();
+    let free_disk: i64 = nodes.iter().map(|node| cluster.figures(*node).free_disk).sum();
+    [
+        nodes.len().to_string(),
+        cluster.instances.len().to_string(),
+        bad.len().to_string(),
+        instances_on(cluster, &bad).len().to_string(),
+        fixed(total(|node| node.total_memory), 0),
+        free_memory.to_string(),
+        fixed(total(|node| node.total_disk) / 1024.0, 0),
+        free_disk.div_euclid(1024).to_string(),
+        fixed(Board::new(cluster, nodes).score(), 8),
+    ]
 }

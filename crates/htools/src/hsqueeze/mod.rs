@@ -1,9 +1,129 @@
-//! `hsqueeze`: finds nodes that may be switched off.
+//! `hsqueeze`: finds nodes that may be switched off, or must be switched on (formats spec §4.10).
 
-use crate::io::{FAILURE, Io};
+mod show;
+
+use std::io;
+
+use cluster::{Cluster, DiskTemplate};
+use placement::balance::Step;
+use placement::jobs::job_sets;
+use placement::squeeze::{self, Action, Plan, SqueezeOptions};
+use thiserror::Error;
+
+use crate::commands;
+use crate::execute::{self, ExecuteError, JobSet};
+use crate::io::{FAILURE, Io, SUCCESS};
+use crate::options::{self, Options, PrintCommands, Program};
+use crate::saving::{self, SaveError};
+use crate::source::{self, SourceError};
+
+/// Why a run ends early.
+#[derive(Debug, Error)]
+enum HsqueezeError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    #[error("{path}: {source}")]
+    Write { path: String, source: io::Error },
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
 
 /// Runs the program; returns its exit status.
-pub fn run(_args: &[String], io: &mut Io<'_>) -> u8 {
-    let _ = writeln!(io.err, "Error: `hsqueeze` is not available in this version");
-    FAILURE
+pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
+    let options = match options::parse(Program::Hsqueeze, args) {
+        Ok(options) => options,
+        Err(stop) => return stop.print(io),
+    };
+    placement::limit_threads(options.threads);
+    match squeeze(&options, io) {
+        Ok(()) => SUCCESS,
+        // The reader went away: nobody is left to tell.
+        Err(HsqueezeError::Output(_) | HsqueezeError::Execute(ExecuteError::Output(_))) => FAILURE,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
+    let mut cluster = source::load(options, io)?;
+    if let Some(prefix) = &options.save {
+        saving::save(&saving::whole(&cluster), prefix, "original", "before hsqueeze run", io)?;
+    }
+    if options.verbosity > 1 {
+        show::candidates(&cluster, io)?;
+    }
+    let wanted = SqueezeOptions {
+        minimal_resources: options.minimal_resources,
+        target_resources: options.target_resources,
+        count_offline: !options.ignore_offline,
+    };
+    let plan = squeeze::squeeze(&mut cluster, &wanted);
+    show::plan(&cluster, &plan, options, io)?;
+    print_commands(&cluster, &plan, options, io)?;
+    if options.exec && plan.action != Action::Nothing {
+        let (what, sets) = jobs(&cluster, &plan);
+        execute::carry_out(Program::Hsqueeze, &what, &sets, options, io)?;
+    }
+    if let Some(prefix) = &options.save {
+        let when = match plan.action {
+            Action::SwitchOn { .. } => "after hsqueeze expansion",
+            Action::SwitchOff => "after hsqueeze run",
+            Action::Nothing => "after hsqueeze doing nothing",
+        };
+        saving::save(&saving::whole(&cluster), prefix, "squeezed", when, io)?;
+    }
+    Ok(())
+}
+
+/// The moves, grouped into what can run together.
+fn sets_of_moves(cluster: &Cluster, plan: &Plan) -> Vec<Vec<Step>> {
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    job_sets(&plan.steps, drbd)
+}
+
+/// What the plan is called, and the jobs that carry it out: nodes are switched on before and off after the moves.
+fn jobs(cluster: &Cluster, plan: &Plan) -> (String, Vec<JobSet>) {
+    let mut moves = execute::moves(cluster, &sets_of_moves(cluster, plan), "Moving");
+    let count = plan.nodes.len();
+    if plan.action == Action::SwitchOff {
+        moves.extend(execute::switch_off(cluster, &plan.nodes));
+        return (format!("condensing by {count} nodes"), moves);
+    }
+    moves.insert(0, execute::switch_on(cluster, &plan.nodes));
+    (format!("expanding by {count} nodes"), moves)
+}
+
+fn print_commands(
+    cluster: &Cluster,
+    plan: &Plan,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<(), HsqueezeError> {
+    let Some(where_to) = &options.print_commands else { return Ok(()) };
+    let lines = show::commands(cluster, plan, &sets_of_moves(cluster, plan));
+    match where_to {
+        PrintCommands::Stdout => {
+            writeln!(io.out, "\nCommands to run:")?;
+            for line in lines.iter().filter(|line| line.trim() != "check") {
+                writeln!(io.out, "  {line}")?;
+            }
+        }
+        PrintCommands::File(path) => {
+            let mut script = commands::script(&lines);
+            if plan.action == Action::Nothing {
+                // The reference leaves this line without its end.
+                script.pop();
+            }
+            std::fs::write(path, script)
+                .map_err(|source| HsqueezeError::Write { path: path.clone(), source })?;
+            writeln!(io.out, "The commands have been written to file '{path}'")?;
+        }
+    }
+    Ok(())
 }

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use cluster::{Disk, DiskTemplate, Instance, InstanceStatus, NodeIdx};
 
 use super::Dialect;
-use super::cursor::{Cursor, Syntax};
-use super::error::{Complaint, Flaw};
-use super::json::{Json, Read, each, json_record, record};
+use crate::json::{Complaint, Cursor, Flaw, Json, Read, Syntax, each, json_record, record};
 
 json_record!(
     /// An instance as it is written.

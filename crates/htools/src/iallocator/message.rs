@@ -1,21 +1,19 @@
 //! From the bytes of a message to a cluster and a request.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use cluster::{Group, GroupIdx, Instance, Node, NodeIdx, Policy};
 
-use super::cursor::{Cursor, Syntax};
-use super::error::{Complaint, Flaw, Owner, ProtocolError};
+use super::error::{Owner, ProtocolError};
 use super::groups::RawGroup;
-use super::hashing::Hashing;
 use super::instances::{NodeNames, RawInstance};
-use super::json::{Dict, Json, Read, Slot, json_record};
-use super::keys::{Step, complete};
 use super::nodes::RawNode;
 use super::request::RawRequest;
 use super::{Dialect, Message, legacy};
 use crate::data::ClusterData;
+use crate::json::{
+    Complaint, Cursor, Dict, Flaw, Hashing, Hypervisor, Slot, Step, Syntax, complete, json_record,
+};
 
 json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "cluster_tags" => cluster_tags: Vec<String>,
@@ -25,26 +23,6 @@ json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "instances" => instances: Dict<'t, RawInstance<'t>>,
     "request" => request: RawRequest<'t>,
 });
-
-/// A hypervisor; which one matters only as far as KVM is concerned.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hypervisor {
-    kvm: bool,
-}
-
-impl<'t> Json<'t> for Hypervisor {
-    fn unfit() -> Complaint {
-        Complaint::NotWord("Hypervisor")
-    }
-
-    fn from_text(text: Cow<'t, str>) -> Read<Self> {
-        match text.as_ref() {
-            "kvm" => Ok(Self { kvm: true }),
-            "xen-pvm" | "chroot" | "xen-hvm" | "lxc" | "fake" => Ok(Self { kvm: false }),
-            _ => Err(Complaint::Word { kind: "Hypervisor", word: text.into_owned() }),
-        }
-    }
-}
 
 /// Reads a message. Names in the request are resolved; nothing is derived from the cluster's data yet.
 pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {

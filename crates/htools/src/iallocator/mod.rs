@@ -6,13 +6,9 @@
 //! Two dialects are understood: the one of Ganeti since 2.5, and protocol version 2 as Ganeti 2.1 documented
 //! it, which has no node groups and asks for `multi-evacuate`.
 
-mod cursor;
 mod error;
 mod groups;
-mod hashing;
 mod instances;
-mod json;
-mod keys;
 mod legacy;
 mod message;
 mod nodes;
@@ -21,10 +17,11 @@ mod respond;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Complaint, Owner, ProtocolError};
+pub use crate::json::Complaint;
+pub use error::{Owner, ProtocolError};
 pub use message::parse;
 pub use request::{AllocateRequest, EvacuateMode, Request};
-pub use respond::{Evacuation, Moved, OpCode, Response, ResultValue, failure, success};
+pub use respond::{Evacuation, Moved, Response, ResultValue, failure, success};
 
 use crate::data::ClusterData;
 

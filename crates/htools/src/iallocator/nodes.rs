@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use cluster::{GroupIdx, Node};
 
 use super::Dialect;
-use super::error::{Complaint, Flaw};
-use super::json::json_record;
 use super::legacy;
+use crate::json::{Complaint, Flaw, json_record};
 
 json_record!(
     /// A node as it is written.

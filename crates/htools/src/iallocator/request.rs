@@ -5,13 +5,11 @@ use std::borrow::Cow;
 use cluster::{GroupIdx, Instance, InstanceIdx, LookupError, NodeIdx, common_suffix};
 
 use super::Dialect;
-use super::cursor::{Cursor, Syntax};
-use super::error::{Complaint, Flaw, Owner, ProtocolError};
+use super::error::{Owner, ProtocolError};
 use super::instances::RawInstance;
-use super::json::{Both, Json, Read, Slot, json_record, record};
-use super::keys::Step;
 use super::message::Reader;
 use crate::data::ClusterData;
+use crate::json::{Both, Complaint, Cursor, Flaw, Json, Read, Slot, Step, Syntax, json_record, record};
 
 /// What is asked. Indices are positions in the message's [`ClusterData`].
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! The answer: one line of JSON whose keys have a fixed order.
 
-use std::fmt::Write;
+use crate::json::write::{list, text, texts};
+use crate::opcode::OpCode;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,74 +68,6 @@ pub struct Moved {
     pub nodes: Vec<String>,
 }
 
-/// An operation of Ganeti.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpCode {
-    /// Move an instance live.
-    Migrate {
-        /// The instance.
-        instance: String,
-        /// Where to; its secondary if not given.
-        target: Option<String>,
-    },
-    /// Restart an instance elsewhere.
-    Failover {
-        /// The instance.
-        instance: String,
-        /// Where to; its secondary if not given.
-        target: Option<String>,
-    },
-    /// Give an instance a new secondary.
-    ReplaceDisks {
-        /// The instance.
-        instance: String,
-        /// The new secondary.
-        remote_node: String,
-    },
-}
-
-impl OpCode {
-    fn write(&self, out: &mut String) {
-        match self {
-            Self::Migrate { instance, target } => {
-                open(out, "OP_INSTANCE_MIGRATE", instance);
-                write_target(out, target.as_deref());
-                out.push_str(
-                    r#","allow_runtime_changes":false,"ignore_ipolicy":false,"cleanup":false,"allow_failover":true,"ignore_hvversions":true}"#,
-                );
-            }
-            Self::Failover { instance, target } => {
-                open(out, "OP_INSTANCE_FAILOVER", instance);
-                out.push_str(r#","shutdown_timeout":120,"ignore_consistency":false"#);
-                write_target(out, target.as_deref());
-                out.push_str(r#","ignore_ipolicy":false,"cleanup":false}"#);
-            }
-            Self::ReplaceDisks { instance, remote_node } => {
-                open(out, "OP_INSTANCE_REPLACE_DISKS", instance);
-                out.push_str(
-                    r#","early_release":false,"ignore_ipolicy":false,"mode":"replace_new_secondary","disks":[],"remote_node":"#,
-                );
-                text(out, remote_node);
-                out.push('}');
-            }
-        }
-    }
-}
-
-fn open(out: &mut String, operation: &str, instance: &str) {
-    out.push_str(r#"{"OP_ID":"#);
-    text(out, operation);
-    out.push_str(r#","instance_name":"#);
-    text(out, instance);
-}
-
-fn write_target(out: &mut String, target: Option<&str>) {
-    if let Some(target) = target {
-        out.push_str(r#","target_node":"#);
-        text(out, target);
-    }
-}
-
 impl Response {
     /// The line to print, its end included.
     pub fn to_line(&self) -> String {
@@ -189,47 +122,10 @@ impl ResultValue {
     }
 }
 
-fn list<T>(out: &mut String, items: &[T], mut write: impl FnMut(&mut String, &T)) {
-    out.push('[');
-    for (position, item) in items.iter().enumerate() {
-        if position > 0 {
-            out.push(',');
-        }
-        write(out, item);
-    }
-    out.push(']');
-}
-
-fn texts(out: &mut String, items: &[String]) {
-    list(out, items, |out, item| text(out, item));
-}
-
 fn pair(out: &mut String, (first, second): &(String, String)) {
     out.push('[');
     text(out, first);
     out.push(',');
     text(out, second);
     out.push(']');
-}
-
-/// Writes a string; only what JSON demands is escaped.
-fn text(out: &mut String, value: &str) {
-    out.push('"');
-    for c in value.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }

@@ -1,5 +1,6 @@
 //! One connection to a master daemon.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,21 @@ use thiserror::Error;
 
 /// What ends a message; it occurs in no JSON text.
 const END: u8 = 3;
-/// How long connecting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an answer may take from the request to its last byte.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(3);
-/// Answers longer than this are refused; the largest clusters' are a tenth of it.
-const MOST_BYTES: usize = 1 << 30;
+
+/// How much patience there is with a daemon.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// How long connecting may take.
+    pub(super) connect: Duration,
+    /// How long an answer may take from the request to its last byte.
+    pub(super) answer: Duration,
+    /// Longer answers are refused.
+    pub(super) most_bytes: usize,
+}
+
+/// The largest clusters' answers are a tenth of what is accepted.
+const LIMITS: Limits =
+    Limits { connect: Duration::from_secs(30), answer: Duration::from_mins(3), most_bytes: 1 << 30 };
 
 /// Why a call failed.
 #[derive(Debug, Error)]
@@ -42,11 +52,21 @@ pub enum LuxiError {
     #[error("{0}: the connection was closed before the answer was complete")]
     CutOff(&'static str),
     /// The answer did not come, or not to its end, in time.
-    #[error("{0}: no complete answer within {seconds} s", seconds = ANSWER_TIMEOUT.as_secs())]
-    TimedOut(&'static str),
+    #[error("{method}: no complete answer within {limit:?}")]
+    TimedOut {
+        /// What was called.
+        method: &'static str,
+        /// How long it may take.
+        limit: Duration,
+    },
     /// The answer is longer than any real one.
-    #[error("{0}: the answer is longer than {MOST_BYTES} bytes")]
-    TooLong(&'static str),
+    #[error("{method}: the answer is longer than {limit} bytes")]
+    TooLong {
+        /// What was called.
+        method: &'static str,
+        /// How long it may be.
+        limit: usize,
+    },
     /// The answer is no message of this protocol.
     #[error("{method}: the answer cannot be read: {source}")]
     Malformed {
@@ -71,6 +91,7 @@ struct Answer {
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
+    limits: Limits,
     /// What was read beyond the last answer.
     ahead: Vec<u8>,
 }
@@ -78,20 +99,29 @@ pub struct Client {
 impl Client {
     /// Connects to the socket at `path`.
     pub fn connect(path: &Path) -> Result<Self, LuxiError> {
+        Self::connect_within(path, LIMITS)
+    }
+
+    pub(super) fn connect_within(path: &Path, limits: Limits) -> Result<Self, LuxiError> {
         let connect = || -> io::Result<UnixStream> {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
             // On a Unix socket this bounds the wait for a place in the daemon's queue as well.
-            socket.set_write_timeout(Some(CONNECT_TIMEOUT))?;
+            socket.set_write_timeout(Some(limits.connect))?;
             socket.connect(&SockAddr::unix(path)?)?;
-            socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            socket.set_write_timeout(Some(limits.answer))?;
             Ok(UnixStream::from(std::os::fd::OwnedFd::from(socket)))
         };
         let stream = connect().map_err(|source| LuxiError::Connect { path: path.to_owned(), source })?;
-        Ok(Self { stream, ahead: Vec::new() })
+        Ok(Self { stream, limits, ahead: Vec::new() })
     }
 
-    /// Calls `method` and waits for its result. `arguments` is a JSON list.
-    pub fn call(&mut self, method: &'static str, arguments: &Value) -> Result<Value, LuxiError> {
+    /// Calls `method` and waits for its result. `arguments` is a JSON list, as a value or as text: a text keeps
+    /// the order of keys.
+    pub fn call(
+        &mut self,
+        method: &'static str,
+        arguments: &(impl Display + ?Sized),
+    ) -> Result<Value, LuxiError> {
         let transfer = |source| LuxiError::Transfer { method, source };
         let mut message = format!("{{\"method\":\"{method}\",\"args\":{arguments}}}").into_bytes();
         message.push(END);
@@ -105,7 +135,8 @@ impl Client {
     /// One message, without its end. A daemon that sends a byte now and then does not prolong the wait.
     fn answer(&mut self, method: &'static str) -> Result<Vec<u8>, LuxiError> {
         let transfer = |source| LuxiError::Transfer { method, source };
-        let deadline = Instant::now() + ANSWER_TIMEOUT;
+        let late = || LuxiError::TimedOut { method, limit: self.limits.answer };
+        let deadline = Instant::now() + self.limits.answer;
         let mut bytes = std::mem::take(&mut self.ahead);
         let mut seen = 0;
         let mut buffer = vec![0; 1 << 16];
@@ -116,12 +147,12 @@ impl Client {
                 return Ok(bytes);
             }
             seen = bytes.len();
-            if seen > MOST_BYTES {
-                return Err(LuxiError::TooLong(method));
+            if seen > self.limits.most_bytes {
+                return Err(LuxiError::TooLong { method, limit: self.limits.most_bytes });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(LuxiError::TimedOut(method));
+                return Err(late());
             }
             self.stream.set_read_timeout(Some(left)).map_err(transfer)?;
             match self.stream.read(&mut buffer) {
@@ -129,7 +160,7 @@ impl Client {
                 Ok(count) => bytes.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    return Err(LuxiError::TimedOut(method));
+                    return Err(late());
                 }
                 Err(error) => return Err(transfer(error)),
             }
@@ -155,13 +186,19 @@ fn refusal(reason: &Value) -> String {
         let [Value::String(class), Value::Array(details)] = reason.as_array()?.as_slice() else {
             return None;
         };
-        let [Value::String(message), Value::String(kind)] = details.as_slice() else { return None };
-        let kind = kinds.iter().find(|(name, _)| name == kind)?.1;
-        (class == "OpPrereqError").then(|| {
-            format!(
-                "Failure: prerequisites not met for this operation:\nerror type: {kind}, error details:\n{message}"
-            )
-        })
+        match (class.as_str(), details.as_slice()) {
+            ("OpPrereqError", [Value::String(message), Value::String(kind)]) => {
+                let kind = kinds.iter().find(|(name, _)| name == kind)?.1;
+                Some(format!(
+                    "Failure: prerequisites not met for this operation:\n\
+                     error type: {kind}, error details:\n{message}"
+                ))
+            }
+            ("OpExecError", [Value::String(message)]) => {
+                Some(format!("Failure: command execution error:\n{message}"))
+            }
+            _ => None,
+        }
     };
     known().unwrap_or_else(|| format!("Unhandled Ganeti error: {reason}"))
 }

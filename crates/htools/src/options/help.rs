@@ -5,9 +5,14 @@ use std::fmt::Write;
 use super::Program;
 use super::table::{Argument, Flag, flags};
 
+/// Which version of what this is; also what jobs say about where they come from.
+pub fn version_text() -> String {
+    format!("(allotment) version {}", env!("CARGO_PKG_VERSION"))
+}
+
 /// The version, on a line of its own.
 fn version_line(program: Program) -> String {
-    format!("{} (allotment) version {}\n", program.name(), env!("CARGO_PKG_VERSION"))
+    format!("{} {}\n", program.name(), version_text())
 }
 
 /// The answer to `--version`.

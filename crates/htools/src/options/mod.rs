@@ -8,9 +8,12 @@ mod help;
 mod table;
 mod values;
 
+pub use help::version_text;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
+use placement::balance::BalanceOptions;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -210,8 +213,18 @@ pub struct Options {
     pub json: bool,
     /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
     pub n1_initial: InitialN1,
+    /// `--rapi-ca` (Allotment's own): authorities that a remote API's certificate must be signed by.
+    pub rapi_ca: Option<String>,
+    /// `--mond-port` (Allotment's own): where monitoring daemons listen.
+    pub mond_port: u16,
+    /// `--repair-only` (Allotment's own): end violations, and do not balance.
+    pub repair_only: bool,
+    /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
+    pub ignore_offline: bool,
     /// `--threads` (Allotment's own): how many to use; 0 for one per core.
     pub threads: usize,
+    /// `--search` (Allotment's own): how hard to look for a decision.
+    pub search: Search,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -286,8 +299,29 @@ impl Default for Options {
             explain: false,
             json: false,
             n1_initial: InitialN1::default(),
+            rapi_ca: None,
+            mond_port: crate::mond::PORT,
+            repair_only: false,
+            ignore_offline: false,
             threads: 0,
+            search: Search::default(),
             positional: Vec::new(),
+        }
+    }
+}
+
+impl From<&Options> for BalanceOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            disk_moves: !options.no_disk_moves,
+            instance_moves: !options.no_instance_moves,
+            restricted_migration: options.restricted_migration,
+            evacuate_only: options.evac_mode,
+            ignore_soft_errors: options.ignore_soft_errors,
+            min_gain_limit: options.min_gain_limit,
+            min_gain: options.min_gain,
+            min_score: options.min_score,
+            max_moves: usize::try_from(options.max_length).ok(),
         }
     }
 }

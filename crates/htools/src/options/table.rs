@@ -1,7 +1,7 @@
 //! Which options there are.
 
 use super::Options;
-use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hspace};
+use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use super::values::{self, Done};
 use Argument::{None as NoArgument, Optional, Required};
 
@@ -138,7 +138,7 @@ static STANDARD: &[Flag] = &[
 /// Allotment's own.
 static OWN: &[Flag] = &[
     own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
-    own("json", NOTHING, &[Hbal], "print the result as JSON", on!(json)),
+    own("json", NOTHING, &[Hbal, Hroller], "print the result as JSON", on!(json)),
     own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
@@ -147,10 +147,45 @@ static OWN: &[Flag] = &[
         read!(n1_initial, values::initial_n1),
     ),
     own(
+        "rapi-ca",
+        FILE,
+        &[Hbal, Hspace, Hcheck, Hinfo, Hroller, Hscan],
+        "verify RAPI's certificate and host name, with the authorities in this PEM file",
+        keep!(rapi_ca),
+    ),
+    own(
+        "mond-port",
+        (Required("PORT"), "integer"),
+        &[Hail, Hbal, Hinfo],
+        "with --mond, ask the daemons at this port instead of 1815",
+        read!(mond_port, values::port),
+    ),
+    own(
+        "repair-only",
+        NOTHING,
+        &[Hbal],
+        "end violations (offline nodes, N+1, tags) with as few moves as can be, and do not balance",
+        on!(repair_only),
+    ),
+    own(
+        "ignore-offline",
+        NOTHING,
+        &[Hsqueeze],
+        "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
+        on!(ignore_offline),
+    ),
+    own(
         "threads",
         (Required("N"), "integer"),
-        &[Hail, Hbal],
+        &[Hail, Hbal, Hcheck, Hsqueeze],
         "use this many threads; 0 for one per core",
         read!(threads, values::threads),
+    ),
+    own(
+        "search",
+        (Required("MODE"), "choices=exact,deep"),
+        &[Hroller],
+        "decide as Ganeti does (exact, the default), or look longer for something better (deep)",
+        read!(search, values::search),
     ),
 ];

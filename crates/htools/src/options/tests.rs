@@ -49,9 +49,13 @@ fn values_arrive() {
     check(&["--select-instances=a,b", "--exclude-instances="], |o| {
         o.select_instances = vec!["a".to_owned(), "b".to_owned()];
     });
+    check(&["--rapi-ca=ca.pem", "--mond-port", "99"], |o| {
+        (o.rapi_ca, o.mond_port) = (Some("ca.pem".to_owned()), 99);
+    });
     check(&["--explain", "--json", "--n1-initial=recorded", "--threads", "3"], |o| {
         (o.explain, o.json, o.n1_initial, o.threads) = (true, true, InitialN1::Recorded, 3);
     });
+    assert_eq!(run(Program::Hroller, &["--search=deep"]).unwrap().search, Search::Deep);
     let hail = run(Program::Hail, &["a", "-v", "--", "-b", "--restrict-allocation-to=n1,n2"]).unwrap();
     assert_eq!(hail.positional, ["a", "-b", "--restrict-allocation-to=n1,n2"]);
     assert_eq!(run(Program::Hail, &["-v-", "-v"]).unwrap().positional, ["-v"]);
@@ -102,10 +106,12 @@ fn mistakes() {
         ("--mond=", "Invalid choice '', pass one of 'yes' or 'no'"),
         ("--prio=foo", "Unknown priority 'foo'"),
         ("--threads=-1", "number of threads: expected 0 or more, not '-1'"),
+        ("--mond-port=0", "port of monitoring daemons: expected 1 to 65535, not '0'"),
         ("--n1-initial=x", "Unknown rule for --n1-initial 'x', pass one of 'reported' or 'recorded'"),
     ] {
         value(Program::Hbal, &["foo", word, "--help"], expect);
     }
+    value(Program::Hroller, &["--search=x"], "Unknown search 'x', pass one of 'exact' or 'deep'");
     value(Program::Hbal, &["-e", "y", "-l", "x"], "min score: cannot parse string 'y'");
     for (word, expect) in [
         ("--standard-alloc=1g", "Invalid standard specification: '1g', expected disk,ram,cpu"),

@@ -1,6 +1,7 @@
 //! Values of options, and what may be wrong with them.
 
 use cluster::{DiskTemplate, InitialN1};
+use placement::Search;
 use thiserror::Error;
 
 use crate::number::{NumberError, read_float, read_int};
@@ -113,9 +114,15 @@ pub enum ValueError {
     /// No such rule.
     #[error("Unknown rule for --n1-initial '{0}', pass one of 'reported' or 'recorded'")]
     InitialN1(String),
+    /// Not a way to search.
+    #[error("Unknown search '{0}', pass one of 'exact' or 'deep'")]
+    Search(String),
     /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
     Threads(String),
+    /// Not a port.
+    #[error("port of monitoring daemons: expected 1 to 65535, not '{0}'")]
+    Port(String),
 }
 
 pub(super) type Done = Result<(), ValueError>;
@@ -164,8 +171,20 @@ pub(super) fn initial_n1(text: &str) -> Result<InitialN1, ValueError> {
     }
 }
 
+pub(super) fn search(text: &str) -> Result<Search, ValueError> {
+    match text {
+        "exact" => Ok(Search::Exact),
+        "deep" => Ok(Search::Deep),
+        _ => Err(ValueError::Search(text.to_owned())),
+    }
+}
+
 pub(super) fn threads(text: &str) -> Result<usize, ValueError> {
     text.parse().map_err(|_| ValueError::Threads(text.to_owned()))
+}
+
+pub(super) fn port(text: &str) -> Result<u16, ValueError> {
+    text.parse().ok().filter(|port| *port > 0).ok_or_else(|| ValueError::Port(text.to_owned()))
 }
 
 pub(super) fn alloc_spec(kind: &'static str, text: &str) -> Result<AllocSpec, ValueError> {

@@ -3,7 +3,11 @@
 mod dedicated_allocation;
 mod dedicated_requests;
 mod failure_tags;
+mod health;
 mod iallocator_examples;
 mod migration;
 mod pinning;
 mod program;
+mod reboots;
+mod repairing;
+mod squeezing;

@@ -54,12 +54,32 @@ pub fn chosen(message: &Value) -> Vec<String> {
     nodes.iter().map(|n| n.as_str().expect("a name").to_owned()).collect()
 }
 
-/// Runs `hbal` on a cluster in the text format.
-pub fn hbal(text: &str, options: &[&str]) -> Ran {
+/// Runs a program on a cluster in the text format.
+fn on_file(program: fn(&[String], &mut Io<'_>) -> u8, text: &str, options: &[&str]) -> Ran {
     let path = file(text);
     let mut args = vec!["-t", path.to_str().expect("a plain path")];
     args.extend(options);
-    run(htools::hbal::run, &args)
+    run(program, &args)
+}
+
+/// Runs `hbal` on a cluster in the text format.
+pub fn hbal(text: &str, options: &[&str]) -> Ran {
+    on_file(htools::hbal::run, text, options)
+}
+
+/// Runs `hcheck` on a cluster in the text format.
+pub fn hcheck(text: &str, options: &[&str]) -> Ran {
+    on_file(htools::hcheck::run, text, options)
+}
+
+/// Runs `hsqueeze` on a cluster in the text format.
+pub fn hsqueeze(text: &str, options: &[&str]) -> Ran {
+    on_file(htools::hsqueeze::run, text, options)
+}
+
+/// Runs `hroller` on a cluster in the text format.
+pub fn hroller(text: &str, options: &[&str]) -> Ran {
+    on_file(htools::hroller::run, text, options)
 }
 
 /// The lines of `hbal` that list moves.

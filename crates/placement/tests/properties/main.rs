@@ -2,7 +2,13 @@
 
 mod allocating;
 mod balancing;
+mod draining;
+mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod questions;
+mod rebooting;
 mod redundant;
+mod repairing;
 mod scoring;
+mod squeezing;

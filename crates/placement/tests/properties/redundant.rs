@@ -58,7 +58,7 @@ proptest! {
         prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
         for outcome in placements(&cluster, &copy).into_iter().take(12) {
             let undo = cluster.add(copy.clone(), &outcome);
-            let holds = redundancy.holds(&mut cluster, &outcome, tentative);
+            let holds = redundancy.holds(&mut cluster, &outcome, Some(tentative));
             let each = nodes.iter().all(|n| by_simulation(&mut cluster, &nodes, *n, Some(tentative)));
             cluster.undo(undo);
             prop_assert_eq!(holds, each, "{:?}", outcome);

@@ -3,6 +3,7 @@
 pub mod instructions;
 mod measure;
 mod placement;
+mod quality;
 mod scaling;
 
 use anyhow::{Result, bail};
@@ -13,8 +14,9 @@ use crate::arguments::Arguments;
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
         Some("placement") => placement::main(arguments),
+        Some("quality") => quality::main(arguments),
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
-        _ => bail!("bench what? placement, scaling or instructions"),
+        _ => bail!("bench what? placement, quality, scaling or instructions"),
     }
 }

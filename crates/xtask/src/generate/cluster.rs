@@ -42,6 +42,8 @@ pub struct Shape {
     pub oddity: usize,
     /// Tags on everything.
     pub tags: bool,
+    /// Nodes that were switched off to save power, percent.
+    pub standby: usize,
 }
 
 impl Shape {
@@ -50,9 +52,30 @@ impl Shape {
         let mut shape = Self::any(random);
         match program {
             // Other programs only empty nodes or place anew; these differ.
-            Program::Hsqueeze if random.chance(70) => {
-                shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
-                shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
+            Program::Hsqueeze => {
+                if random.chance(70) {
+                    shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
+                    shape.other_templates = random.weighted(&[(80, 0), (20, 25)]);
+                }
+                shape.standby = random.weighted(&[(40, 0), (40, 25), (20, 50)]);
+            }
+            // Reboots need several nodes to choose from; mirrored instances next to others are the hard case.
+            Program::Hroller => {
+                shape.nodes = shape.nodes.max(random.between(2, 8) as usize);
+                if random.chance(60) {
+                    shape.template = "drbd";
+                    shape.other_templates = random.weighted(&[(45, 0), (40, 20), (15, 50)]);
+                }
+            }
+            // Every instance that fits takes the other program seconds; redundancy ends early on few nodes.
+            Program::Hspace => {
+                shape.nodes = random.weighted(&[(1, 0), (4, 1), (50, 2), (35, 4), (10, 7)]);
+                shape.nodes += if shape.nodes < 2 { 0 } else { random.below(3) };
+                shape.groups = random.weighted(&[(70, 1), (22, 2), (8, 3)]);
+                shape.nodes += 2 * (shape.groups - 1);
+                shape.instances = shape.nodes * random.below(4);
+                shape.oddity = random.weighted(&[(50, 0), (40, 8), (10, 25)]);
+                shape.other_templates = random.weighted(&[(60, 0), (30, 25), (10, 70)]);
             }
             _ => {}
         }
@@ -89,6 +112,7 @@ impl Shape {
             fill: random.weighted(&[(45, 20), (33, 35), (15, 55), (7, 100)]),
             oddity: random.weighted(&[(30, 0), (50, 8), (20, 25)]),
             tags: random.chance(45),
+            standby: 0,
         }
     }
 }
@@ -157,7 +181,24 @@ pub fn draw(random: &mut Random, shape: &Shape) -> Cluster {
     if shape.tags {
         super::tags::decorate(random, &mut cluster);
     }
+    if shape.standby > 0 {
+        switch_off_nodes(random, shape, &mut cluster);
+    }
     cluster
+}
+
+/// Marks nodes as switched off; some still have instances, as after a failed evacuation.
+fn switch_off_nodes(random: &mut Random, shape: &Shape, cluster: &mut Cluster) {
+    for (index, node) in cluster.nodes.iter_mut().enumerate() {
+        let used = cluster.instances.iter().any(|i| i.primary == index || i.secondary == Some(index));
+        let percent = if used { shape.standby / 5 } else { shape.standby };
+        if random.chance(percent) {
+            node.role = 'Y';
+            node.tags.push(
+                (random.pick(&["htools:standby:auto", "htools:standby:", "htools:standby"])).to_owned(),
+            );
+        }
+    }
 }
 
 fn draw_group(random: &mut Random, shape: &Shape, index: usize) -> Group {

@@ -20,7 +20,8 @@ pub fn draw(random: &mut Random) -> (usize, Json) {
     (random.below(1 << 20), value)
 }
 
-const REMOVED: &str = "(removed)";
+/// What a member becomes that is removed.
+pub const REMOVED: &str = "(removed)";
 
 /// Damages the member.
 pub fn apply(message: &mut Json, place: usize, value: &Json) {

@@ -33,7 +33,8 @@ fn group(group: &Group) -> Json {
     ])
 }
 
-fn policy(policy: &Policy) -> Json {
+/// An instance policy.
+pub fn policy(policy: &Policy) -> Json {
     let bounds =
         policy.bounds.iter().map(|(min, max)| Json::object([("min", spec(min)), ("max", spec(max))]));
     Json::object([
@@ -84,21 +85,27 @@ fn placed(cluster: &Cluster, item: &Instance) -> Json {
     value
 }
 
+/// Sizes and spindles of an instance's disks.
+///
+/// Every fourth instance has two disks; the second takes the odd spindle.
+pub fn disks(item: &Instance) -> Vec<(i64, Option<i64>)> {
+    if item.disk == 0 {
+        Vec::new()
+    } else if item.disk % 4 == 1 {
+        let (size, spindles) = (item.disk / 2, item.spindles.map(|s| s / 2));
+        vec![(size, spindles), (item.disk - size, item.spindles.map(|s| s - s / 2))]
+    } else {
+        vec![(item.disk, item.spindles)]
+    }
+}
+
 /// The members that existing and requested instances share.
 pub fn instance(item: &Instance) -> Json {
     let disk = |size: i64, spindles: Option<i64>| {
         let spindles = spindles.map_or(Json::Null, Json::number);
         Json::object([("mode", Json::text("rw")), ("size", Json::number(size)), ("spindles", spindles)])
     };
-    // Every fourth instance has two disks; the second takes the odd spindle.
-    let disks = if item.disk == 0 {
-        Vec::new()
-    } else if item.disk % 4 == 1 {
-        let spindles = item.spindles.map(|s| s / 2);
-        vec![disk(item.disk / 2, spindles), disk(item.disk - item.disk / 2, item.spindles.map(|s| s - s / 2))]
-    } else {
-        vec![disk(item.disk, item.spindles)]
-    };
+    let disks: Vec<Json> = disks(item).into_iter().map(|(size, spindles)| disk(size, spindles)).collect();
     let metadata = if item.template == "drbd" { 128 * disks.len() as i64 } else { 0 };
     let state = match item.status {
         "ADMIN_down" | "ERROR_down" | "USER_down" => "down",

@@ -4,6 +4,7 @@
 
 pub mod cluster;
 pub mod damage;
+pub mod live;
 pub mod message;
 pub mod model;
 pub mod options;
@@ -12,7 +13,7 @@ pub mod requests;
 pub mod tags;
 pub mod text;
 
-use model::{Case, Program};
+use model::{Case, Program, Source};
 
 use crate::random::Random;
 
@@ -26,6 +27,7 @@ fn stream(seed: u64, program: Program) -> u64 {
         Program::Hroller => 4,
         Program::Hspace => 5,
         Program::Hsqueeze => 6,
+        Program::Hscan => 7,
     };
     seed.wrapping_mul(8).wrapping_add(number)
 }
@@ -36,11 +38,16 @@ pub fn case(seed: u64, program: Program) -> Case {
     let shape = cluster::Shape::draw(&mut random, program);
     let cluster = cluster::draw(&mut random, &shape);
     let request = (program == Program::Hail).then(|| requests::draw(&mut random, &shape, &cluster));
-    let damage = (program == Program::Hail && random.chance(5)).then(|| damage::draw(&mut random));
+    let mut damage = (program == Program::Hail && random.chance(5)).then(|| damage::draw(&mut random));
     let drawn = options::draw(&mut random, program, &cluster);
+    let source = live::draw(&mut random, program);
+    if source != Source::File && random.chance(12) {
+        damage = Some(damage::draw(&mut random));
+    }
     Case {
         program,
         cluster,
+        source,
         request,
         damage,
         utilisation: drawn.utilisation,
@@ -53,8 +60,13 @@ impl Case {
     /// The input files, by name.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         let mut files = Vec::new();
-        if self.program != Program::Hail || self.has_option("-t") {
-            files.push(("cluster.data", text::render(&self.cluster)));
+        match self.source {
+            Source::File if self.program != Program::Hail || self.has_option("-t") => {
+                files.push(("cluster.data", text::render(&self.cluster)));
+            }
+            Source::File => {}
+            Source::Rapi => files.extend(live::documents(&self.cluster, self.damage.as_ref())),
+            Source::Luxi => files.extend(live::answers(&self.cluster, self.damage.as_ref())),
         }
         if let Some(request) = &self.request {
             let mut message = message::render(&self.cluster, request);
@@ -74,11 +86,15 @@ impl Case {
 
     /// The arguments.
     pub fn arguments(&self) -> Vec<String> {
-        let mut arguments: Vec<String> = match self.program {
-            Program::Hail => Vec::new(),
-            _ if self.has_option("--simulate") => Vec::new(),
-            _ => vec!["-t".to_owned(), "cluster.data".to_owned()],
+        let words: &[&str] = match (self.source, self.program) {
+            (Source::File, Program::Hail) => &[],
+            (Source::File, _) if self.has_option("--simulate") => &[],
+            (Source::File, _) => &["-t", "cluster.data"],
+            (Source::Rapi, Program::Hscan) => &["file://."],
+            (Source::Rapi, _) => &["-m", "file://."],
+            (Source::Luxi, _) => &["-Lsocket"],
         };
+        let mut arguments: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         arguments.extend(self.options.iter().flatten().cloned());
         if self.request.is_some() {
             arguments.push("request.json".to_owned());

@@ -23,12 +23,33 @@ pub enum Program {
     Hspace,
     /// Finds nodes to switch off.
     Hsqueeze,
+    /// Saves the state of clusters.
+    Hscan,
+}
+
+/// Where a program gets its cluster from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file in the text format; for hail, the request.
+    File,
+    /// Documents of the remote API, in the directory.
+    Rapi,
+    /// A master daemon, on a socket in the directory.
+    Luxi,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Hail, Self::Hbal, Self::Hcheck, Self::Hinfo, Self::Hroller, Self::Hspace, Self::Hsqueeze];
+    pub const ALL: [Self; 8] = [
+        Self::Hail,
+        Self::Hbal,
+        Self::Hcheck,
+        Self::Hinfo,
+        Self::Hroller,
+        Self::Hspace,
+        Self::Hsqueeze,
+        Self::Hscan,
+    ];
 
     /// The program's name.
     pub fn name(self) -> &'static str {
@@ -40,6 +61,7 @@ impl Program {
             Self::Hroller => "hroller",
             Self::Hspace => "hspace",
             Self::Hsqueeze => "hsqueeze",
+            Self::Hscan => "hscan",
         }
     }
 
@@ -62,9 +84,12 @@ pub struct Case {
     pub program: Program,
     /// The cluster.
     pub cluster: Cluster,
+    /// Where the program gets it from.
+    pub source: Source,
     /// The `request` member (hail).
     pub request: Option<Json>,
-    /// A member of the message that is damaged on purpose: which one of all, and what it becomes.
+    /// A member of the message, or of what a live source says, that is damaged on purpose: which one of all, and
+    /// what it becomes.
     pub damage: Option<(usize, Json)>,
     /// Lines of the utilisation file (hbal).
     pub utilisation: Vec<String>,

@@ -1,6 +1,7 @@
 //! Answers as they are written.
 
-use crate::iallocator::{Evacuation, Moved, OpCode, ResultValue, failure, success};
+use crate::iallocator::{Evacuation, Moved, ResultValue, failure, success};
+use crate::opcode::{NewSecondary, OpCode};
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|n| (*n).to_owned()).collect()
@@ -55,7 +56,7 @@ fn opcodes() {
                 OpCode::Migrate { instance: i(), target: Some("n4".to_owned()) },
                 OpCode::Migrate { instance: i(), target: None },
             ],
-            vec![OpCode::ReplaceDisks { instance: i(), remote_node: "n4".to_owned() }],
+            vec![OpCode::ReplaceDisks { instance: i(), secondary: NewSecondary::Node("n4".to_owned()) }],
             vec![OpCode::Failover { instance: i(), target: Some("n4".to_owned()) }],
         ],
     };

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{RELOCATE, current};
-use crate::iallocator::cursor::Cursor;
 use crate::iallocator::parse;
+use crate::json::Cursor;
 
 /// Whether the cursor takes the text as one JSON value.
 fn accepts(text: &str) -> bool {

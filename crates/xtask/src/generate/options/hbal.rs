@@ -27,6 +27,9 @@ pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     }
     if random.chance(6) {
         loads::mond(random, cluster, drawn);
+        if random.chance(15) {
+            drawn.add(["--exit-on-missing-mond-data"]);
+        }
     }
 }
 

@@ -63,7 +63,4 @@ pub(super) fn mond(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
         // without --mond the file has no effect
         drawn.add(["--mond-data", "mond.json"]);
     }
-    if random.chance(15) {
-        drawn.add(["--exit-on-missing-mond-data"]);
-    }
 }

@@ -5,6 +5,7 @@ mod hbal;
 mod hcheck;
 mod hinfo;
 mod hroller;
+mod hscan;
 mod hspace;
 mod hsqueeze;
 mod loads;
@@ -59,6 +60,7 @@ pub fn draw(random: &mut Random, program: Program, cluster: &Cluster) -> Drawn {
         Program::Hroller => (hroller::draw, hroller::WRONG),
         Program::Hspace => (hspace::draw, hspace::WRONG),
         Program::Hsqueeze => (hsqueeze::draw, hsqueeze::WRONG),
+        Program::Hscan => (hscan::draw, hscan::WRONG),
     };
     options(random, cluster, &mut drawn);
     if random.chance(2) {

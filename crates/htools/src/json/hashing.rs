@@ -6,11 +6,11 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds [`NameHasher`]s.
-pub(super) type Hashing = BuildHasherDefault<NameHasher>;
+pub(crate) type Hashing = BuildHasherDefault<NameHasher>;
 
 /// Multiplies and rotates, eight bytes at a time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NameHasher(u64);
+pub(crate) struct NameHasher(u64);
 
 impl NameHasher {
     fn mix(&mut self, word: u64) {

@@ -6,16 +6,16 @@
 
 use std::borrow::Cow;
 
+use super::complaint::{Complaint, Flaw};
 use super::cursor::{Cursor, Number, Syntax};
-use super::error::{Complaint, Flaw};
 use crate::data::{bounded, bounded_float};
 
 /// A value, or what is wrong with it.
-pub(super) type Read<T> = Result<T, Complaint>;
+pub(crate) type Read<T> = Result<T, Complaint>;
 
 /// What a key was found to hold.
 #[derive(Debug, Default)]
-pub(super) enum Slot<T> {
+pub(crate) enum Slot<T> {
     /// The key is missing.
     #[default]
     Absent,
@@ -28,12 +28,12 @@ pub(super) enum Slot<T> {
 }
 
 impl<T> Slot<T> {
-    pub(super) fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
     /// Takes the value of a key that must be there.
-    pub(super) fn required<'t>(&mut self, key: &'static str) -> Result<T, Flaw>
+    pub(crate) fn required<'t>(&mut self, key: &'static str) -> Result<T, Flaw>
     where
         T: Json<'t>,
     {
@@ -46,7 +46,7 @@ impl<T> Slot<T> {
     }
 
     /// Takes the value of a key that may be missing, or null.
-    pub(super) fn optional(&mut self, key: &'static str) -> Result<Option<T>, Flaw> {
+    pub(crate) fn optional(&mut self, key: &'static str) -> Result<Option<T>, Flaw> {
         match std::mem::take(self) {
             Self::Is(value) => Ok(Some(value)),
             Self::Absent | Self::Null => Ok(None),
@@ -55,12 +55,12 @@ impl<T> Slot<T> {
     }
 
     /// Takes the value, whatever is wrong with it otherwise.
-    pub(super) fn lenient(&mut self) -> Option<T> {
+    pub(crate) fn lenient(&mut self) -> Option<T> {
         if let Self::Is(value) = std::mem::take(self) { Some(value) } else { None }
     }
 
     /// What is wrong with a list's or dictionary's element that is no value.
-    pub(super) fn complaint<'t>(&mut self) -> Complaint
+    pub(crate) fn complaint<'t>(&mut self) -> Complaint
     where
         T: Json<'t>,
     {
@@ -68,7 +68,7 @@ impl<T> Slot<T> {
     }
 
     /// Takes the value of a list's element.
-    pub(super) fn element<'t>(&mut self) -> Read<T>
+    pub(crate) fn element<'t>(&mut self) -> Read<T>
     where
         T: Json<'t>,
     {
@@ -87,7 +87,7 @@ impl<T> From<Read<T>> for Slot<T> {
 }
 
 /// A type that can be read; each JSON type that it does not take is complained about.
-pub(super) trait Json<'t>: Sized {
+pub(crate) trait Json<'t>: Sized {
     /// The complaint about a value of another JSON type.
     fn unfit() -> Complaint;
 
@@ -130,7 +130,7 @@ pub(super) trait Json<'t>: Sized {
 impl<'t, T: Json<'t>> Slot<T> {
     /// Reads the value that the cursor is at.
     #[inline]
-    pub(super) fn read(cursor: &mut Cursor<'t>) -> Result<Self, Syntax> {
+    pub(crate) fn read(cursor: &mut Cursor<'t>) -> Result<Self, Syntax> {
         let read = match cursor.peek()? {
             b'"' => T::from_text(cursor.string()?),
             b'{' => T::from_object(cursor)?,
@@ -211,7 +211,7 @@ impl<'t> Json<'t> for Cow<'t, str> {
 }
 
 /// Feeds the elements of a list to `take`; after the first that is wrong, the rest is skipped.
-pub(super) fn each<'t, T: Json<'t>>(
+pub(crate) fn each<'t, T: Json<'t>>(
     cursor: &mut Cursor<'t>,
     mut take: impl FnMut(T),
 ) -> Result<Read<()>, Syntax> {
@@ -246,7 +246,7 @@ impl<'t, T: Json<'t>> Json<'t> for Vec<T> {
 
 /// An object whose keys are names, in their order.
 #[derive(Debug)]
-pub(super) struct Dict<'t, T>(pub(super) Vec<(Cow<'t, str>, Slot<T>)>);
+pub(crate) struct Dict<'t, T>(pub(crate) Vec<(Cow<'t, str>, Slot<T>)>);
 
 impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
     fn unfit() -> Complaint {
@@ -264,20 +264,20 @@ impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
 }
 
 /// An object with known keys.
-pub(super) trait Record<'t>: Default {
+pub(crate) trait Record<'t>: Default {
     /// Reads the value of a key that is known; otherwise reads nothing and returns false.
     fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax>;
 }
 
 /// Reads the value of a key into its slot, unless the slot is taken.
 #[inline]
-pub(super) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+pub(crate) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     if slot.is_absent() { T::read_into(slot, cursor) } else { cursor.skip() }
 }
 
 /// Reads an object into a record.
 #[inline]
-pub(super) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
+pub(crate) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
     let mut record = R::default();
     fill_record(&mut record, cursor)?;
     Ok(record)
@@ -285,13 +285,13 @@ pub(super) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Sy
 
 /// Reads an object into the slots of a record that are not taken.
 #[inline]
-pub(super) fn fill_record<'t, R: Record<'t>>(record: &mut R, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
+pub(crate) fn fill_record<'t, R: Record<'t>>(record: &mut R, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })
 }
 
 /// An object read as two records at once; where both know a key, it is the first's.
 #[derive(Default, Debug)]
-pub(super) struct Both<A, B>(pub(super) A, pub(super) B);
+pub(crate) struct Both<A, B>(pub(crate) A, pub(crate) B);
 
 impl<'t, R: Record<'t>, S: Record<'t>> Record<'t> for Both<R, S> {
     fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax> {
@@ -307,8 +307,8 @@ macro_rules! json_record {
     }) => {
         $(#[$doc])*
         #[derive(Default, Debug)]
-        pub(super) struct $name $(<$life>)? {
-            $(pub(super) $field: $crate::iallocator::json::Slot<$type>,)*
+        pub(crate) struct $name $(<$life>)? {
+            $(pub(crate) $field: $crate::json::Slot<$type>,)*
         }
 
         json_record!(@impls $name $(<$life>)?, $unfit, { $($text => $field,)* });
@@ -320,37 +320,37 @@ macro_rules! json_record {
         json_record!(@bodies ['t] $name, $unfit, { $($text => $field,)* });
     };
     (@bodies [$t:lifetime] $name:ty, $unfit:expr, { $($text:literal => $field:ident,)* }) => {
-        impl<$t> $crate::iallocator::json::Record<$t> for $name {
+        impl<$t> $crate::json::Record<$t> for $name {
             #[inline]
             fn accept(
                 &mut self,
                 name: &str,
-                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
-            ) -> Result<bool, $crate::iallocator::cursor::Syntax> {
+                cursor: &mut $crate::json::Cursor<$t>,
+            ) -> Result<bool, $crate::json::Syntax> {
                 match name {
-                    $($text => $crate::iallocator::json::fill(&mut self.$field, cursor)?,)*
+                    $($text => $crate::json::fill(&mut self.$field, cursor)?,)*
                     _ => return Ok(false),
                 }
                 Ok(true)
             }
         }
 
-        impl<$t> $crate::iallocator::json::Json<$t> for $name {
-            fn unfit() -> $crate::iallocator::error::Complaint {
+        impl<$t> $crate::json::Json<$t> for $name {
+            fn unfit() -> $crate::json::Complaint {
                 $unfit
             }
 
             fn from_object(
-                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
-            ) -> Result<$crate::iallocator::json::Read<Self>, $crate::iallocator::cursor::Syntax> {
-                Ok(Ok($crate::iallocator::json::record(cursor)?))
+                cursor: &mut $crate::json::Cursor<$t>,
+            ) -> Result<$crate::json::Read<Self>, $crate::json::Syntax> {
+                Ok(Ok($crate::json::record(cursor)?))
             }
 
             fn read_into(
-                slot: &mut $crate::iallocator::json::Slot<Self>,
-                cursor: &mut $crate::iallocator::cursor::Cursor<$t>,
-            ) -> Result<(), $crate::iallocator::cursor::Syntax> {
-                use $crate::iallocator::json::{Slot, fill_record};
+                slot: &mut $crate::json::Slot<Self>,
+                cursor: &mut $crate::json::Cursor<$t>,
+            ) -> Result<(), $crate::json::Syntax> {
+                use $crate::json::{Slot, fill_record};
                 if cursor.peek()? != b'{' {
                     *slot = Slot::read(cursor)?;
                     return Ok(());
@@ -361,4 +361,21 @@ macro_rules! json_record {
         }
     };
 }
-pub(super) use json_record;
+pub(crate) use json_record;
+
+/// Reads a value that was read as such before; the texts do not say where in it something is wrong.
+pub(crate) fn from_value<T: for<'t> Json<'t>>(value: &serde_json::Value) -> Read<T> {
+    // Whatever serde_json writes is well-formed, except for deeper nesting than is accepted here.
+    match Slot::<T>::read(&mut Cursor::new(&value.to_string())) {
+        Ok(mut slot) => slot.element(),
+        Err(_) => Err(T::unfit()),
+    }
+}
+
+/// Reads a whole document, which may begin with the mark of its encoding.
+pub(crate) fn document<'t, T: Json<'t>>(text: &'t str) -> Result<Slot<T>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut cursor = Cursor::new(text);
+    let read = Slot::read(&mut cursor).and_then(|slot| cursor.end().map(|()| slot));
+    read.map_err(|syntax| syntax.describe(text))
+}

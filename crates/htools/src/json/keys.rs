@@ -2,12 +2,12 @@
 //!
 //! Records do not remember the keys that they skip; a message that is wrong is read a second time instead.
 
+use super::complaint::Complaint;
 use super::cursor::{Cursor, Syntax};
-use super::error::Complaint;
 
 /// One step from a value to one that it holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// The value of the first key of that name.
     Key(&'static str),
     /// The value at a position in an object or a list.
@@ -15,7 +15,7 @@ pub(super) enum Step {
 }
 
 /// Completes the lists of keys in a complaint about the value at `path`.
-pub(super) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Step>) {
+pub(crate) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Step>) {
     match complaint {
         Complaint::Missing { present, .. } => {
             // The text was read before, so it is well-formed.

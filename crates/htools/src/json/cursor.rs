@@ -11,14 +11,14 @@ const MAX_DEPTH: u32 = 128;
 
 /// What is wrong with the text, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Syntax {
+pub(crate) struct Syntax {
     what: &'static str,
     at: usize,
 }
 
 impl Syntax {
     /// The message for users.
-    pub(super) fn describe(self, text: &str) -> String {
+    pub(crate) fn describe(self, text: &str) -> String {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = before.split(|b| *b == b'\n').count();
         let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
@@ -28,21 +28,21 @@ impl Syntax {
 
 /// A number: exact if it is written as an integer that fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Int(i64),
     Float(f64),
 }
 
 /// A position in a text.
 #[derive(Debug)]
-pub(super) struct Cursor<'t> {
+pub(crate) struct Cursor<'t> {
     text: &'t str,
     at: usize,
     depth: u32,
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, at: 0, depth: 0 }
     }
 
@@ -57,7 +57,7 @@ impl<'t> Cursor<'t> {
 
     /// The next byte that is not white space; it is not taken.
     #[inline]
-    pub(super) fn peek(&mut self) -> Result<u8, Syntax> {
+    pub(crate) fn peek(&mut self) -> Result<u8, Syntax> {
         loop {
             match self.byte() {
                 Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
@@ -78,7 +78,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Makes sure that nothing follows.
-    pub(super) fn end(&mut self) -> Result<(), Syntax> {
+    pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         match self.peek() {
             Ok(_) => self.fail("Invalid tokens at end of JSON string"),
             Err(_) => Ok(()),
@@ -87,7 +87,7 @@ impl<'t> Cursor<'t> {
 
     /// Reads an object; `entry` is called with each key and must read the value.
     #[inline]
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         mut entry: impl FnMut(&mut Self, Cow<'t, str>) -> Result<(), Syntax>,
     ) -> Result<(), Syntax> {
@@ -108,7 +108,7 @@ impl<'t> Cursor<'t> {
 
     /// Reads a list; `element` is called for each element and must read it.
     #[inline]
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), Syntax>,
     ) -> Result<(), Syntax> {
@@ -139,7 +139,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Skips a value of any type.
-    pub(super) fn skip(&mut self) -> Result<(), Syntax> {
+    pub(crate) fn skip(&mut self) -> Result<(), Syntax> {
         match self.peek()? {
             b'"' => self.skip_string(),
             b'{' => self.skip_object(),
@@ -171,7 +171,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes a literal.
-    pub(super) fn word(&mut self, word: &'static str) -> Result<(), Syntax> {
+    pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Syntax> {
         let rest = &self.text.as_bytes()[self.at..];
         if rest.starts_with(word.as_bytes()) {
             self.at += word.len();
@@ -183,7 +183,7 @@ impl<'t> Cursor<'t> {
 
     /// Reads a number.
     #[inline]
-    pub(super) fn number(&mut self) -> Result<Number, Syntax> {
+    pub(crate) fn number(&mut self) -> Result<Number, Syntax> {
         self.peek()?;
         let start = self.at;
         let negative = self.byte() == Some(b'-');
@@ -243,7 +243,7 @@ impl<'t> Cursor<'t> {
     // Most of a message is strings, and calling for each is a quarter of the time.
     #[allow(clippy::inline_always)]
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Result<Cow<'t, str>, Syntax> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Syntax> {
         self.take(b'"', "expected a string")?;
         let start = self.at;
         self.at = plain_end(self.text.as_bytes(), start);

@@ -1,0 +1,277 @@
+//! `allot drain`: can these nodes be emptied, and how?
+
+use clap::Args;
+use cluster::{Cluster, NodeIdx};
+use htools::io::Io;
+use placement::drain::{self, DrainOptions, Obstacle, Plan, Purpose, Role, Stay};
+use serde::Serialize;
+
+use super::QuestionError;
+use super::print::{self, HealthEntry, StepEntry};
+use super::source::{self, SourceArguments};
+
+/// Say whether nodes can be emptied, and by which moves
+///
+/// Lists the moves that take all instances and mirrors off the nodes, in an order in which each is possible after
+/// those before it, and what must stay behind and why. What runs leaves first; no disk is copied where a mirror
+/// can take over.
+///
+/// Exit status: 0 if everything can leave, 1 if something stays, 2 if there is no answer.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Nodes to be emptied
+    #[arg(required = true, value_name = "NODE")]
+    nodes: Vec<String>,
+    /// The nodes will only be restarted: move what would stop, leave mirrors and stopped instances
+    #[arg(long)]
+    reboot: bool,
+    /// Copy no disks: move only where a mirror or shared storage is at hand
+    #[arg(long)]
+    no_disk_moves: bool,
+    /// Accept moves that violate policies, exclusion tags or N+1 where they are violated already
+    #[arg(long)]
+    ignore_soft_errors: bool,
+    /// Print the commands that carry the moves out
+    #[arg(short = 'C', long)]
+    print_commands: bool,
+    /// Print one JSON document instead
+    #[arg(long)]
+    json: bool,
+    /// Write the cluster after the moves to a file (text format); emptied nodes are marked offline in it
+    #[arg(short = 'S', long, value_name = "FILE")]
+    save: Option<String>,
+    #[command(flatten)]
+    source: SourceArguments,
+}
+
+/// Answers the question; whether everything can leave.
+pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
+    let mut cluster = arguments.source.load(io)?;
+    let nodes = source::nodes(&cluster, &arguments.nodes)?;
+    let purpose = if arguments.reboot { Purpose::Reboot } else { Purpose::Retire };
+    let holds = nodes.iter().map(|n| Holds::of(&cluster, *n)).collect();
+    let options = DrainOptions {
+        purpose,
+        ignore_soft_errors: arguments.ignore_soft_errors,
+        disk_moves: !arguments.no_disk_moves,
+    };
+    let plan = drain::drain(&mut cluster, &nodes, options);
+    let answer = Answer { cluster: &cluster, nodes: &nodes, holds, purpose, plan: &plan };
+    if arguments.json {
+        writeln!(io.out, "{}", serde_json::to_string_pretty(&answer.document())?)?;
+    } else {
+        answer.print(arguments.print_commands, io)?;
+    }
+    if let Some(path) = &arguments.save {
+        if purpose == Purpose::Retire {
+            for node in &nodes {
+                cluster.nodes[node.at()].offline = true;
+            }
+        }
+        source::save(cluster, path)?;
+    }
+    Ok(plan.stays.is_empty())
+}
+
+/// What is on a node at first.
+struct Holds {
+    primaries: usize,
+    secondaries: usize,
+}
+
+impl Holds {
+    fn of(cluster: &Cluster, node: NodeIdx) -> Self {
+        let state = cluster.state(node);
+        Self { primaries: state.primaries.len(), secondaries: state.secondaries.len() }
+    }
+}
+
+struct Answer<'a> {
+    cluster: &'a Cluster,
+    nodes: &'a [NodeIdx],
+    holds: Vec<Holds>,
+    purpose: Purpose,
+    plan: &'a Plan,
+}
+
+impl Answer<'_> {
+    fn print(&self, commands: bool, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let (cluster, plan) = (self.cluster, self.plan);
+        self.print_verdict(io)?;
+        for (node, holds) in self.nodes.iter().zip(&self.holds) {
+            let name = cluster.alias(&cluster.node(*node).name);
+            let primaries = print::count(holds.primaries, "instance");
+            let secondaries = print::count(holds.secondaries, "mirror");
+            let group = &cluster.group(cluster.node(*node).group).name;
+            writeln!(io.out, "  {name} (group {group}): {primaries}, {secondaries}")?;
+        }
+        if !plan.stays.is_empty() {
+            writeln!(io.out, "\nStays behind:")?;
+            for stay in &plan.stays {
+                writeln!(io.out, "  {}", self.stay(stay))?;
+            }
+        }
+        if !plan.steps.is_empty() {
+            writeln!(io.out, "\nMoves, in this order:")?;
+            write!(io.out, "{}", print::steps(cluster, &plan.steps))?;
+        }
+        if self.purpose == Purpose::Reboot && self.copied_mib() > 0 {
+            writeln!(
+                io.out,
+                "Disks are copied where a mirror's node has no room beside its N+1 reserve; to fail over all the same, \
+                 use --no-disk-moves --ignore-soft-errors."
+            )?;
+        }
+        self.print_health(io)?;
+        if commands && !plan.steps.is_empty() {
+            writeln!(io.out, "\nCommands:")?;
+            for line in print::command_lines(cluster, &plan.steps) {
+                writeln!(io.out, "  {line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_verdict(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let plan = self.plan;
+        let names = print::names(self.cluster, self.nodes);
+        let reboot = self.purpose == Purpose::Reboot;
+        let done = if reboot { "rebooted" } else { "emptied" };
+        let moves = print::count(plan.steps.len(), "move");
+        let (stays, effort) = (plan.stays.len(), self.effort());
+        if stays == 0 && plan.steps.is_empty() {
+            writeln!(io.out, "YES: {names} can be {done} as things are.")?;
+        } else if stays == 0 {
+            writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}).")?;
+        } else if reboot {
+            let stop = print::count(stays, "instance");
+            writeln!(io.out, "NO: {stop} would stop in a reboot of {names}, even after {moves} ({effort}).")?;
+        } else {
+            let all: usize = self.holds.iter().map(|holds| holds.primaries + holds.secondaries).sum();
+            let stay = if stays == 1 { "stays" } else { "stay" };
+            writeln!(
+                io.out,
+                "NO: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort})."
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Disks that the plan copies, MiB.
+    fn copied_mib(&self) -> i64 {
+        let steps = self.plan.steps.iter().map(|s| &s.step);
+        let copied = steps.filter(|s| print::copies_disks(self.cluster, s));
+        copied.map(|s| self.cluster.instance(s.instance).disk).sum()
+    }
+
+    fn effort(&self) -> String {
+        match self.copied_mib() {
+            0 => "no disk is copied".to_owned(),
+            mib => format!("{} of disks are copied", print::size(mib)),
+        }
+    }
+
+    fn stay(&self, stay: &Stay) -> String {
+        let cluster = self.cluster;
+        let name = cluster.alias(&cluster.instance(stay.instance).name);
+        let node = cluster.alias(&cluster.node(stay.node).name);
+        let what = match stay.role {
+            Role::Primary if self.purpose == Purpose::Reboot => "will stop on",
+            Role::Primary => "lives on",
+            Role::Secondary => "has its mirror on",
+        };
+        format!("{name} {what} {node}: {}", stay.obstacle)
+    }
+
+    fn print_health(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let (cluster, Plan { before, after, .. }) = (self.cluster, self.plan);
+        let others = if self.purpose == Purpose::Reboot { "while they are down" } else { "without them" };
+        writeln!(io.out, "\nThe other nodes          now  {others}")?;
+        let row = |what: &str, now: String, then: String| format!("  {what:<18} {now:>9}  {then:>9}");
+        let counts = |now: &[NodeIdx], then: &[NodeIdx]| (now.len().to_string(), then.len().to_string());
+        let (now, then) = counts(&before.failing_n1, &after.failing_n1);
+        let score = |score: f64| htools::number::fixed(score, 4);
+        writeln!(io.out, "{}", row("score", score(before.score), score(after.score)))?;
+        writeln!(io.out, "{}", row("nodes failing N+1", now, then))?;
+        let (now, then) = counts(&before.stuck, &after.stuck);
+        writeln!(io.out, "{}", row("nodes stuck", now, then))?;
+        let fresh: Vec<NodeIdx> = after.stuck.iter().copied().filter(|n| !before.stuck.contains(n)).collect();
+        if !fresh.is_empty() {
+            let names = print::names(cluster, &fresh);
+            writeln!(io.out, "WARNING: {others}, not everything would find a place if one of {names} died.")?;
+        }
+        writeln!(io.out, "(stuck: not everything on the node would find a place if it died)")?;
+        Ok(())
+    }
+
+    fn document(&self) -> Document<'_> {
+        let (cluster, plan) = (self.cluster, self.plan);
+        let name = |n: NodeIdx| cluster.node(n).name.as_str();
+        Document {
+            question: "drain",
+            purpose: if self.purpose == Purpose::Reboot { "reboot" } else { "retire" },
+            possible: plan.stays.is_empty(),
+            nodes: self
+                .nodes
+                .iter()
+                .zip(&self.holds)
+                .map(|(n, holds)| NodeEntry {
+                    name: name(*n),
+                    primaries: holds.primaries,
+                    secondaries: holds.secondaries,
+                })
+                .collect(),
+            before: HealthEntry::new(cluster, &plan.before),
+            steps: plan.steps.iter().map(|s| StepEntry::new(cluster, s)).collect(),
+            stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s)).collect(),
+            after: HealthEntry::new(cluster, &plan.after),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    question: &'static str,
+    purpose: &'static str,
+    possible: bool,
+    nodes: Vec<NodeEntry<'a>>,
+    before: HealthEntry<'a>,
+    steps: Vec<StepEntry<'a>>,
+    stays: Vec<StayEntry<'a>>,
+    after: HealthEntry<'a>,
+}
+
+#[derive(Serialize)]
+struct NodeEntry<'a> {
+    name: &'a str,
+    primaries: usize,
+    secondaries: usize,
+}
+
+#[derive(Serialize)]
+struct StayEntry<'a> {
+    instance: &'a str,
+    role: &'static str,
+    node: &'a str,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusals: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl<'a> StayEntry<'a> {
+    fn new(cluster: &'a Cluster, stay: &Stay) -> Self {
+        let refusals = match &stay.obstacle {
+            Obstacle::Refused(refusals) => {
+                Some(refusals.targets.reasons().map(|(mode, n)| (mode.to_string(), n.into())).collect())
+            }
+            _ => None,
+        };
+        Self {
+            instance: &cluster.instance(stay.instance).name,
+            role: if stay.role == Role::Primary { "primary" } else { "secondary" },
+            node: &cluster.node(stay.node).name,
+            reason: stay.obstacle.to_string(),
+            refusals,
+        }
+    }
+}

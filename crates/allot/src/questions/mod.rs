@@ -1,0 +1,92 @@
+//! Questions that administrators ask and no program of Ganeti answers: `drain`, `whatif`, `fit`.
+//!
+//! Here are their command lines and what they print; the answers come from [`placement`].
+
+mod drain;
+mod fit;
+mod print;
+mod source;
+mod spec;
+mod whatif;
+
+use std::io;
+
+use clap::{Parser, Subcommand};
+use htools::io::{Io, SUCCESS};
+use htools::source::SourceError;
+use thiserror::Error;
+
+use spec::SpecError;
+
+/// Exit status: the answer is no.
+const NO: u8 = 1;
+/// Exit status: there is no answer, because the question, the input or the environment is wrong.
+const NO_ANSWER: u8 = 2;
+
+/// The words that begin a question.
+pub(crate) const NAMES: [&str; 3] = ["drain", "whatif", "fit"];
+
+#[derive(Debug, Parser)]
+#[command(name = "allot", about = "Answers questions about a Ganeti cluster", disable_help_subcommand = true)]
+struct Line {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, Subcommand)]
+enum Question {
+    Drain(drain::Arguments),
+    Whatif(whatif::Arguments),
+    Fit(fit::Arguments),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+enum QuestionError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("{name:?} names no node of the cluster, or more than one")]
+    Node { name: String },
+    #[error("{name:?} names no instance of the cluster, or more than one")]
+    Instance { name: String },
+    #[error("{name} is to be removed and resized; say one of the two")]
+    RemovedAndResized { name: String },
+    #[error("no change given; see allot whatif --help")]
+    NoChange,
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error("{path}: {source}")]
+    Write { path: String, source: io::Error },
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+    #[error("cannot write the document: {0}")]
+    Document(#[from] serde_json::Error),
+}
+
+/// Reads a question (its name first) and answers it; returns the exit status.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
+    let line = match Line::try_parse_from(words) {
+        Ok(line) => line,
+        Err(error) => {
+            let stream: &mut dyn io::Write = if error.use_stderr() { io.err } else { io.out };
+            let printed = write!(stream, "{}", error.render());
+            return if error.use_stderr() || printed.is_err() { NO_ANSWER } else { SUCCESS };
+        }
+    };
+    let answer = match &line.question {
+        Question::Drain(arguments) => drain::answer(arguments, io),
+        Question::Whatif(arguments) => whatif::answer(arguments, io),
+        Question::Fit(arguments) => fit::answer(arguments, io),
+    };
+    match answer {
+        Ok(true) => SUCCESS,
+        Ok(false) => NO,
+        // The reader went away: nobody is left to tell.
+        Err(QuestionError::Output(_)) => NO_ANSWER,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            NO_ANSWER
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Words and tables that the answers share.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use cluster::{Cluster, DiskTemplate, Move, Node, NodeIdx};
+use htools::commands;
+use htools::number::fixed;
+use htools::table::format_table;
+use placement::allocate::Failures;
+use placement::balance::Step;
+use placement::capacity::Shape;
+use placement::drain::DrainStep;
+use placement::explain::words;
+use placement::jobs::job_sets;
+use placement::watch::Health;
+use placement::whatif::Refusal;
+use serde::Serialize;
+
+/// A count and its noun: `1 move`, `3 moves`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A list of words: `a, b and c`.
+pub(super) fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// At most so many names are spelled out in a sentence.
+const NAMES_IN_A_SENTENCE: usize = 8;
+
+/// Names of nodes; the rest of a long list is counted.
+pub(super) fn names(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
+    let name = |n: &NodeIdx| cluster.alias(&cluster.node(*n).name).to_owned();
+    let shown = nodes.iter().take(NAMES_IN_A_SENTENCE).map(name);
+    let rest = nodes.len().saturating_sub(NAMES_IN_A_SENTENCE);
+    let more = (rest > 0).then(|| format!("{rest} more"));
+    list(&shown.chain(more).collect::<Vec<_>>())
+}
+
+/// A size in MiB, in the largest unit that leaves a readable number.
+pub(super) fn size(mib: i64) -> String {
+    const UNITS: [(&str, f64); 3] = [("PiB", 1_073_741_824.0), ("TiB", 1_048_576.0), ("GiB", 1024.0)];
+    let exact = mib as f64;
+    match UNITS.into_iter().find(|(_, factor)| exact.abs() >= *factor) {
+        Some((unit, factor)) => format!("{} {unit}", fixed(exact / factor, 1)),
+        None => format!("{mib} MiB"),
+    }
+}
+
+/// Whether a step copies disks over the network.
+pub(super) fn copies_disks(cluster: &Cluster, step: &Step) -> bool {
+    cluster.instance(step.instance).template == DiskTemplate::Drbd && step.mov != Move::Failover
+}
+
+/// The nodes of an instance, primary first.
+pub(super) fn pair(cluster: &Cluster, (primary, secondary): (NodeIdx, Option<NodeIdx>)) -> String {
+    let name = |n| cluster.alias(&cluster.node(n).name);
+    match secondary {
+        Some(secondary) => format!("{}:{}", name(primary), name(secondary)),
+        None => name(primary).to_owned(),
+    }
+}
+
+/// The table of the steps of a plan; the score and the counts are those after the step.
+pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
+    let row = |(position, DrainStep { step, health }): (usize, &DrainStep)| {
+        let copied = if copies_disks(cluster, step) {
+            size(cluster.instance(step.instance).disk)
+        } else {
+            "-".to_owned()
+        };
+        vec![
+            (position + 1).to_string(),
+            cluster.alias(&cluster.instance(step.instance).name).to_owned(),
+            pair(cluster, step.from),
+            pair(cluster, step.to),
+            commands::action(cluster, step.mov),
+            copied,
+            fixed(step.score, 4),
+            health.failing_n1.len().to_string(),
+            health.stuck.len().to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = steps.iter().enumerate().map(row).collect();
+    let headers = ["#", "instance", "from", "to", "action", "copied", "score", "fail N+1", "stuck"];
+    let numeric = [true, false, false, false, false, true, true, true, true];
+    format_table(Some(&headers), &rows, &numeric, 1)
+}
+
+/// The commands of a plan, grouped into sets of jobs that can run at the same time.
+pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<String> {
+    let steps: Vec<Step> = steps.iter().map(|s| s.step.clone()).collect();
+    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
+    let lines = commands::lines(cluster, &job_sets(&steps, drbd), commands::InstanceNames::Full);
+    lines.into_iter().filter(|line| line.trim() != "check").collect()
+}
+
+/// The health of nodes in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct HealthEntry<'a> {
+    pub score: f64,
+    pub failing_n1: Vec<&'a str>,
+    pub not_evacuable: Vec<&'a str>,
+}
+
+impl<'a> HealthEntry<'a> {
+    pub fn new(cluster: &'a Cluster, health: &Health) -> Self {
+        let names = |nodes: &[NodeIdx]| nodes.iter().map(|n| cluster.node(*n).name.as_str()).collect();
+        Self {
+            score: health.score,
+            failing_n1: names(&health.failing_n1),
+            not_evacuable: names(&health.stuck),
+        }
+    }
+}
+
+/// The names of an instance's nodes, primary first.
+pub(super) fn node_names(cluster: &Cluster, (primary, secondary): (NodeIdx, Option<NodeIdx>)) -> Vec<&str> {
+    std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
+}
+
+/// A move in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct MoveEntry<'a> {
+    instance: &'a str,
+    action: String,
+    from: Vec<&'a str>,
+    to: Vec<&'a str>,
+    copied_mib: i64,
+    commands: Vec<String>,
+}
+
+impl<'a> MoveEntry<'a> {
+    pub fn new(cluster: &'a Cluster, step: &Step) -> Self {
+        let instance = cluster.instance(step.instance);
+        let commands = commands::commands(cluster, step, commands::InstanceNames::Full);
+        Self {
+            instance: &instance.name,
+            action: commands::action(cluster, step.mov),
+            from: node_names(cluster, step.from),
+            to: node_names(cluster, step.to),
+            copied_mib: if copies_disks(cluster, step) { instance.disk } else { 0 },
+            commands: commands.into_iter().map(|c| format!("gnt-instance {c}")).collect(),
+        }
+    }
+}
+
+/// A step of a plan in a document; the score and the counts are those after it.
+#[derive(Debug, Serialize)]
+pub(super) struct StepEntry<'a> {
+    #[serde(flatten)]
+    step: MoveEntry<'a>,
+    score: f64,
+    failing_n1: usize,
+    not_evacuable: usize,
+}
+
+impl<'a> StepEntry<'a> {
+    pub fn new(cluster: &'a Cluster, DrainStep { step, health }: &DrainStep) -> Self {
+        Self {
+            step: MoveEntry::new(cluster, step),
+            score: health.score,
+            failing_n1: health.failing_n1.len(),
+            not_evacuable: health.stuck.len(),
+        }
+    }
+}
+
+/// The shape of an instance in words.
+pub(super) fn shape(shape: &Shape) -> String {
+    let (disk, memory) = (size(shape.disk_mib), size(shape.memory_mib));
+    format!(
+        "{disk} disk, {memory} memory, {}, {}",
+        count(shape.vcpus as usize, "vCPU"),
+        shape.template.name()
+    )
+}
+
+/// The shape of an instance in a document.
+#[derive(Debug, Serialize)]
+pub(super) struct ShapeEntry {
+    disk_mib: i64,
+    memory_mib: i64,
+    vcpus: i64,
+    spindles: i64,
+    disk_template: &'static str,
+}
+
+impl ShapeEntry {
+    pub fn new(shape: &Shape) -> Self {
+        Self {
+            disk_mib: shape.disk_mib,
+            memory_mib: shape.memory_mib,
+            vcpus: shape.vcpus,
+            spindles: shape.spindles,
+            disk_template: shape.template.name(),
+        }
+    }
+}
+
+/// Why placements were refused, the most frequent reason first.
+pub(super) fn failures(failures: &Failures) -> String {
+    let mut reasons: Vec<_> = failures.reasons().collect();
+    reasons.sort_by_key(|(_, count)| Reverse(*count));
+    let reason = |(mode, times): &(_, u64)| {
+        let times = usize::try_from(*times).unwrap_or(usize::MAX);
+        format!("{} ({})", words(*mode), count(times, "time"))
+    };
+    reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// Why no more instances find a place.
+pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Blocked(nodes) => {
+            let fail = if nodes.len() == 1 { "fails" } else { "fail" };
+            format!("{} {fail} N+1; nothing is placed until that is mended", names(cluster, nodes))
+        }
+        Refusal::NoTargets(error) => error.to_string(),
+        Refusal::Full(reasons) => failures(reasons),
+    }
+}
+
+/// What a node has in all, in words.
+pub(super) fn node_shape(node: &Node) -> String {
+    let (disk, memory) = (size(node.total_disk as i64), size(node.total_memory_mib()));
+    format!("{disk} disk, {memory} memory, {} CPUs", fixed(node.total_cpus, 0))
+}
+
+/// Each value once, in ascending order, and how often it occurs.
+pub(super) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit_that_fits() {
+        let shown = [0, 1023, 1024, 1536, -2048, 1 << 20, 3 << 30].map(size);
+        assert_eq!(shown, ["0 MiB", "1023 MiB", "1.0 GiB", "1.5 GiB", "-2.0 GiB", "1.0 TiB", "3.0 PiB"]);
+    }
+
+    #[test]
+    fn lists_and_counts_read_as_sentences() {
+        let words = |n: usize| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2, 3].map(|n| list(&words(n))), ["", "1", "1 and 2", "1, 2 and 3"]);
+        assert_eq!([0, 1, 2].map(|n| count(n, "move")), ["0 moves", "1 move", "2 moves"]);
+    }
+}

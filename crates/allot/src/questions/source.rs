@@ -1,0 +1,133 @@
+//! Where the cluster comes from, and how it is looked at: options that all questions have, spelled as those of
+//! Ganeti's programs.
+
+use clap::Args;
+use cluster::{Cluster, InitialN1, NodeIdx};
+use htools::io::Io;
+use htools::options::{LuxiSocket, Options};
+use htools::source::SourceError;
+use htools::{saving, source};
+use placement::whatif::Changes;
+
+use super::QuestionError;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The cluster")]
+pub(super) struct SourceArguments {
+    /// Read the cluster from a file, as `hscan` and `hbal -S` write it
+    #[arg(short = 't', long, value_name = "FILE")]
+    text_data: Option<String>,
+    /// Ask the cluster's remote API
+    #[arg(short, long, value_name = "ADDRESS")]
+    master: Option<String>,
+    /// Ask the master daemon on this node
+    #[arg(
+        short = 'L', long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
+        default_missing_value = ""
+    )]
+    luxi: Option<String>,
+    /// Read the cluster from an allocation request
+    #[arg(short = 'I', long, value_name = "FILE")]
+    ialloc_src: Option<String>,
+    /// Make up a group: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES] (several times for several groups)
+    #[arg(long, value_name = "SPEC")]
+    simulate: Vec<String>,
+    /// Take this node for offline
+    #[arg(short = 'O', long, value_name = "NODE")]
+    offline: Vec<String>,
+    /// Allow so many virtual CPUs per physical one, instead of what the policy allows
+    #[arg(long, value_name = "RATIO", value_parser = positive)]
+    max_cpu: Option<f64>,
+    /// Keep this share of each node's disk free
+    #[arg(long, value_name = "RATIO", default_value_t = 0.0, value_parser = share)]
+    min_disk: f64,
+    /// Memory taken for the system of a KVM node, MiB; 0 for what is reported
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    static_kvm_node_memory: i64,
+    /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory
+    #[arg(long, value_name = "RULE", default_value = "recorded", value_parser = ["recorded", "reported"])]
+    n1_initial: String,
+    /// Prefixes of tags that keep instances apart, beside those of the cluster's tags
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    exclusion_tags: Vec<String>,
+    /// Read the instances' utilisation from a file
+    #[arg(short = 'U', long, value_name = "FILE")]
+    dynu_file: Option<String>,
+    /// Assume no utilisation at all
+    #[arg(long)]
+    ignore_dynu: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 => Ok(ratio),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+impl SourceArguments {
+    /// The same as the options of Ganeti's programs.
+    pub(super) fn options(&self) -> Options {
+        let socket = |path: &String| match path.as_str() {
+            "" => LuxiSocket::Default,
+            path => LuxiSocket::Path(path.to_owned()),
+        };
+        Options {
+            text_data: self.text_data.clone(),
+            master: self.master.clone(),
+            luxi: self.luxi.as_ref().map(socket),
+            ialloc_src: self.ialloc_src.clone(),
+            simulate: self.simulate.clone(),
+            offline: self.offline.clone(),
+            max_cpu: self.max_cpu,
+            min_disk: self.min_disk,
+            static_kvm_node_memory: self.static_kvm_node_memory,
+            n1_initial: if self.n1_initial == "reported" { InitialN1::Reported } else { InitialN1::Recorded },
+            exclusion_tags: self.exclusion_tags.clone(),
+            dynu_file: self.dynu_file.clone(),
+            ignore_dynu: self.ignore_dynu,
+            ..Options::default()
+        }
+    }
+
+    /// The cluster, with the options applied.
+    pub(super) fn load(&self, io: &mut Io<'_>) -> Result<Cluster, QuestionError> {
+        let options = self.options();
+        let mut cluster = source::load(&options, io)?;
+        source::apply_overrides(&options, &mut cluster)?;
+        Ok(cluster)
+    }
+
+    /// The cluster with other nodes and instances, with the same options applied.
+    pub(super) fn reshape(&self, cluster: &Cluster, changes: &Changes) -> Result<Cluster, QuestionError> {
+        let options = self.options();
+        let reshaped = changes.reshape(cluster, &source::load_options(&options));
+        let mut cluster = reshaped.map_err(SourceError::Selection)?;
+        source::apply_overrides(&options, &mut cluster)?;
+        Ok(cluster)
+    }
+}
+
+/// The nodes of these names, ascending.
+pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>, QuestionError> {
+    let find =
+        |name: &String| cluster.find_node(name).ok_or_else(|| QuestionError::Node { name: name.clone() });
+    let mut nodes = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes)
+}
+
+/// Writes the cluster as it stands to a file in the text format.
+pub(super) fn save(mut cluster: Cluster, path: &str) -> Result<(), QuestionError> {
+    cluster.settle_reports();
+    std::fs::write(path, saving::whole(&cluster))
+        .map_err(|source| QuestionError::Write { path: path.to_owned(), source })
+}

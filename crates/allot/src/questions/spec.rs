@@ -1,0 +1,194 @@
+//! Sizes and shapes as they are written on the command line; units as those of `hspace`.
+
+use cluster::{Cluster, DiskTemplate, GroupIdx, Node, Policy};
+use htools::data::LARGEST;
+use htools::units::{self, UnitError};
+use placement::capacity::Shape;
+use placement::whatif::{NewNodes, Resize};
+use thiserror::Error;
+
+/// What is wrong with a specification.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum SpecError {
+    #[error("'{text}': expected {expected}")]
+    Form { text: String, expected: &'static str },
+    #[error("'{text}': {what}: {error}")]
+    Size { text: String, what: &'static str, error: UnitError },
+    #[error("'{text}': {what}: expected a whole number from 0 to {most}")]
+    Range { text: String, what: &'static str, most: i64 },
+    #[error("'{0}' is no disk template")]
+    Template(String),
+    #[error("'{0}' names no group of the cluster, or more than one")]
+    Group(String),
+    #[error("the cluster has {0} groups; say which one the new nodes join (@GROUP)")]
+    WhichGroup(usize),
+    #[error("the cluster's policy allows no disk template")]
+    NoTemplate,
+}
+
+/// No more nodes or instances are made up by one specification.
+const MOST_NEW: i64 = 100_000;
+
+/// Reads the parts of one specification.
+struct Parts<'a> {
+    text: &'a str,
+}
+
+impl Parts<'_> {
+    fn form(&self, expected: &'static str) -> SpecError {
+        SpecError::Form { text: self.text.to_owned(), expected }
+    }
+
+    fn size(&self, what: &'static str, value: &str) -> Result<i64, SpecError> {
+        let size = units::parse(value).map_err(|error| SpecError::Size {
+            text: self.text.to_owned(),
+            what,
+            error,
+        })?;
+        if (0..=LARGEST).contains(&size) {
+            Ok(size)
+        } else {
+            Err(SpecError::Range { text: self.text.to_owned(), what, most: LARGEST })
+        }
+    }
+
+    fn number(&self, what: &'static str, value: &str, most: i64) -> Result<i64, SpecError> {
+        let number = value.parse().ok().filter(|n| (0..=most).contains(n));
+        number.ok_or_else(|| SpecError::Range { text: self.text.to_owned(), what, most })
+    }
+
+    fn count(&self, value: &str) -> Result<usize, SpecError> {
+        self.number("count", value, MOST_NEW).map(|count| count as usize)
+    }
+}
+
+/// A disk template by name.
+pub(super) fn template(name: &str) -> Result<DiskTemplate, SpecError> {
+    DiskTemplate::from_name(name).ok_or_else(|| SpecError::Template(name.to_owned()))
+}
+
+/// The template of new instances where none is given: the first that the policy allows.
+pub(super) fn usual_template(policy: &Policy) -> Result<DiskTemplate, SpecError> {
+    policy.disk_templates.first().copied().ok_or(SpecError::NoTemplate)
+}
+
+/// The group of that name, or the only one.
+pub(super) fn group(cluster: &Cluster, name: Option<&str>) -> Result<GroupIdx, SpecError> {
+    match (name, cluster.groups.len()) {
+        (Some(name), _) => cluster.find_group(name).map_err(|_| SpecError::Group(name.to_owned())),
+        (None, 1) => Ok(GroupIdx(0)),
+        (None, several) => Err(SpecError::WhichGroup(several)),
+    }
+}
+
+/// Reads `DISK,RAM,CPUS[,SPINDLES]`.
+pub(super) fn shape(text: &str, template: DiskTemplate, policy: &Policy) -> Result<Shape, SpecError> {
+    let parts = Parts { text };
+    let fields: Vec<&str> = text.split(',').collect();
+    let (disk, memory, cpus, spindles) = match *fields.as_slice() {
+        [disk, memory, cpus] => (disk, memory, cpus, "1"),
+        [disk, memory, cpus, spindles] => (disk, memory, cpus, spindles),
+        _ => return Err(parts.form("DISK,RAM,CPUS[,SPINDLES]")),
+    };
+    Ok(Shape {
+        disk_mib: parts.size("disk", disk)?,
+        memory_mib: parts.size("memory", memory)?,
+        vcpus: parts.number("virtual CPUs", cpus, LARGEST)?,
+        spindles: parts.number("spindles", spindles, LARGEST)?,
+        spindle_use: policy.std.spindle_use,
+        template,
+    })
+}
+
+/// Reads `COUNT,DISK,RAM,CPUS[,TEMPLATE]`.
+pub(super) fn new_instances(text: &str, policy: &Policy) -> Result<(usize, Shape), SpecError> {
+    let parts = Parts { text };
+    let expected = "COUNT,DISK,RAM,CPUS[,TEMPLATE]";
+    let fields: Vec<&str> = text.split(',').collect();
+    let (count, sizes, template) = match *fields.as_slice() {
+        [count, disk, memory, cpus] => (count, [disk, memory, cpus], usual_template(policy)?),
+        [count, disk, memory, cpus, name] => (count, [disk, memory, cpus], template(name)?),
+        _ => return Err(parts.form(expected)),
+    };
+    Ok((parts.count(count)?, shape(&sizes.join(","), template, policy)?))
+}
+
+/// Reads `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]`.
+pub(super) fn new_nodes(text: &str, cluster: &Cluster) -> Result<NewNodes, SpecError> {
+    let parts = Parts { text };
+    let (sizes, name) = match text.split_once('@') {
+        Some((sizes, name)) => (sizes, Some(name)),
+        None => (text, None),
+    };
+    let fields: Vec<&str> = sizes.split(',').collect();
+    let (count, disk, memory, cpus, spindles) = match *fields.as_slice() {
+        [count, disk, memory, cpus] => (count, disk, memory, cpus, "1"),
+        [count, disk, memory, cpus, spindles] => (count, disk, memory, cpus, spindles),
+        _ => return Err(parts.form("COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]")),
+    };
+    let (disk, memory) = (parts.size("disk", disk)?, parts.size("memory", memory)?);
+    let cpus = parts.number("CPUs", cpus, LARGEST)?;
+    let like = Node {
+        total_memory: memory as f64,
+        reported_free_memory: memory,
+        total_disk: disk as f64,
+        reported_free_disk: disk,
+        total_cpus: cpus as f64,
+        total_spindles: parts.number("spindles", spindles, LARGEST)?,
+        ..Node::new("", group(cluster, name)?)
+    };
+    Ok(NewNodes { count: parts.count(count)?, like })
+}
+
+/// Reads `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE`; each size is optional, but one must be there.
+pub(super) fn resize(text: &str) -> Result<(&str, Resize), SpecError> {
+    let parts = Parts { text };
+    let form = || parts.form("INSTANCE:mem=SIZE,vcpus=N,disk=SIZE");
+    let (name, sizes) = text.split_once(':').ok_or_else(form)?;
+    let mut resize = Resize::default();
+    for entry in sizes.split(',') {
+        let (key, value) = entry.split_once('=').ok_or_else(form)?;
+        match key {
+            "mem" => resize.memory_mib = Some(parts.size("memory", value)?),
+            "vcpus" => resize.vcpus = Some(parts.number("virtual CPUs", value, LARGEST)?),
+            "disk" => resize.disk_mib = Some(parts.size("disk", value)?),
+            _ => return Err(form()),
+        }
+    }
+    Ok((name, resize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_written_as_for_hspace() {
+        let policy = Policy::default();
+        let read = |text| shape(text, DiskTemplate::Plain, &policy);
+        let wanted = read("10g,2g,4").expect("a shape");
+        assert_eq!((wanted.disk_mib, wanted.memory_mib, wanted.vcpus, wanted.spindles), (10_240, 2048, 4, 1));
+        assert_eq!(read("1,2,3,4").map(|s| s.spindles), Ok(4));
+        for wrong in ["", "1,2", "1,2,3,4,5", "1,2,x", "1,-2,3", "1x,2,3", "1,2,-3", "1,,3"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn new_sizes_name_what_they_change() {
+        let read = resize("web.x:mem=2g,disk=10");
+        assert_eq!(read, Ok(("web.x", Resize { memory_mib: Some(2048), vcpus: None, disk_mib: Some(10) })));
+        for wrong in ["web", "web:", "web:mem", "web:ram=1", "web:vcpus=1.5", "web:mem=-1"] {
+            assert!(resize(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn new_instances_have_the_usual_template_unless_another_is_given() {
+        let policy = Policy { disk_templates: vec![DiskTemplate::Rbd], ..Policy::default() };
+        let template = |text| new_instances(text, &policy).map(|(count, shape)| (count, shape.template));
+        assert_eq!(template("3,1g,1g,1"), Ok((3, DiskTemplate::Rbd)));
+        assert_eq!(template("3,1g,1g,1,drbd"), Ok((3, DiskTemplate::Drbd)));
+        assert_eq!(template("3,1g,1g,1,tape"), Err(SpecError::Template("tape".to_owned())));
+    }
+}

@@ -1,0 +1,342 @@
+//! `allot whatif`: what a cluster would be like after changes.
+
+mod document;
+
+use clap::Args;
+use cluster::{Cluster, InstanceIdx, Move};
+use htools::io::Io;
+use htools::number::fixed;
+use htools::report;
+use placement::capacity::Shape;
+use placement::drain::{Plan, Role};
+use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
+
+use super::source::{self, SourceArguments};
+use super::{QuestionError, print, spec};
+
+/// Say what the cluster would be like after changes
+///
+/// Compares the cluster as it is with what it would be: score, redundancy, what is free, how many instances
+/// still fit, and which rules are broken. Changes happen in this order: instances are removed and resized, nodes
+/// join, nodes die and their instances are rescued, instances are created, groups are balanced.
+///
+/// Sizes are in MiB, or with a unit: g and t are multiples of 1024, G and T of 1000.
+///
+/// Exit status: 0 if there is an answer, 2 if there is none.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// These nodes die; their instances fail over to their mirrors, or start elsewhere from shared storage
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    lose: Vec<String>,
+    /// So many empty nodes join: COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]
+    #[arg(long, value_name = "SPEC")]
+    add_nodes: Vec<String>,
+    /// An instance gets other sizes where it is: INSTANCE:mem=SIZE,vcpus=N,disk=SIZE (any of the three)
+    #[arg(long, value_name = "SPEC")]
+    resize: Vec<String>,
+    /// So many instances are created, where hail would put them: COUNT,DISK,RAM,CPUS[,TEMPLATE]
+    #[arg(long, value_name = "SPEC")]
+    add_instances: Vec<String>,
+    /// An instance is removed
+    #[arg(long, value_name = "INSTANCE")]
+    remove_instance: Vec<String>,
+    /// The groups are balanced in the end, as hbal would
+    #[arg(long)]
+    rebalance: bool,
+    /// Disk template of the instances that room is counted for; by default the first that the policy allows
+    #[arg(long, value_name = "TEMPLATE")]
+    disk_template: Option<String>,
+    /// Count room for at most so many instances of a size
+    #[arg(long, value_name = "COUNT", default_value_t = 500)]
+    limit: usize,
+    /// Print one JSON document instead
+    #[arg(long)]
+    json: bool,
+    /// Write the changed cluster to a file (text format)
+    #[arg(short = 'S', long, value_name = "FILE")]
+    save: Option<String>,
+    #[command(flatten)]
+    source: SourceArguments,
+}
+
+/// Answers the question.
+pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
+    let mut before = arguments.source.load(io)?;
+    let changes = changes(arguments, &before)?;
+    if changes.is_empty() {
+        return Err(QuestionError::NoChange);
+    }
+    let shapes = shapes(arguments, &before)?;
+    let mut after = arguments.source.reshape(&before, &changes)?;
+    let now = Summary::of(&mut before, &shapes, arguments.limit);
+    let enacted = changes.enact(&mut after);
+    let then = Summary::of(&mut after, &shapes, arguments.limit);
+    let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
+    if arguments.json {
+        writeln!(io.out, "{}", serde_json::to_string_pretty(&document::Document::new(&answer))?)?;
+    } else {
+        answer.print(io)?;
+    }
+    if let Some(path) = &arguments.save {
+        source::save(after, path)?;
+    }
+    Ok(true)
+}
+
+fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, QuestionError> {
+    let instance = |name: &str| {
+        cluster.find_instance(name).ok_or_else(|| QuestionError::Instance { name: name.to_owned() })
+    };
+    let remove =
+        arguments.remove_instance.iter().map(|name| instance(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut resize = Vec::new();
+    for text in &arguments.resize {
+        let (name, size) = spec::resize(text)?;
+        let index = instance(name)?;
+        if remove.contains(&index) {
+            return Err(QuestionError::RemovedAndResized { name: cluster.instance(index).name.clone() });
+        }
+        resize.push((index, size));
+    }
+    Ok(Changes {
+        remove,
+        resize,
+        add_nodes: arguments
+            .add_nodes
+            .iter()
+            .map(|text| spec::new_nodes(text, cluster))
+            .collect::<Result<_, _>>()?,
+        lose: source::nodes(cluster, &arguments.lose)?,
+        add_instances: arguments
+            .add_instances
+            .iter()
+            .map(|text| spec::new_instances(text, &cluster.policy))
+            .collect::<Result<_, _>>()?,
+        rebalance: arguments.rebalance,
+    })
+}
+
+/// The sizes that room is counted for: the policy's standard, and its largest.
+fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
+    let policy = &cluster.policy;
+    let template = match &arguments.disk_template {
+        Some(name) => spec::template(name)?,
+        None => spec::usual_template(policy)?,
+    };
+    let specs = std::iter::once(&policy.std).chain(policy.minmax.last().map(|pair| &pair.max));
+    Ok(specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template)).collect())
+}
+
+struct Answer<'a> {
+    before: &'a Cluster,
+    after: &'a Cluster,
+    changes: &'a Changes,
+    enacted: &'a Enacted,
+    now: Summary,
+    then: Summary,
+}
+
+/// At most so many components of the score are listed.
+const COMPONENTS_LISTED: usize = 5;
+
+impl Answer<'_> {
+    fn print(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        writeln!(io.out, "What if:")?;
+        for line in self.described() {
+            writeln!(io.out, "  {line}")?;
+        }
+        writeln!(io.out)?;
+        write!(io.out, "{}", self.comparison())?;
+        for (position, room) in self.then.rooms.iter().enumerate() {
+            if let Some(refusal) = &room.refused {
+                let (which, next) = (ROOM_NAMES[position.min(1)], room.count + 1);
+                let refusal = print::refusal(self.after, refusal);
+                writeln!(io.out, "  afterwards, what stops {which} instance {next}: {refusal}")?;
+            }
+        }
+        writeln!(io.out, "  (stuck: not everything on the node would find a place if it died)")?;
+        self.print_violations(io)?;
+        self.print_components(io)?;
+        if let Some(plan) = &self.enacted.rescue {
+            self.print_rescue(plan, io)?;
+        }
+        for added in &self.enacted.added {
+            self.print_added(added, io)?;
+        }
+        self.print_moves(io)?;
+        Ok(())
+    }
+
+    /// The changes in words.
+    fn described(&self) -> Vec<String> {
+        let (cluster, changes) = (self.before, self.changes);
+        let name = |i: &InstanceIdx| cluster.alias(&cluster.instance(*i).name);
+        let mut lines = Vec::new();
+        lines.extend(changes.remove.iter().map(|i| format!("{} is removed", name(i))));
+        for (index, size) in &changes.resize {
+            let sizes = [
+                size.memory_mib.map(|mib| format!("{} of memory", print::size(mib))),
+                size.vcpus.map(|vcpus| format!("{vcpus} vCPUs")),
+                size.disk_mib.map(|mib| format!("{} of disk", print::size(mib))),
+            ];
+            let sizes: Vec<String> = sizes.into_iter().flatten().collect();
+            lines.push(format!("{} gets {}", name(index), print::list(&sizes)));
+        }
+        for new in &changes.add_nodes {
+            let group = &cluster.group(new.like.group).name;
+            let nodes = print::count(new.count, "node");
+            lines.push(format!("{nodes} like this join group {group}: {}", print::node_shape(&new.like)));
+        }
+        if !changes.lose.is_empty() {
+            let died = if changes.lose.len() == 1 { "dies" } else { "die" };
+            lines.push(format!("{} {died}", print::names(cluster, &changes.lose)));
+        }
+        for (count, shape) in &changes.add_instances {
+            lines.push(format!(
+                "{} like this: {}",
+                print::count(*count, "new instance"),
+                print::shape(shape)
+            ));
+        }
+        if changes.rebalance {
+            lines.push("the groups are balanced in the end".to_owned());
+        }
+        lines
+    }
+
+    fn print_rescue(&self, plan: &Plan, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let cluster = self.after;
+        let alias = |i: InstanceIdx| cluster.alias(&cluster.instance(i).name);
+        let node = |n| cluster.alias(&cluster.node(n).name);
+        let moved = |s: &&placement::drain::DrainStep| !matches!(s.step.mov, Move::ReplaceSecondary(_));
+        let restarts: Vec<_> = plan.steps.iter().filter(moved).collect();
+        let mirrors = plan.steps.len() - restarts.len();
+        let (lost, bare): (Vec<_>, Vec<_>) = plan.stays.iter().partition(|s| s.role == Role::Primary);
+        let end = if restarts.is_empty() { '.' } else { ':' };
+        writeln!(io.out, "\n{} can be started elsewhere{end}", print::count(restarts.len(), "instance"))?;
+        for step in restarts {
+            let how = if step.step.mov == Move::Failover { "its mirror" } else { "shared storage" };
+            writeln!(io.out, "  {} on {} ({how})", alias(step.step.instance), node(step.step.to.0))?;
+        }
+        if !lost.is_empty() {
+            writeln!(
+                io.out,
+                "{} will not run again until a node is back:",
+                print::count(lost.len(), "instance")
+            )?;
+            for stay in lost {
+                writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
+            }
+        }
+        writeln!(io.out, "{} can be built anew on other nodes.", print::count(mirrors, "mirror"))?;
+        if !bare.is_empty() {
+            writeln!(io.out, "{} stay without a mirror:", print::count(bare.len(), "instance"))?;
+            for stay in bare {
+                writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_added(&self, added: &Added, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let cluster = self.after;
+        let (placed, wanted) = (added.placed.len(), added.wanted);
+        let end = if placed == 0 { '.' } else { ':' };
+        writeln!(io.out, "\n{placed} of {} find a place{end}", print::count(wanted, "new instance"))?;
+        for (pair, count) in print::tally(added.placed.iter().map(|p| (p.primary, p.secondary))) {
+            writeln!(io.out, "  {count} on {}", print::pair(cluster, pair))?;
+        }
+        if let Some(refusal) = &added.refused {
+            writeln!(io.out, "  no more: {}", print::refusal(cluster, refusal))?;
+        }
+        Ok(())
+    }
+
+    fn print_moves(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let cluster = self.after;
+        if self.changes.rebalance {
+            writeln!(io.out, "\nBalancing takes {}.", print::count(self.enacted.moves.len(), "move"))?;
+        }
+        for step in &self.enacted.moves {
+            let name = cluster.alias(&cluster.instance(step.instance).name);
+            let action = htools::commands::action(cluster, step.mov);
+            let (from, to) = (print::pair(cluster, step.from), print::pair(cluster, step.to));
+            writeln!(io.out, "  {name} {from} => {to} a={action}")?;
+        }
+        Ok(())
+    }
+
+    /// The two clusters side by side.
+    fn comparison(&self) -> String {
+        let both = |what: &str, figure: &dyn Fn(&Summary) -> String| {
+            vec![what.to_owned(), figure(&self.now), figure(&self.then)]
+        };
+        let mut rows = vec![
+            both("score", &|s| fixed(s.values.score(), 4)),
+            both("online nodes", &|s| s.online_nodes.to_string()),
+            both("instances on them", &|s| s.instances.to_string()),
+            both("nodes failing N+1", &|s| s.health.failing_n1.len().to_string()),
+            both("nodes stuck", &|s| s.health.stuck.len().to_string()),
+            both("free memory", &|s| print::size(s.free_memory_mib)),
+            both("free disk", &|s| print::size(s.free_disk_mib)),
+            both("free vCPUs", &|s| s.free_vcpus.map_or("no limit".to_owned(), |n| n.to_string())),
+        ];
+        for (position, room) in self.now.rooms.iter().enumerate() {
+            let what = format!("room, {} ({})", ROOM_NAMES[position.min(1)], print::shape(&room.shape));
+            rows.push(both(&what, &|s| s.rooms.get(position).map(counted).unwrap_or_default()));
+        }
+        rows.push(both("broken rules", &|s| s.violations.len().to_string()));
+        htools::table::format_table(Some(&["", "before", "after"]), &rows, &[false, true, true], 1)
+    }
+
+    fn print_components(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let changes = report::component_changes(&self.now.values, &self.then.values);
+        if !changes.is_empty() {
+            writeln!(io.out, "\nWhat changes the score most:")?;
+        }
+        for (name, before, after, weighted) in changes.into_iter().take(COMPONENTS_LISTED) {
+            let sign = if weighted < 0.0 { "" } else { "+" };
+            let (before, after) = (fixed(before, 4), fixed(after, 4));
+            writeln!(io.out, "  {name:<24} {before:>12} => {after:>12}  {sign}{}", fixed(weighted, 4))?;
+        }
+        Ok(())
+    }
+
+    fn print_violations(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        let new = self.new_violations();
+        if !new.is_empty() {
+            writeln!(io.out, "\nRules that are broken only afterwards:")?;
+        }
+        for (name, violation) in new {
+            writeln!(io.out, "  {}: {violation}", self.after.alias(name))?;
+        }
+        Ok(())
+    }
+
+    /// What is broken afterwards and was not before; indices may differ, names do not.
+    fn new_violations(&self) -> Vec<(&str, &Violation)> {
+        let before: Vec<(&str, std::mem::Discriminant<Violation>)> = self
+            .now
+            .violations
+            .iter()
+            .map(|(who, what)| (offender(self.before, *who), std::mem::discriminant(what)))
+            .collect();
+        let after = self.then.violations.iter().map(|(who, what)| (offender(self.after, *who), what));
+        after.filter(|(name, what)| !before.contains(&(name, std::mem::discriminant(*what)))).collect()
+    }
+}
+
+const ROOM_NAMES: [&str; 2] = ["standard", "largest"];
+
+fn offender(cluster: &Cluster, who: Offender) -> &str {
+    match who {
+        Offender::Node(node) => &cluster.node(node).name,
+        Offender::Instance(instance) => &cluster.instance(instance).name,
+    }
+}
+
+/// The number of instances that fit; marked where counting ended at the limit.
+fn counted(room: &Room) -> String {
+    let more = if room.refused.is_none() { "+" } else { "" };
+    format!("{}{more}", room.count)
+}

@@ -1,0 +1,196 @@
+//! `drain`, `whatif` and `fit` on small clusters: what a person reads, and what a program reads.
+
+use serde_json::Value;
+
+use crate::shell::{allot, file};
+
+/// Three nodes; the first has two mirrored instances, one whose data is on it only, and a mirror.
+const SMALL: &str = "\
+g|u|preferred||
+
+n1.x|16384|0|11264|100000|94832|8|M|u|1||N|0|0|1.0
+n2.x|16384|0|16384|100000|98976|8|N|u|1||N|0|0|1.0
+n3.x|16384|0|15360|100000|96880|8|N|u|1||N|0|0|1.0
+
+db.x|2048|2048|1|running|Y|n1.x|n3.x|drbd||1|-|N
+web.x|2048|1024|1|running|Y|n1.x|n2.x|drbd||1|-|N
+log.x|1024|1024|1|running|Y|n1.x||plain||1|-|N
+old.x|1024|1072|1|running|Y|n3.x|n1.x|drbd||1|-|N
+
+
+|1024,1,1024,1,1,1|128,1,1024,1,1,1;8192,4,65536,16,8,12|drbd,plain|4.0|32.0
+g|1024,1,1024,1,1,1|128,1,1024,1,1,1;8192,4,65536,16,8,12|drbd,plain|4.0|32.0
+";
+
+fn json(arguments: &[&str], status: i32) -> Value {
+    let ran = allot(&[arguments, &["--json"]].concat());
+    assert_eq!(ran.status, status, "{}{}", ran.out, ran.err);
+    serde_json::from_str(&ran.out).expect("the answer is JSON")
+}
+
+/// A text without the spaces at the ends of lines.
+fn trimmed(text: &str) -> String {
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+#[test]
+fn drain_lists_the_moves_and_what_stays() {
+    let path = file("cluster", SMALL);
+    let ran = allot(&["drain", "-t", &path, "n1"]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""));
+    same_text(&trimmed(&ran.out), include_str!("expected/drain.txt"));
+    let document = json(&["drain", "-t", &path, "n1.x"], 1);
+    assert_eq!(document["possible"], false);
+    assert_eq!(document["stays"][0]["instance"], "log.x");
+    assert_eq!(document["steps"].as_array().map(Vec::len), Some(5));
+    assert_eq!(document["steps"][0]["commands"][0], "gnt-instance migrate -f db.x");
+    assert_eq!(document["steps"][0]["copied_mib"], 0);
+}
+
+#[test]
+fn a_node_without_anything_unmovable_can_be_emptied() {
+    let path = file("cluster", SMALL);
+    let document = json(&["drain", "-t", &path, "n3"], 0);
+    assert_eq!((&document["possible"], &document["stays"]), (&true.into(), &Value::Array(Vec::new())));
+    assert_eq!(allot(&["drain", "-t", &path, "n3"]).status, 0);
+}
+
+#[test]
+fn for_a_reboot_mirrors_stay_and_no_disk_is_copied() {
+    let path = file("cluster", SMALL);
+    let document = json(&["drain", "-t", &path, "n3", "--reboot"], 0);
+    let steps = document["steps"].as_array().expect("a list");
+    assert_eq!(steps.len(), 1, "{document}");
+    assert_eq!((&steps[0]["instance"], &steps[0]["action"]), (&"old.x".into(), &"f".into()));
+}
+
+#[test]
+fn without_disk_moves_mirrors_stay_for_that_reason() {
+    let path = file("cluster", SMALL);
+    let document = json(&["drain", "-t", &path, "n3", "--no-disk-moves"], 1);
+    let stays = document["stays"].as_array().expect("a list");
+    assert_eq!(stays.len(), 2, "{document}");
+    assert!(stays.iter().all(|s| s["role"] == "secondary"), "{document}");
+}
+
+#[test]
+fn the_saved_cluster_is_the_one_after_the_moves() {
+    let (path, saved) = (file("cluster", SMALL), file("saved", ""));
+    assert_eq!(allot(&["drain", "-t", &path, "n3", "--save", &saved]).status, 0);
+    let again = json(&["drain", "-t", &saved, "n3"], 0);
+    assert_eq!(again["steps"], Value::Array(Vec::new()));
+    assert_eq!((&again["nodes"][0]["primaries"], &again["nodes"][0]["secondaries"]), (&0.into(), &0.into()));
+    // Nothing is missing in it, or hbal would warn.
+    let balanced = allot(&["hbal", "-t", &saved]);
+    assert_eq!((balanced.status, balanced.err.as_str()), (0, ""));
+}
+
+#[test]
+fn whatif_compares_before_and_after() {
+    let path = file("cluster", SMALL);
+    let ran = allot(&["whatif", "-t", &path, "--lose", "n1"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    same_text(&trimmed(&ran.out), include_str!("expected/whatif.txt"));
+    let document = json(&["whatif", "-t", &path, "--lose", "n1"], 0);
+    assert_eq!(document["rescue"]["lost"][0]["instance"], "log.x");
+    assert_eq!(document["rescue"]["restarted"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        (&document["before"]["online_nodes"], &document["after"]["online_nodes"]),
+        (&3.into(), &2.into())
+    );
+}
+
+#[test]
+fn whatif_changes_what_it_is_told_to() {
+    let path = file("cluster", SMALL);
+    let changes = [
+        "whatif",
+        "-t",
+        &path,
+        "--remove-instance",
+        "log",
+        "--resize",
+        "web:mem=4g,disk=2g,vcpus=2",
+        "--add-nodes",
+        "2,100g,16g,8",
+        "--add-instances",
+        "3,1g,1g,1,plain",
+        "--rebalance",
+    ];
+    let document = json(&changes, 0);
+    let (before, after) = (&document["before"], &document["after"]);
+    assert_eq!((&before["instances"], &after["instances"]), (&4.into(), &6.into()));
+    assert_eq!((&before["online_nodes"], &after["online_nodes"]), (&3.into(), &5.into()));
+    assert_eq!(document["created"][0]["placed"].as_array().map(Vec::len), Some(3));
+    let memory = |summary: &Value| summary["free_memory_mib"].as_i64().expect("a number");
+    assert!(memory(after) > memory(before) + 24 * 1024, "{document}");
+}
+
+#[test]
+fn fit_counts_and_says_what_would_make_room() {
+    let path = file("cluster", SMALL);
+    let ran = allot(&["fit", "-t", &path, "8g,8g,1"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    same_text(&trimmed(&ran.out), include_str!("expected/fit.txt"));
+    let document = json(&["fit", "-t", &path, "8g,8g,1"], 0);
+    let count = document["count"].as_u64().expect("a number");
+    let places = document["places"].as_array().expect("a list");
+    assert_eq!(places.iter().filter_map(|p| p["count"].as_u64()).sum::<u64>(), count);
+    let wanted = |n: u64| allot(&["fit", "-t", &path, "8g,8g,1", "--count", &n.to_string()]);
+    assert_eq!((wanted(count).status, wanted(count + 1).status), (0, 1));
+    assert!(wanted(count + 1).out.starts_with("NO: "), "{}", wanted(count + 1).out);
+}
+
+#[test]
+fn a_bound_of_the_policy_is_named_with_what_it_must_be() {
+    let path = file("cluster", SMALL);
+    let document = json(&["fit", "-t", &path, "1g,9g,1", "--template", "plain"], 1);
+    let remedy = &document["remedies"][0];
+    assert_eq!((&remedy["bound"], &remedy["to"]), (&"memory-size".into(), &9216.0.into()), "{document}");
+    let document = json(&["fit", "-t", &path, "1g,1g,1", "--template", "rbd"], 1);
+    let remedy = &document["remedies"][0];
+    assert_eq!((&remedy["bound"], &remedy["template"]), (&"disk-templates".into(), &"rbd".into()));
+}
+
+#[test]
+fn mistakes_are_told_apart_from_a_no() {
+    let path = file("cluster", SMALL);
+    for (arguments, complaint) in [
+        (&["drain", "-t", &path, "n9"][..], "\"n9\" names no node"),
+        (&["drain", "-t", &path], "NODE"),
+        (&["drain", "n1"], "No backend selected"),
+        (&["drain", "-t", "/nowhere", "n1"], "/nowhere"),
+        (&["whatif", "-t", &path], "no change given"),
+        (&["whatif", "-t", &path, "--lose", "n9"], "\"n9\" names no node"),
+        (&["whatif", "-t", &path, "--remove-instance", "n1"], "\"n1\" names no instance"),
+        (&["whatif", "-t", &path, "--resize", "web:cpu=3"], "INSTANCE:mem=SIZE"),
+        (
+            &["whatif", "-t", &path, "--resize", "web:mem=1g", "--remove-instance", "web"],
+            "removed and resized",
+        ),
+        (&["whatif", "-t", &path, "--add-nodes", "1,1g,1g,1@h"], "'h' names no group"),
+        (&["fit", "-t", &path, "1g,1g"], "DISK,RAM,CPUS"),
+        (&["fit", "-t", &path, "1g,1x,1"], "Unknown unit 'x'"),
+        (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' names no group"),
+        (&["fit", "-t", &path, "1g,1g,1", "--template", "tape"], "'tape' is no disk template"),
+    ] {
+        let ran = allot(arguments);
+        assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(complaint), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn every_question_has_help() {
+    for question in ["drain", "whatif", "fit"] {
+        let ran = allot(&[question, "--help"]);
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+        assert!(ran.out.contains("Exit status") && ran.out.contains("--json"), "{}", ran.out);
+        assert!(allot(&["help"]).out.contains(question));
+    }
+}
+
+/// The text is what was agreed on; shows both where it is not.
+fn same_text(text: &str, expected: &str) {
+    assert!(text == expected, "got:\n{text}\nexpected:\n{expected}");
+}

@@ -1,0 +1,108 @@
+//! `--repair-only`: ends violations instead of balancing. Allotment's own.
+
+use std::io;
+
+use cluster::{Cluster, InstanceIdx, NodeIdx, TagId};
+use placement::balance::{BalanceOptions, optimal_of};
+use placement::board::Board;
+use placement::repair::{self, Obstacle, Violation};
+use serde::Serialize;
+
+use super::{HbalError, Scope, Solution, show};
+use crate::io::Io;
+use crate::options::Options;
+
+/// A violation that remains, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Remaining {
+    violation: String,
+    reason: String,
+}
+
+/// Finds the moves, then prints them: what may move twice is known only at the end.
+pub(super) fn solve(
+    cluster: &mut Cluster,
+    scope: &Scope,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Result<Solution, HbalError> {
+    let listing = show::Listing::new(cluster, scope);
+    let board = Board::new(cluster, &scope.nodes);
+    let optimal = optimal_of(cluster, &scope.nodes);
+    show::initial_score(&board, options.verbosity, io)?;
+    let repair = repair::repair(cluster, &scope.nodes, &scope.instances, &BalanceOptions::from(options));
+    let before = *board.values();
+    let healthy = repair.before.is_healthy();
+    if healthy {
+        writeln!(io.out, "No violations found.\nNothing to do, exiting")?;
+    } else {
+        writeln!(io.out, "Trying to end {} violations...", repair.found.len())?;
+    }
+    let mut explained = Vec::new();
+    for (position, (step, values)) in repair.steps.iter().zip(repair.values.windows(2)).enumerate() {
+        writeln!(io.out, "{}", listing.line(cluster, position + 1, step))?;
+        if options.explain {
+            show::explain(&values[0], &values[1], io)?;
+            explained.push((values[0], values[1]));
+        }
+    }
+    let words = |(violation, obstacle): &(Violation, Obstacle)| Remaining {
+        violation: violation_in_words(cluster, *violation),
+        reason: obstacle_in_words(obstacle),
+    };
+    let remaining = repair.remaining.iter().map(words).collect();
+    let after = repair.values.last().copied().unwrap_or(before);
+    Ok(Solution { steps: repair.steps, before, after, optimal, explained, well_balanced: healthy, remaining })
+}
+
+/// Lists what could not be repaired.
+pub(super) fn show_remaining(remaining: &[Remaining], io: &mut Io<'_>) -> io::Result<()> {
+    if !remaining.is_empty() {
+        writeln!(io.out, "Remaining violations:")?;
+    }
+    for Remaining { violation, reason } in remaining {
+        writeln!(io.out, "  {violation}: {reason}")?;
+    }
+    Ok(())
+}
+
+fn violation_in_words(cluster: &Cluster, violation: Violation) -> String {
+    let node = |index: NodeIdx| cluster.alias(&cluster.node(index).name);
+    let instance = |index: InstanceIdx| cluster.alias(&cluster.instance(index).name);
+    let tag = |id: TagId| cluster.tag_name(id);
+    match violation {
+        Violation::Offline { instance: index, node: on } => {
+            let part = if cluster.instance(index).primary == on { "primary" } else { "secondary" };
+            format!("instance {} has its {part} on offline node {}", instance(index), node(on))
+        }
+        Violation::N1 { node: on, shortage } => {
+            format!("node {} is not N+1 happy, it lacks {shortage} MiB of memory", node(on))
+        }
+        Violation::Conflict { node: on, tag: shared } => {
+            format!("node {} has several primaries with exclusion tag {}", node(on), tag(shared))
+        }
+        Violation::SharedLocation { instance: index } => {
+            format!("instance {} has both nodes in the same location", instance(index))
+        }
+        Violation::UnmetWish { instance: index } => {
+            format!("instance {} is not where it wishes to be", instance(index))
+        }
+        Violation::LocatedConflict { location, tag: shared } => {
+            format!("location {} has several primaries with exclusion tag {}", tag(location), tag(shared))
+        }
+    }
+}
+
+fn obstacle_in_words(obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::Limit => "the limit of moves is reached".to_owned(),
+        Obstacle::Unmovable => "no instance concerned may be moved".to_owned(),
+        Obstacle::Forbidden => "the options, or a lack of online nodes, leave no move to try".to_owned(),
+        Obstacle::Refused(failures) => {
+            let reasons: Vec<String> =
+                failures.reasons().map(|(mode, count)| format!("{mode}: {count}")).collect();
+            format!("every move is refused ({})", reasons.join(", "))
+        }
+        Obstacle::Harmful => "the moves that are possible end no violation without another".to_owned(),
+    }
+}

@@ -1,0 +1,64 @@
+//! What is printed and saved.
+
+use std::fs;
+
+use super::*;
+use crate::http::fake::{Reply, Server};
+use crate::rapi::tests::document;
+
+/// Status, standard output, standard error.
+fn hscan(arguments: &[&str]) -> (u8, String, String) {
+    let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = run(&arguments, &mut Io { stdin: &mut io::empty(), out: &mut out, err: &mut err });
+    (status, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+}
+
+fn api() -> Server {
+    Server::start(|head| Reply::Document(200, document(head.lines().next().unwrap())))
+}
+
+#[test]
+fn a_password_is_neither_printed_nor_part_of_a_files_name() {
+    let (server, directory) = (api(), tempfile::tempdir().unwrap());
+    let address = format!("http://user:secret@127.0.0.1:{}", server.port);
+    let (status, out, err) = hscan(&["-d", directory.path().to_str().unwrap(), &address]);
+    assert_eq!((status, err.as_str()), (SUCCESS, ""));
+    let name = format!("http://user@127.0.0.1:{}", server.port);
+    let row = "     2     1     0     0   2049   1024      0      0";
+    assert!(out.lines().nth(1).unwrap().starts_with(&format!("{name}{row}")), "{out}");
+    let file = format!("{}.data", name.replace('/', "_"));
+    assert!(directory.path().join(file).is_file());
+}
+
+#[test]
+fn what_is_saved_is_what_was_received() {
+    let (server, directory) = (api(), tempfile::tempdir().unwrap());
+    let address = format!("http://127.0.0.1:{}", server.port);
+    // The hypervisor is KVM, for whose nodes another figure is shown.
+    let (_, out, _) = hscan(&["-pname,nmem", "-d", directory.path().to_str().unwrap(), &address]);
+    assert!(out.ends_with(" Name n_mem\n n1    4096\n n2    4096\n"), "{out}");
+    let saved = directory.path().join(format!("{}.data", address.replace('/', "_")));
+    let saved = fs::read_to_string(saved).unwrap();
+    assert!(saved.contains("\nn1|1024|64|512|"), "{saved}");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_read_does_not_keep_others_from_being_saved() {
+    let (server, directory) = (api(), tempfile::tempdir().unwrap());
+    let refusing = Server::start(|_| Reply::Document(500, String::new()));
+    let bad = format!("http://user:secret@127.0.0.1:{}", refusing.port);
+    let good = format!("http://127.0.0.1:{}", server.port);
+    let (status, out, _) = hscan(&["--no-headers", "-d", directory.path().to_str().unwrap(), &bad, &good]);
+    assert_eq!(status, USAGE);
+    let complaint = format!("\nError for {}: failed to load data. Details:\n", bad.replace(":secret", ""));
+    assert!(out.starts_with(&complaint) && !out.contains("secret"), "{out}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn without_addresses_there_must_be_a_daemon() {
+    let (status, out, err) = hscan(&["-L/nonexistent/socket"]);
+    assert_eq!((status, out.lines().count()), (FAILURE, 1));
+    assert!(err.starts_with("Error: cannot connect to /nonexistent/socket: "), "{err}");
+}

@@ -1,0 +1,4 @@
+//! Reports from files and from the network.
+
+mod files;
+mod network;

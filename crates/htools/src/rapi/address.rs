@@ -1,0 +1,69 @@
+//! Addresses of remote APIs.
+
+use std::path::PathBuf;
+
+/// Where the API's default port is.
+const PORT: u16 = 5080;
+
+/// An address as given to `-m`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// `file://DIRECTORY`: the documents are files.
+    Directory(PathBuf),
+    /// What the paths of documents are appended to.
+    Server(String),
+}
+
+impl Address {
+    /// Reads an address. One without a colon is a host; one with a colon is used as it is, and without a scheme
+    /// it is not encrypted.
+    pub(super) fn parse(address: &str) -> Self {
+        if let Some(directory) = address.strip_prefix("file://") {
+            Self::Directory(directory.into())
+        } else if address.contains(':') {
+            Self::Server(address.to_owned())
+        } else {
+            Self::Server(format!("https://{address}:{PORT}"))
+        }
+    }
+}
+
+/// An address without the password in it, for people and for names of files.
+pub fn without_password(address: &str) -> String {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let end = address[start..].find(['/', '?', '#']).map_or(address.len(), |at| start + at);
+    let Some(at) = address[start..end].rfind('@') else { return address.to_owned() };
+    let user = &address[start..start + at];
+    match user.split_once(':') {
+        Some((name, _)) => format!("{}{name}{}", &address[..start], &address[start + at..]),
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let server = |text: &str| Address::Server(text.to_owned());
+        assert_eq!(Address::parse("host"), server("https://host:5080"));
+        assert_eq!(Address::parse("user@host"), server("https://user@host:5080"));
+        assert_eq!(Address::parse("127.0.0.1:15080"), server("127.0.0.1:15080"));
+        assert_eq!(Address::parse("https://u:p@host/prefix"), server("https://u:p@host/prefix"));
+        assert_eq!(Address::parse("file://./saved"), Address::Directory("./saved".into()));
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let check = |address, expect| assert_eq!(without_password(address), expect);
+        check("http://user:secret@host:5080/2/info", "http://user@host:5080/2/info");
+        check("user:secret@host", "user@host");
+        check("http://user:se:cr@et@host", "http://user@host");
+        check("http://:secret@host", "http://@host");
+        check("https://host:5080/a:b@c", "https://host:5080/a:b@c");
+        check("user@host", "user@host");
+        check("host:5080", "host:5080");
+        check("", "");
+    }
+}

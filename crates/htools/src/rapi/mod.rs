@@ -1,0 +1,94 @@
+//! Ganeti's remote API as a source (formats spec §3.2): four documents, got over HTTP or read from a directory.
+
+mod address;
+mod documents;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use address::without_password;
+pub use documents::{DocumentError, Documents, Owner};
+
+use crate::data::ClusterData;
+use crate::http::{Http, HttpError, Limits, SetupError, Trust};
+use address::Address;
+
+/// What the API is given. The largest clusters' answers are a tenth of what is accepted.
+const LIMITS: Limits =
+    Limits { connect: Duration::from_secs(15), total: Duration::from_mins(1), most_bytes: 1 << 30 };
+
+/// Why a cluster could not be read.
+#[derive(Debug, Error)]
+pub enum RapiError {
+    /// A document was not got. The password is not shown.
+    #[error("Curl error for '{}', error {error}", without_password(.url))]
+    Http {
+        /// The document's address.
+        url: String,
+        /// Why.
+        error: HttpError,
+    },
+    /// A document's file cannot be read.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No request can be made.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A document is wrong.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+/// Reads the cluster at an address as given to `-m`. Certificates are verified if a file of authorities is given.
+pub fn load(address: &str, authorities: Option<&Path>) -> Result<ClusterData, RapiError> {
+    load_within(address, authorities, LIMITS)
+}
+
+fn load_within(address: &str, authorities: Option<&Path>, limits: Limits) -> Result<ClusterData, RapiError> {
+    let documents = match Address::parse(address) {
+        Address::Directory(directory) => read(&directory)?,
+        Address::Server(server) => {
+            let trust = authorities.map_or(Trust::Anybody, Trust::Authorities);
+            get(&server, &Http::new(limits, trust)?)?
+        }
+    };
+    Ok(documents.load()?)
+}
+
+fn read(directory: &Path) -> Result<Documents, RapiError> {
+    let read = |name: &str| {
+        let path = directory.join(name);
+        fs::read(&path).map_err(|source| RapiError::File { path, source })
+    };
+    Ok(Documents {
+        groups: read("groups.json")?,
+        nodes: read("nodes.json")?,
+        instances: read("instances.json")?,
+        info: read("info.json")?,
+    })
+}
+
+fn get(server: &str, http: &Http) -> Result<Documents, RapiError> {
+    let get = |path: &str| {
+        let url = format!("{server}{path}");
+        let scheme = if url.contains("://") { "" } else { "http://" };
+        http.get(&format!("{scheme}{url}")).map_err(|error| RapiError::Http { url, error })
+    };
+    Ok(Documents {
+        groups: get("/2/groups?bulk=1")?,
+        nodes: get("/2/nodes?bulk=1")?,
+        instances: get("/2/instances?bulk=1")?,
+        info: get("/2/info")?,
+    })
+}

@@ -1,0 +1,317 @@
+//! Places instances one after another.
+
+use std::collections::HashMap;
+
+use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
+
+use super::{CapacityOptions, Ground, Placement, Shape};
+use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
+use crate::board::Board;
+use crate::pair;
+use crate::redundancy::{self, Redundancy, can_evacuate};
+
+/// Steps without a look at redundancy are at least so long at first.
+const LEAST_BIG_STEP: usize = 20;
+/// They are so long once one was too long.
+const SMALL_STEP: usize = 10;
+/// Instances that take no memory might fit for ever; no more of them are placed at a time.
+const MOST_WITHOUT_MEMORY: usize = 1 << 16;
+
+/// A cluster being filled.
+pub(super) struct Filler<'a> {
+    pub cluster: &'a mut Cluster,
+    /// What was placed so far.
+    pub placed: Vec<Placement>,
+    ground: &'a Ground,
+    targets: &'a Targets,
+    /// Whether redundancy matters.
+    pub capacity_checks: bool,
+    /// All nodes: the score is that of the whole cluster.
+    nodes: Vec<NodeIdx>,
+    board: Board,
+    /// What is known of the cluster as it is.
+    known: Known,
+    /// The node that could not be emptied last.
+    suspect: Option<NodeIdx>,
+    /// What to take back if the step turns out too long; see [`Filler::step`].
+    log: Vec<Undo>,
+    /// Where the log begins.
+    start: Option<Start>,
+}
+
+/// Answers about a cluster as it is, which hold until something is placed.
+#[derive(Default)]
+struct Known {
+    /// What can be emptied.
+    redundancy: Option<Redundancy>,
+    /// Whether every node can.
+    all_evacuable: Option<bool>,
+    /// What refuses shapes that do not fit, if redundancy is looked at or not.
+    refused: HashMap<(Shape, bool), Failures>,
+}
+
+/// How a number of placements without a look at redundancy ended.
+enum Step {
+    /// Redundancy still holds.
+    Taken(Round),
+    /// It does not; nothing was placed.
+    TooLong,
+    /// It does not from the first instance on, whatever follows it: no shorter step can do better.
+    LostAtOnce,
+}
+
+/// Where a step began that has placed something.
+struct Start {
+    board: Board,
+    known: Known,
+}
+
+/// How placing a number of instances ended.
+struct Round {
+    /// What refused one more instance; none if the number wanted was reached.
+    refused: Option<Failures>,
+}
+
+impl<'a> Filler<'a> {
+    pub fn new(
+        cluster: &'a mut Cluster,
+        ground: &'a Ground,
+        options: &CapacityOptions,
+    ) -> Result<Self, NoTargets> {
+        let targets = ground.targets.as_ref().map_err(|error| *error)?;
+        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let board = Board::new(cluster, &nodes);
+        Ok(Self {
+            cluster,
+            placed: Vec::new(),
+            ground,
+            targets,
+            capacity_checks: options.capacity_checks,
+            nodes,
+            board,
+            known: Known::default(),
+            suspect: None,
+            log: Vec::new(),
+            start: None,
+        })
+    }
+
+    /// Whether placing instances one by one looks at redundancy. DRBD instances are never refused for it: the
+    /// reserve of their secondaries stands for it.
+    fn checks_each(&self, shape: &Shape) -> bool {
+        self.capacity_checks && shape.template != DiskTemplate::Drbd
+    }
+
+    /// Places instances of a shape until no more fit or `limit` is reached; returns what refuses one more.
+    ///
+    /// Redundancy is looked at only after many steps; where it is lost, these are taken back and tried again in
+    /// smaller steps, at last one by one.
+    pub fn fill(&mut self, shape: &Shape, limit: Option<usize>) -> Failures {
+        let mut rest = limit;
+        if shape.memory_mib <= 0 {
+            rest = Some(limit.map_or(MOST_WITHOUT_MEMORY, |limit| limit.min(MOST_WITHOUT_MEMORY)));
+        }
+        if !self.capacity_checks {
+            let round = self.place_up_to(shape, rest, false, false);
+            return self.failures(shape, &round, false);
+        }
+        let mut step = self.big_step(shape);
+        loop {
+            match self.step(shape, rest.map_or(step, |rest| rest.min(step))) {
+                Step::Taken(round) => {
+                    rest = rest.map(|rest| rest.saturating_sub(step));
+                    if round.refused.is_some() || rest == Some(0) {
+                        return self.failures(shape, &round, false);
+                    }
+                    if step != SMALL_STEP {
+                        step = self.big_step(shape);
+                    }
+                }
+                Step::TooLong if step != SMALL_STEP => step = SMALL_STEP,
+                Step::TooLong | Step::LostAtOnce => {
+                    let checked = self.checks_each(shape);
+                    let round = self.place_up_to(shape, rest, checked, false);
+                    return self.failures(shape, &round, checked);
+                }
+            }
+        }
+    }
+
+    /// About as many instances as fit if memory is what they need.
+    fn big_step(&self, shape: &Shape) -> usize {
+        let available = |n: &NodeIdx| self.cluster.figures(*n).available_memory(self.cluster.node(*n));
+        let memory: i64 = self.nodes.iter().map(available).sum();
+        let fitting = if shape.memory_mib == 0 { 0 } else { memory.div_euclid(shape.memory_mib) };
+        usize::try_from(fitting - self.nodes.len() as i64).unwrap_or(0).max(LEAST_BIG_STEP)
+    }
+
+    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back.
+    fn step(&mut self, shape: &Shape, most: usize) -> Step {
+        let before = self.placed.len();
+        let mut chunk = 1;
+        let round = loop {
+            let done = self.placed.len() - before;
+            let round = self.place_up_to(shape, Some(chunk.min(most) - done), false, true);
+            if round.refused.is_some() || chunk >= most {
+                break round;
+            }
+            if shape.only_takes() && self.surely_stuck() {
+                self.take_back();
+                return if chunk == 1 { Step::LostAtOnce } else { Step::TooLong };
+            }
+            chunk *= 2;
+        };
+        if self.all_evacuable() {
+            self.log.clear();
+            self.start = None;
+            return Step::Taken(round);
+        }
+        self.take_back();
+        Step::TooLong
+    }
+
+    /// Undoes the placements of a step.
+    fn take_back(&mut self) {
+        while let Some(undo) = self.log.pop() {
+            self.cluster.undo(undo);
+            self.placed.pop();
+        }
+        if let Some(start) = self.start.take() {
+            self.board = start.board;
+            self.known = start.known;
+        }
+    }
+
+    fn all_evacuable(&mut self) -> bool {
+        if self.known.all_evacuable.is_none() {
+            let stuck = self.find_tested(|cluster, list, node| !can_evacuate(cluster, list, node, None));
+            self.known.all_evacuable = Some(stuck.is_none());
+        }
+        self.known.all_evacuable == Some(true)
+    }
+
+    /// Whether some node cannot be emptied, and could not even if more were placed.
+    fn surely_stuck(&mut self) -> bool {
+        self.find_tested(|cluster, list, node| redundancy::surely_stuck(cluster, list, node)).is_some()
+    }
+
+    /// A tested node for which something holds; the last one found is asked about first.
+    fn find_tested(
+        &mut self,
+        mut holds: impl FnMut(&mut Cluster, &[NodeIdx], NodeIdx) -> bool,
+    ) -> Option<NodeIdx> {
+        let tested = self.suspect.iter().chain(&self.ground.tested).copied();
+        let found = tested.into_iter().find(|node| holds(self.cluster, &self.nodes, *node));
+        self.suspect = found.or(self.suspect);
+        found
+    }
+
+    /// Places up to `most` instances, one by one.
+    fn place_up_to(&mut self, shape: &Shape, most: Option<usize>, checked: bool, logged: bool) -> Round {
+        let mut instance = shape.instance("");
+        let mut placed = 0;
+        while most.is_none_or(|most| placed < most) {
+            if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
+                return Round { refused: Some(*failures) };
+            }
+            let trials = self.attempt(&instance, checked);
+            let Some(best) = trials.best else {
+                self.known.refused.insert((*shape, checked), trials.failures);
+                return Round { refused: Some(trials.failures) };
+            };
+            if logged && self.start.is_none() {
+                let (board, known) = (self.board.clone(), std::mem::take(&mut self.known));
+                self.start = Some(Start { board, known });
+            }
+            instance.name = format!("new-{}", self.placed.len());
+            let undo = self.place(shape, instance.clone(), &best.outcome, checked);
+            if logged {
+                self.log.push(undo);
+            }
+            placed += 1;
+        }
+        Round { refused: None }
+    }
+
+    /// What refuses one more instance after a round, even if there is room for it.
+    fn failures(&mut self, shape: &Shape, round: &Round, checked: bool) -> Failures {
+        round.refused.unwrap_or_else(|| self.attempt(&shape.instance(""), checked).failures)
+    }
+
+    /// What refuses an instance of that shape, redundancy included; none if there is room for one.
+    pub fn refusal(&mut self, shape: &Shape) -> Option<Failures> {
+        let checked = self.capacity_checks;
+        if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
+            return Some(*failures);
+        }
+        let trials = self.attempt(&shape.instance(""), checked);
+        if trials.best.is_some() {
+            return None;
+        }
+        self.known.refused.insert((*shape, checked), trials.failures);
+        Some(trials.failures)
+    }
+
+    /// Tries one more instance everywhere. The cluster is left unchanged.
+    fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
+        let (cluster, board) = (&mut *self.cluster, &self.board);
+        if !checked {
+            return try_all(
+                cluster,
+                board,
+                instance,
+                self.targets,
+                None::<fn(&mut Cluster, &Outcome) -> bool>,
+            );
+        }
+        let redundancy = self
+            .known
+            .redundancy
+            .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
+        let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
+            let undo = cluster.add(instance.clone(), outcome);
+            let holds = redundancy.holds(cluster, outcome, None);
+            cluster.undo(undo);
+            holds
+        };
+        try_all(cluster, board, instance, self.targets, Some(acceptable))
+    }
+
+    fn place(&mut self, shape: &Shape, instance: Instance, outcome: &Outcome, checked: bool) -> Undo {
+        self.placed.push(Placement {
+            instance: InstanceIdx::from_usize(self.cluster.instances.len()),
+            shape: *shape,
+            primary: outcome.primary,
+            secondary: outcome.secondary,
+        });
+        let undo = self.cluster.add(instance, outcome);
+        let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
+        self.board.update(self.cluster, &self.nodes, &changed);
+        self.known.refused.clear();
+        // What was accepted with a look at redundancy leaves every node evacuable.
+        self.known.all_evacuable = checked.then_some(true);
+        match &mut self.known.redundancy {
+            Some(redundancy) if checked => redundancy.update(self.cluster, &changed),
+            outdated => *outdated = None,
+        }
+        undo
+    }
+}
+
+fn try_all(
+    cluster: &mut Cluster,
+    board: &Board,
+    instance: &Instance,
+    targets: &Targets,
+    mut acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
+) -> Trials<f64> {
+    match targets {
+        Targets::Single(nodes) => {
+            let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
+                acceptable.as_mut().is_none_or(|acceptable| acceptable(cluster, outcome))
+            };
+            allocate::single(cluster, board, instance, nodes, false, acceptable)
+        }
+        Targets::Pairs(pairs) => pair::best_pair(cluster, board, instance, pairs, false, acceptable),
+    }
+}

@@ -1,0 +1,62 @@
+//! Where new instances may go, and what must stay redundant.
+
+use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, NodeIdx};
+
+use super::CapacityOptions;
+use crate::allocate::{NoTargets, Targets};
+use crate::redundancy;
+
+/// Where new instances may go on a cluster as it is.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// Online nodes that fail N+1.
+    pub bad_nodes: Vec<NodeIdx>,
+    /// The candidates.
+    pub targets: Result<Targets, NoTargets>,
+    /// Nodes that must stay evacuable, ascending.
+    pub(super) tested: Vec<NodeIdx>,
+    blocked: bool,
+}
+
+impl Ground {
+    /// Looks at the cluster as it is, and leaves it so. Instances of `template` are to be placed.
+    pub fn survey(cluster: &mut Cluster, template: DiskTemplate, options: &CapacityOptions) -> Self {
+        let bad_groups = if options.independent_groups { groups_not_redundant(cluster) } else { Vec::new() };
+        let fails = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
+        let bad_nodes: Vec<NodeIdx> = cluster.node_indices().filter(fails).collect();
+        let closed = |group: GroupIdx| {
+            let has_bad_node = || bad_nodes.iter().any(|n| cluster.node(*n).group == group);
+            cluster.group(group).alloc_policy == AllocPolicy::Unallocable
+                || (!options.accept_existing && has_bad_node())
+                || bad_groups.contains(&group)
+        };
+        let closed: Vec<bool> = cluster.group_indices().map(closed).collect();
+        let some_open = closed.iter().any(|closed| !closed);
+        let allowed =
+            options.accept_existing || (options.independent_groups && some_open) || bad_nodes.is_empty();
+        let open = |n: &NodeIdx| !closed[cluster.node(*n).group.at()];
+        let nodes: Vec<NodeIdx> = cluster.node_indices().filter(open).collect();
+        let targets = Targets::new(cluster, &nodes, template.required_nodes() as i64, None);
+        let tested = |n: &NodeIdx| {
+            let node = cluster.node(*n);
+            !(bad_groups.contains(&node.group) || options.accept_existing && node.offline)
+        };
+        let tested = cluster.node_indices().filter(tested).collect();
+        Self { bad_nodes, targets, tested, blocked: !allowed }
+    }
+
+    /// Whether nothing is placed at all, because nodes fail N+1 already.
+    pub fn blocked(&self) -> bool {
+        self.blocked
+    }
+}
+
+/// The groups with a node that could not be emptied within its group.
+pub fn groups_not_redundant(cluster: &mut Cluster) -> Vec<GroupIdx> {
+    let groups: Vec<GroupIdx> = cluster.group_indices().collect();
+    let mut lacks = |group: &GroupIdx| {
+        let nodes = cluster.nodes_of(*group);
+        !redundancy::all_evacuable(cluster, &nodes, &nodes)
+    };
+    groups.into_iter().filter(|group| lacks(group)).collect()
+}

@@ -1,0 +1,93 @@
+//! What the instances to place look like.
+
+use cluster::{Disk, DiskTemplate, FailMode, ISpec, Instance, NodeIdx};
+
+/// The resources of an instance to place; it has one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Memory, MiB.
+    pub memory_mib: i64,
+    /// Its disk, MiB.
+    pub disk_mib: i64,
+    /// Virtual CPUs.
+    pub vcpus: i64,
+    /// Spindles of its disk, which count on nodes with exclusive storage.
+    pub spindles: i64,
+    /// How many spindles its disk activity is worth, which counts on the other nodes.
+    pub spindle_use: i64,
+    /// How its disk is stored.
+    pub template: DiskTemplate,
+}
+
+/// Memory shrinks in such steps, MiB.
+const MEMORY_STEP_MIB: i64 = 64;
+/// Disks shrink in such steps, MiB.
+const DISK_STEP_MIB: i64 = 256;
+
+impl Shape {
+    /// The shape that a point of a policy describes.
+    pub fn of_spec(spec: &ISpec, spindle_use: i64, template: DiskTemplate) -> Self {
+        Self {
+            memory_mib: spec.memory_size,
+            disk_mib: spec.disk_size,
+            vcpus: spec.cpu_count,
+            spindles: spec.spindle_use,
+            spindle_use,
+            template,
+        }
+    }
+
+    /// A running instance of that shape, nowhere yet.
+    pub fn instance(&self, name: impl Into<String>) -> Instance {
+        Instance {
+            memory: self.memory_mib,
+            disk: self.disk_mib,
+            disks: vec![Disk { size: self.disk_mib, spindles: Some(self.spindles) }],
+            vcpus: self.vcpus,
+            spindle_use: self.spindle_use,
+            ..Instance::new(name, self.template, NodeIdx(0))
+        }
+    }
+
+    /// Whether an instance never makes room: one with negative sizes would.
+    pub(super) fn only_takes(&self) -> bool {
+        self.memory_mib >= 0 && self.disk_mib >= 0 && self.spindles >= 0
+    }
+
+    /// The next smaller shape in what ran short; none if it cannot be smaller.
+    pub(super) fn shrunk(&self, short: FailMode) -> Option<Self> {
+        let mut smaller = *self;
+        let (size, step, least) = match short {
+            FailMode::Memory => (&mut smaller.memory_mib, MEMORY_STEP_MIB, MEMORY_STEP_MIB),
+            FailMode::Disk => (&mut smaller.disk_mib, DISK_STEP_MIB, DISK_STEP_MIB),
+            FailMode::Cpu => (&mut smaller.vcpus, 1, 1),
+            FailMode::Spindles => (&mut smaller.spindles, 1, 1),
+            _ => return None,
+        };
+        *size -= step;
+        (*size >= least).then_some(smaller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_shrinks_to_one_step_at_least() {
+        let shape = Shape {
+            memory_mib: 150,
+            disk_mib: 768,
+            vcpus: 2,
+            spindles: 1,
+            spindle_use: 3,
+            template: DiskTemplate::Plain,
+        };
+        let series = |short| std::iter::successors(Some(shape), move |s| s.shrunk(short)).skip(1);
+        assert_eq!(series(FailMode::Memory).map(|s| s.memory_mib).collect::<Vec<_>>(), [86]);
+        assert_eq!(series(FailMode::Disk).map(|s| s.disk_mib).collect::<Vec<_>>(), [512, 256]);
+        assert_eq!(series(FailMode::Cpu).map(|s| s.vcpus).collect::<Vec<_>>(), [1]);
+        assert_eq!(series(FailMode::Spindles).count(), 0);
+        assert_eq!(series(FailMode::Tags).count(), 0);
+    }
+}

@@ -1,0 +1,441 @@
+//! Emptying nodes: which moves take everything off them, in which order, and what cannot leave.
+//!
+//! Every step is judged by [`Probe::judge`] in the state that the steps before it leave behind, so that the list can
+//! be carried out from top to bottom. What runs on the nodes leaves first, without copying disks where that is
+//! possible; the mirrors follow.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use cluster::{Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
+use thiserror::Error;
+
+use crate::allocate::Failures;
+use crate::balance::Step;
+use crate::board::Board;
+use crate::evacuate::Destination;
+use crate::explain::words;
+use crate::order::BestFirst;
+use crate::watch::{Health, Watch};
+
+/// Why nodes are emptied, which decides what must leave them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// They are taken out of service: nothing may stay.
+    Retire,
+    /// They are restarted: only what would stop leaves. Mirrors stay, and so does what does not run.
+    Reboot,
+    /// They are dead, and marked offline: what was on them is started elsewhere, then mirrored anew.
+    Lost,
+}
+
+/// How nodes are emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainOptions {
+    /// Why, and so what leaves.
+    pub purpose: Purpose,
+    /// Accept violations of policies, exclusion tags and N+1.
+    pub ignore_soft_errors: bool,
+    /// Whether moves that copy disks are allowed.
+    pub disk_moves: bool,
+}
+
+/// What a node is to an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It runs the instance.
+    Primary,
+    /// It holds the mirror.
+    Secondary,
+}
+
+/// Why a copy of an instance stays where it is.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Obstacle {
+    /// Its data is on one node only.
+    #[error("{}: its data is on this node only and cannot be moved", .0.name())]
+    NotMirrored(DiskTemplate),
+    /// It should have a mirror, and has none.
+    #[error("it has no secondary node")]
+    NoSecondary,
+    /// Its mirror is on a node that is lost or offline as well.
+    #[error("its secondary node is offline too")]
+    SecondaryOffline,
+    /// Its nodes are in different groups.
+    #[error("its two nodes are in different groups")]
+    DifferentGroups,
+    /// It is planned for the node.
+    #[error("it is planned for this node, but does not exist yet")]
+    Forthcoming,
+    /// Its disks would have to be copied, which the options forbid.
+    #[error("its disks would have to be copied to another node")]
+    NoDiskMoves,
+    /// Every move is refused.
+    #[error("{0}")]
+    Refused(Refusals),
+}
+
+/// What refuses all moves of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusals {
+    /// The secondary that could take over, and why it does not.
+    pub failover: Option<(NodeIdx, FailMode)>,
+    /// Moves to other nodes that were judged, by the reason of the refusal.
+    pub targets: Failures,
+    /// Memory that it needs, MiB.
+    pub memory: i64,
+    /// Disk that it needs, MiB.
+    pub disk: i64,
+    /// The most memory that a target has to give, MiB.
+    pub most_memory: i64,
+    /// The most disk that a target has to give, MiB.
+    pub most_disk: i64,
+}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, mode)) = self.failover {
+            write!(f, "its secondary node cannot take it over ({})", words(mode))?;
+        }
+        match (self.failover, self.targets.total()) {
+            (Some(_), 0) => return Ok(()),
+            (None, 0) => return write!(f, "there is no other node to go to"),
+            (Some(_), _) => write!(f, "; ")?,
+            (None, _) => {}
+        }
+        write!(f, "no other node can")?;
+        let refused = |mode| self.targets.reasons().any(|(m, _)| m == mode);
+        for (position, (mode, count)) in self.targets.reasons().enumerate() {
+            let separator = if position == 0 { ":" } else { "," };
+            write!(f, "{separator} {} on {count}", words(mode))?;
+        }
+        if refused(FailMode::Memory) {
+            write!(
+                f,
+                "; it needs {} MiB of memory, the most available is {}",
+                self.memory, self.most_memory
+            )?;
+        }
+        if refused(FailMode::Disk) {
+            write!(f, "; it needs {} MiB of disk, the most available is {}", self.disk, self.most_disk)?;
+        }
+        Ok(())
+    }
+}
+
+/// A copy that stays behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stay {
+    /// Whose copy.
+    pub instance: InstanceIdx,
+    /// Which copy.
+    pub role: Role,
+    /// Where.
+    pub node: NodeIdx,
+    /// Why.
+    pub obstacle: Obstacle,
+}
+
+/// A step of a plan, and how the nodes are doing after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrainStep {
+    /// The move.
+    pub step: Step,
+    /// Health of the groups concerned, the nodes being emptied included: until the end they still work.
+    pub health: Health,
+}
+
+/// How to empty nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Health before the first step, as in [`DrainStep::health`].
+    pub before: Health,
+    /// The moves, in order.
+    pub steps: Vec<DrainStep>,
+    /// What stays behind.
+    pub stays: Vec<Stay>,
+    /// Health of the other nodes alone once the emptied ones are gone.
+    pub after: Health,
+}
+
+/// Plans to empty `leaving`, and leaves the cluster as the plan does.
+///
+/// The scores are those of the other nodes of the groups concerned.
+pub fn drain(cluster: &mut Cluster, leaving: &[NodeIdx], options: DrainOptions) -> Plan {
+    let in_scope = |n: &NodeIdx| leaving.iter().any(|l| cluster.node(*l).group == cluster.node(*n).group);
+    let scope: Vec<NodeIdx> = cluster.node_indices().filter(in_scope).collect();
+    let remaining: Vec<NodeIdx> = scope.iter().copied().filter(|n| !leaving.contains(n)).collect();
+    let watch = Watch::new(cluster, &scope);
+    let leaving = leaving.to_vec();
+    let mut run = Drain { cluster, leaving, remaining, options, watch, steps: Vec::new() };
+    let before = run.health();
+    // A move makes room elsewhere at times, so that what was refused is asked again.
+    while run.pass() {}
+    let stays = run.stays();
+    let steps = run.steps;
+    let after = Health::of(run.cluster, &run.remaining);
+    Plan { before, steps, stays, after }
+}
+
+/// How many of the best targets are tried in the hope of one that leaves every node evacuable.
+const ALTERNATIVES: usize = 32;
+
+struct Drain<'a> {
+    cluster: &'a mut Cluster,
+    leaving: Vec<NodeIdx>,
+    remaining: Vec<NodeIdx>,
+    options: DrainOptions,
+    watch: Watch,
+    steps: Vec<DrainStep>,
+}
+
+/// Which moves of an instance are considered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pick {
+    /// Those of the first rank after which no more nodes are stuck.
+    FirstChoice,
+    /// All: the first rank that has one after which no more nodes are stuck, or else the first that has any.
+    Best,
+}
+
+/// A move and what it does.
+type Choice = (Move, Outcome);
+
+impl Drain<'_> {
+    fn health(&self) -> Health {
+        Health {
+            score: Board::new(self.cluster, &self.remaining).score(),
+            failing_n1: self.watch.failing_n1(self.cluster),
+            stuck: self.watch.stuck().collect(),
+        }
+    }
+
+    fn leaves(&self, node: NodeIdx) -> bool {
+        self.leaving.contains(&node)
+    }
+
+    /// Moves what can be moved now; whether anything was.
+    ///
+    /// What needs no second best comes first: each failover may make the next one possible.
+    fn pass(&mut self) -> bool {
+        let before = self.steps.len();
+        while self.stage(Role::Primary, Pick::FirstChoice) {}
+        self.stage(Role::Primary, Pick::Best);
+        self.stage(Role::Secondary, Pick::Best);
+        self.steps.len() > before
+    }
+
+    /// Moves copies; whether anything was moved.
+    fn stage(&mut self, role: Role, pick: Pick) -> bool {
+        let before = self.steps.len();
+        let mut pending = self.pending(role);
+        pending.retain(|i| self.fixed(*i, role).is_none());
+        // The largest first: the small ones fit into what is left.
+        pending.sort_by_key(|i| Reverse(self.cluster.instance(*i).memory));
+        for index in pending {
+            self.relocate(index, role, pick);
+        }
+        self.steps.len() > before
+    }
+
+    /// Instances that have this copy on a node to be emptied, and may not.
+    fn pending(&self, role: Role) -> Vec<InstanceIdx> {
+        let instances = self.cluster.instance_indices();
+        instances
+            .filter(|i| {
+                let instance = self.cluster.instance(*i);
+                match role {
+                    Role::Primary => {
+                        let stops = self.options.purpose != Purpose::Reboot || instance.uses_memory();
+                        stops && self.leaves(instance.primary)
+                    }
+                    Role::Secondary => {
+                        self.options.purpose != Purpose::Reboot
+                            && instance.template == DiskTemplate::Drbd
+                            && instance.secondary.is_some_and(|s| self.leaves(s))
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// Why a copy cannot move whatever room there is.
+    fn fixed(&self, index: InstanceIdx, role: Role) -> Option<Obstacle> {
+        let instance = self.cluster.instance(index);
+        let usable = |n: NodeIdx| self.cluster.node(n).online();
+        match (instance.template.mirror(), instance.secondary) {
+            _ if instance.forthcoming => Some(Obstacle::Forthcoming),
+            (MirrorClass::None, _) => Some(Obstacle::NotMirrored(instance.template)),
+            (MirrorClass::External, _) => None,
+            (MirrorClass::Internal, None) => Some(Obstacle::NoSecondary),
+            (MirrorClass::Internal, Some(s)) => {
+                if self.cluster.node(s).group != self.cluster.group_of(index) {
+                    return Some(Obstacle::DifferentGroups);
+                }
+                if !self.options.disk_moves && (role == Role::Secondary || !self.may_fail_over(index)) {
+                    return Some(Obstacle::NoDiskMoves);
+                }
+                // A dead primary cannot be copied from.
+                let dead = self.options.purpose == Purpose::Lost && role == Role::Primary;
+                (dead && !usable(s)).then_some(Obstacle::SecondaryOffline)
+            }
+        }
+    }
+
+    fn may_fail_over(&self, index: InstanceIdx) -> bool {
+        let instance = self.cluster.instance(index);
+        instance.template.mirror() == MirrorClass::Internal
+            && instance.secondary.is_some_and(|s| self.cluster.node(s).online() && !self.leaves(s))
+    }
+
+    fn targets(&self, index: InstanceIdx) -> Vec<NodeIdx> {
+        let secondary = self.cluster.instance(index).secondary;
+        let mut targets = Destination::in_group(self.cluster, index, &self.leaving).available;
+        targets.retain(|t| Some(*t) != secondary);
+        targets
+    }
+
+    /// The moves that take a copy away, in ranks: those of a rank are better than those of later ones.
+    fn ranks(&self, index: InstanceIdx, role: Role) -> Vec<Vec<Move>> {
+        let targets = self.targets(index);
+        let each = |kinds: &[fn(NodeIdx) -> Move]| -> Vec<Move> {
+            targets.iter().flat_map(|t| kinds.iter().map(|kind| kind(*t))).collect()
+        };
+        if role == Role::Secondary {
+            return vec![each(&[Move::ReplaceSecondary])];
+        }
+        if !self.options.disk_moves && self.may_fail_over(index) {
+            return vec![vec![Move::Failover]];
+        }
+        match self.cluster.instance(index).template.mirror() {
+            MirrorClass::None => Vec::new(),
+            MirrorClass::External => vec![each(&[Move::FailoverTo])],
+            MirrorClass::Internal if !self.may_fail_over(index) => {
+                vec![Vec::new(), each(&[Move::ReplaceAndFailover])]
+            }
+            MirrorClass::Internal => match self.options.purpose {
+                Purpose::Lost => vec![vec![Move::Failover]],
+                // One copy of the disks ends it; or else the mirror that stays behind costs a second one.
+                Purpose::Retire => vec![
+                    vec![Move::Failover],
+                    each(&[Move::ReplacePrimary, Move::FailoverAndReplace]),
+                    each(&[Move::ReplaceAndFailover]),
+                ],
+                Purpose::Reboot => vec![
+                    vec![Move::Failover],
+                    each(&[Move::ReplaceAndFailover, Move::ReplacePrimary, Move::FailoverAndReplace]),
+                ],
+            },
+        }
+    }
+
+    fn relocate(&mut self, index: InstanceIdx, role: Role, pick: Pick) {
+        let ranks = self.ranks(index, role);
+        let mut fallback: Option<Choice> = None;
+        for moves in ranks.into_iter().take(if pick == Pick::FirstChoice { 1 } else { usize::MAX }) {
+            let (best, acceptable) = self.best(index, &moves);
+            if acceptable {
+                fallback = best;
+                break;
+            }
+            fallback = fallback.or(best.filter(|_| pick == Pick::Best));
+        }
+        if let Some(choice) = fallback {
+            self.make(index, choice);
+        }
+    }
+
+    /// The move with the best score after which no more nodes are stuck; failing that, the one with the best score.
+    fn best(&mut self, index: InstanceIdx, moves: &[Move]) -> (Option<Choice>, bool) {
+        let probe = Probe::new(self.cluster, index);
+        let possible: Vec<Choice> = moves
+            .iter()
+            .filter_map(|m| Some((*m, probe.judge(*m, self.options.ignore_soft_errors).ok()?)))
+            .collect();
+        let board = Board::new(self.cluster, &self.remaining);
+        let located = |cluster: &Cluster, outcome: &Outcome| {
+            board.located_delta_of(cluster, cluster.instance(index), outcome)
+        };
+        let bound = |(_, outcome): &Choice| {
+            board.lower_bound(self.cluster, outcome.changes(), located(self.cluster, outcome))
+        };
+        let mut order = BestFirst::new(possible.iter().map(bound));
+        let mut best = None;
+        for _ in 0..ALTERNATIVES {
+            let cluster = &*self.cluster;
+            let exact = |position: usize| {
+                let outcome: &Outcome = &possible[position].1;
+                board.exact(cluster, outcome.changes(), located(cluster, outcome))
+            };
+            let Some((position, _)) = order.next(exact) else { break };
+            let choice = possible[position];
+            let undo = self.cluster.apply(index, &choice.1);
+            let acceptable = self.watch.no_worse(self.cluster, &choice.1);
+            self.cluster.undo(undo);
+            if acceptable {
+                return (Some(choice), true);
+            }
+            best = best.or(Some(choice));
+        }
+        (best, false)
+    }
+
+    fn make(&mut self, index: InstanceIdx, (mov, outcome): Choice) {
+        let instance = self.cluster.instance(index);
+        let from = (instance.primary, instance.secondary);
+        self.cluster.apply(index, &outcome);
+        self.watch.update(self.cluster, &outcome);
+        let health = self.health();
+        let to = (outcome.primary, outcome.secondary);
+        let step = Step { instance: index, mov, from, to, score: health.score };
+        self.steps.push(DrainStep { step, health });
+    }
+
+    /// What is left, and why, as things are in the end.
+    fn stays(&self) -> Vec<Stay> {
+        let mut stays = Vec::new();
+        for role in [Role::Primary, Role::Secondary] {
+            for index in self.pending(role) {
+                let instance = self.cluster.instance(index);
+                let node = match role {
+                    Role::Primary => instance.primary,
+                    Role::Secondary => instance.secondary.unwrap_or(instance.primary),
+                };
+                let obstacle =
+                    self.fixed(index, role).unwrap_or_else(|| Obstacle::Refused(self.refusals(index, role)));
+                stays.push(Stay { instance: index, role, node, obstacle });
+            }
+        }
+        stays.sort_by_key(|s| (s.node, s.role, s.instance));
+        stays
+    }
+
+    fn refusals(&self, index: InstanceIdx, role: Role) -> Refusals {
+        let (cluster, instance) = (&*self.cluster, self.cluster.instance(index));
+        let probe = Probe::new(cluster, index);
+        let refused = |mov| probe.judge(mov, self.options.ignore_soft_errors).err();
+        let failover = (role == Role::Primary && self.may_fail_over(index))
+            .then(|| instance.secondary.zip(refused(Move::Failover)))
+            .flatten();
+        let kind = match (role, instance.template.mirror()) {
+            (Role::Secondary, _) => Move::ReplaceSecondary,
+            (Role::Primary, MirrorClass::External) => Move::FailoverTo,
+            (Role::Primary, _) => Move::ReplaceAndFailover,
+        };
+        let only_failover = self.options.purpose == Purpose::Lost || !self.options.disk_moves;
+        let targets = if only_failover && failover.is_some() { Vec::new() } else { self.targets(index) };
+        let mut failures = Failures::default();
+        targets.iter().filter_map(|t| refused(kind(*t))).for_each(|mode| failures.add(mode));
+        let most = |figure: fn(&Cluster, NodeIdx) -> i64| {
+            targets.iter().map(|t| figure(cluster, *t)).max().unwrap_or(0)
+        };
+        Refusals {
+            failover,
+            targets: failures,
+            memory: instance.memory,
+            disk: instance.disk,
+            most_memory: most(|c, n| c.figures(n).available_memory(c.node(n))),
+            most_disk: most(|c, n| c.figures(n).available_disk(c.node(n))),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How many instances of a shape fit, what stops the next one, and what would make room for it.
+//!
+//! Instances are placed as [`crate::capacity`] does for `hspace`. Everything else is asked of the cluster that they
+//! fill: which nodes are nearest to taking one more, and how many more fit after one change.
+
+mod lack;
+mod moves;
+mod policy;
+
+use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, Node, NodeIdx};
+
+use crate::balance::Step;
+use crate::capacity::{Placement, Shape};
+use crate::watch::Watch;
+use crate::whatif::{NewNodes, Refusal, place};
+
+pub use lack::{Lack, Near};
+pub use policy::{Bound, PolicyChange};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FitQuestion {
+    /// What the instances look like.
+    pub shape: Shape,
+    /// The group that they must go to; any if none.
+    pub group: Option<GroupIdx>,
+    /// Count at most so many.
+    pub most: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The instances that fit, in the order of their placement.
+    pub placed: Vec<Placement>,
+    /// Why no more do; none if all that were asked for fit.
+    pub refused: Option<Refusal>,
+    /// Groups whose policies do not allow such instances at all, and what they object to.
+    pub outside_policy: Vec<(GroupIdx, FailMode)>,
+    /// Nodes that cannot be emptied as things are, before anything is placed: with one of them, whatever is not
+    /// mirrored is refused for global N+1.
+    pub stuck: Vec<NodeIdx>,
+    /// The nodes nearest to taking one more, best first; primaries, then (for mirrored instances) secondaries.
+    pub nearest: Vec<Near>,
+    /// What would make room for more.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A change that makes room.
+#[derive(Clone, Debug)]
+pub struct Remedy {
+    /// What to do.
+    pub action: Action,
+    /// How many more instances fit then; at most [`MOST_COUNTED`].
+    pub more: usize,
+}
+
+/// One way to make room.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Some instances are moved, in this order.
+    Moves(Vec<Step>),
+    /// A bound of a policy is changed.
+    Policy(PolicyChange),
+    /// A node like most of its group joins.
+    AddNode(Box<Node>),
+}
+
+/// No more are counted after a remedy.
+pub const MOST_COUNTED: usize = 100;
+
+/// Answers the question. The cluster is left unchanged.
+pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
+    let mut filled = restricted(cluster, question.group);
+    let existing = cluster.instances.len();
+    let added = place(&mut filled, question.most, &question.shape);
+    let mut fit = Fit {
+        placed: added.placed,
+        refused: added.refused,
+        outside_policy: Vec::new(),
+        stuck: Vec::new(),
+        nearest: Vec::new(),
+        remedies: Vec::new(),
+    };
+    if fit.refused.is_some() {
+        let ground = open_nodes(&filled);
+        let all: Vec<NodeIdx> = cluster.node_indices().collect();
+        fit.stuck = Watch::new(&mut cluster.clone(), &all).stuck().collect();
+        fit.outside_policy = outside_policy(&filled, &ground, &question.shape);
+        let allowed = |n: &&NodeIdx| {
+            let group = filled.node(**n).group;
+            fit.outside_policy.iter().all(|(outside, _)| *outside != group)
+        };
+        let allowed: Vec<NodeIdx> = ground.iter().filter(allowed).copied().collect();
+        fit.nearest = lack::nearest(&filled, &allowed, &question.shape);
+        let crowd = Crowd { filled, existing, ground, shape: question.shape };
+        fit.remedies.extend(moves::remedy(&crowd, &fit.nearest));
+        fit.remedies.extend(policy::remedies(&crowd));
+        fit.remedies.extend(crowd.one_more_node());
+    }
+    fit
+}
+
+/// A copy of the cluster in which only `group` takes new instances.
+fn restricted(cluster: &Cluster, group: Option<GroupIdx>) -> Cluster {
+    let mut cluster = cluster.clone();
+    if let Some(only) = group {
+        for (position, group) in cluster.groups.iter_mut().enumerate() {
+            let chosen = GroupIdx::from_usize(position) == only;
+            group.alloc_policy = if chosen { AllocPolicy::Preferred } else { AllocPolicy::Unallocable };
+        }
+    }
+    cluster
+}
+
+/// Online nodes of the groups that take new instances, ascending.
+fn open_nodes(cluster: &Cluster) -> Vec<NodeIdx> {
+    let open = |n: &NodeIdx| {
+        let node = cluster.node(*n);
+        node.online() && cluster.group(node.group).alloc_policy != AllocPolicy::Unallocable
+    };
+    cluster.node_indices().filter(open).collect()
+}
+
+/// The groups of these nodes whose policies do not allow the shape.
+fn outside_policy(cluster: &Cluster, nodes: &[NodeIdx], shape: &Shape) -> Vec<(GroupIdx, FailMode)> {
+    let instance = shape.instance("");
+    let check = |n: &NodeIdx| {
+        let node = cluster.node(*n);
+        let refused = cluster.group(node.group).policy.check(&instance, node.exclusive_storage).err();
+        refused.map(|mode| (node.group, mode))
+    };
+    let mut groups: Vec<(GroupIdx, FailMode)> = nodes.iter().filter_map(check).collect();
+    groups.sort_unstable();
+    groups.dedup_by_key(|(group, _)| *group);
+    groups
+}
+
+/// A cluster that takes no more instances of a shape.
+struct Crowd {
+    filled: Cluster,
+    /// Instances from this number on are hypothetical: nobody moves them.
+    existing: usize,
+    /// The nodes that may take instances.
+    ground: Vec<NodeIdx>,
+    shape: Shape,
+}
+
+impl Crowd {
+    /// How many more fit on a changed copy.
+    fn room(&self, changed: &Cluster, most: usize) -> usize {
+        place(&mut changed.clone(), most, &self.shape).placed.len()
+    }
+
+    /// The remedy, if it makes room.
+    fn remedy(&self, action: Action, changed: &Cluster) -> Option<Remedy> {
+        let more = self.room(changed, MOST_COUNTED);
+        (more > 0).then_some(Remedy { action, more })
+    }
+
+    fn groups(&self) -> Vec<GroupIdx> {
+        let mut groups: Vec<GroupIdx> = self.ground.iter().map(|n| self.filled.node(*n).group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    fn is_real(&self, index: InstanceIdx) -> bool {
+        index.at() < self.existing
+    }
+
+    /// The group in which one more node makes the most room; of equals the first.
+    fn one_more_node(&self) -> Option<Remedy> {
+        let remedies = self.groups().into_iter().filter_map(|group| {
+            let like = NewNodes::typical(&self.filled, group)?;
+            let mut changed = self.filled.clone();
+            changed.add_node(like.clone());
+            self.remedy(Action::AddNode(Box::new(like)), &changed)
+        });
+        remedies.reduce(|best, next| if next.more > best.more { next } else { best })
+    }
+}

@@ -1,0 +1,177 @@
+//! Which single bound of a policy stands in the way.
+
+use cluster::{Cluster, DiskTemplate, GroupIdx, ISpec, NodeIdx, Policy};
+
+use super::{Action, Crowd, Remedy};
+use crate::capacity::Shape;
+
+/// A bound of a group's policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Virtual CPUs per physical one.
+    VcpuRatio,
+    /// Instance spindles per node spindle.
+    SpindleRatio,
+    /// Least or largest memory, MiB.
+    Memory,
+    /// Least or largest disk, MiB.
+    Disk,
+    /// Least or largest number of virtual CPUs.
+    Vcpus,
+    /// Least or largest use of spindles.
+    SpindleUse,
+    /// Least or largest number of disks.
+    Disks,
+    /// The allowed disk templates.
+    Template,
+}
+
+/// A bound that is changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyChange {
+    /// Whose policy.
+    pub group: GroupIdx,
+    /// Which bound.
+    pub bound: Bound,
+    /// What it is; none for [`Bound::Template`].
+    pub from: Option<f64>,
+    /// What it must be; none for [`Bound::Template`].
+    pub to: Option<f64>,
+    /// The template to be allowed, for [`Bound::Template`].
+    pub template: Option<DiskTemplate>,
+}
+
+/// Changes of one bound of one group that make room, each as small as possible.
+pub(super) fn remedies(crowd: &Crowd) -> Vec<Remedy> {
+    crowd.groups().into_iter().flat_map(|group| of_group(crowd, group)).collect()
+}
+
+fn of_group(crowd: &Crowd, group: GroupIdx) -> Vec<Remedy> {
+    let policy = &crowd.filled.group(group).policy;
+    let exclusive = crowd.ground.iter().any(|n| {
+        let node = crowd.filled.node(*n);
+        node.group == group && node.exclusive_storage
+    });
+    if policy.check(&crowd.shape.instance(""), exclusive).is_err() {
+        let change = size_bound(policy, group, &crowd.shape, exclusive);
+        return change.and_then(|(change, policy)| adopt(crowd, change, policy)).into_iter().collect();
+    }
+    [Bound::VcpuRatio, Bound::SpindleRatio]
+        .into_iter()
+        .filter_map(|bound| ratio(crowd, group, bound))
+        .collect()
+}
+
+fn adopt(crowd: &Crowd, change: PolicyChange, policy: Policy) -> Option<Remedy> {
+    let mut changed = crowd.filled.clone();
+    changed.groups[change.group.at()].policy = policy;
+    crowd.remedy(Action::Policy(change), &changed)
+}
+
+/// A figure of a shape, and the bound that it is held against.
+type Checked = (Bound, i64, fn(&mut ISpec) -> &mut i64);
+
+/// The only bound that does not allow the shape, and the policy with it changed.
+fn size_bound(
+    policy: &Policy,
+    group: GroupIdx,
+    shape: &Shape,
+    exclusive: bool,
+) -> Option<(PolicyChange, Policy)> {
+    let spindles = if exclusive { shape.spindles } else { shape.spindle_use };
+    let mut figures: Vec<Checked> = vec![
+        (Bound::Memory, shape.memory_mib, |s| &mut s.memory_size),
+        (Bound::Disk, shape.disk_mib, |s| &mut s.disk_size),
+        (Bound::Vcpus, shape.vcpus, |s| &mut s.cpu_count),
+        (Bound::SpindleUse, spindles, |s| &mut s.spindle_use),
+    ];
+    if shape.template != DiskTemplate::Diskless {
+        figures.push((Bound::Disks, 1, |s| &mut s.disk_count));
+    }
+    let allowed = policy.disk_templates.contains(&shape.template);
+    let mut found = None;
+    for position in 0..policy.minmax.len() {
+        let mut changed = policy.clone();
+        let pair = &mut changed.minmax[position];
+        let mut broken = Vec::new();
+        for (bound, wanted, field) in &figures {
+            for (spec, violated) in [
+                (&mut pair.min, (|wanted, limit| wanted < limit) as fn(i64, i64) -> bool),
+                (&mut pair.max, |wanted, limit| wanted > limit),
+            ] {
+                let limit = field(spec);
+                if violated(*wanted, *limit) {
+                    broken.push((*bound, *limit, *wanted));
+                    *limit = *wanted;
+                }
+            }
+        }
+        match (broken.as_slice(), allowed) {
+            ([], _) => {
+                found = None;
+                break;
+            }
+            ([(bound, from, to)], true) if found.is_none() => {
+                let (from, to) = (Some(*from as f64), Some(*to as f64));
+                found = Some((PolicyChange { group, bound: *bound, from, to, template: None }, changed));
+            }
+            _ => {}
+        }
+    }
+    if found.is_some() || allowed {
+        return found;
+    }
+    let mut changed = policy.clone();
+    changed.disk_templates.push(shape.template);
+    let template = Some(shape.template);
+    Some((PolicyChange { group, bound: Bound::Template, from: None, to: None, template }, changed))
+}
+
+/// The least ratio with which one more instance fits, in hundredths.
+fn ratio(crowd: &Crowd, group: GroupIdx, bound: Bound) -> Option<Remedy> {
+    let policy = &crowd.filled.group(group).policy;
+    let from = if bound == Bound::VcpuRatio { policy.vcpu_ratio } else { policy.spindle_ratio };
+    let needed = |n: &NodeIdx| {
+        let (node, figures) = (crowd.filled.node(*n), crowd.filled.figures(*n));
+        let ratio = if bound == Bound::VcpuRatio {
+            let used = figures.used_vcpus.max(figures.booked_used_vcpus) + crowd.shape.vcpus;
+            used as f64 / node.total_cpus
+        } else {
+            let used = figures.instance_spindles.max(figures.booked_instance_spindles);
+            (used + crowd.shape.spindle_use as f64) / node.total_spindles as f64
+        };
+        (ratio * 100.0).ceil() / 100.0
+    };
+    let of_group = crowd.ground.iter().filter(|n| crowd.filled.node(**n).group == group);
+    let mut candidates: Vec<f64> = of_group.map(needed).filter(|r| r.is_finite() && *r > from).collect();
+    candidates.sort_by(f64::total_cmp);
+    candidates.dedup();
+    let enough = |to: f64| crowd.room(&with_ratio(&crowd.filled, group, bound, to), 1) > 0;
+    if !candidates.last().is_some_and(|largest| enough(*largest)) {
+        return None;
+    }
+    // With a larger ratio no less fits.
+    let first = candidates.partition_point(|to| !enough(*to));
+    let to = *candidates.get(first)?;
+    let change = PolicyChange { group, bound, from: Some(from), to: Some(to), template: None };
+    crowd.remedy(Action::Policy(change), &with_ratio(&crowd.filled, group, bound, to))
+}
+
+fn with_ratio(cluster: &Cluster, group: GroupIdx, bound: Bound, ratio: f64) -> Cluster {
+    let mut changed = cluster.clone();
+    let policy = &mut changed.groups[group.at()].policy;
+    if bound == Bound::VcpuRatio {
+        policy.vcpu_ratio = ratio;
+    } else {
+        policy.spindle_ratio = ratio;
+    }
+    for node in changed.nodes.iter_mut().filter(|n| n.group == group) {
+        if bound == Bound::VcpuRatio {
+            node.max_vcpu_ratio = ratio;
+            node.max_vcpus = (ratio * node.total_cpus).floor() as i64;
+        } else {
+            node.max_spindles = ratio * node.total_spindles as f64;
+        }
+    }
+    changed
+}

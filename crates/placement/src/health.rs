@@ -1,0 +1,100 @@
+//! What is wrong with a cluster, in figures (algorithms spec §5.5).
+
+use cluster::{Cluster, InstanceIdx, NodeIdx};
+
+use crate::board::Board;
+use crate::redundancy::can_evacuate;
+
+/// The online nodes among `nodes`, in their order, that could not take over the instances of some other node.
+pub fn bad_nodes(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
+    let bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
+    nodes.iter().copied().filter(bad).collect()
+}
+
+/// The instances that run or are mirrored on `nodes`, ascending, each once.
+pub fn instances_on(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<InstanceIdx> {
+    let on_node = |n: &NodeIdx| cluster.state(*n).primaries.iter().chain(&cluster.state(*n).secondaries);
+    let mut instances: Vec<InstanceIdx> = nodes.iter().flat_map(on_node).copied().collect();
+    instances.sort_unstable();
+    instances.dedup();
+    instances
+}
+
+/// What is wrong with a set of nodes, or with a cluster of several such sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Online nodes that could not take over the instances of some other node.
+    pub n1_failing: usize,
+    /// Nodes with primaries that their exclusion tags should keep apart.
+    pub conflicting: usize,
+    /// Primaries on offline nodes.
+    pub offline_primaries: usize,
+    /// Offline nodes. The reference calls this "instances having a secondary node offline".
+    pub offline_nodes: usize,
+    /// Nodes that could not be emptied if they were lost; 0 if nobody asked.
+    pub not_evacuable: usize,
+}
+
+impl Faults {
+    /// Looks at `nodes`, ascending, which are all that instances may go to. The cluster is left unchanged.
+    ///
+    /// `capacity_checks` asks whether each node could be emptied, which takes most of the time.
+    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
+        let mut faults = Self::default();
+        for &index in nodes {
+            let (node, state) = (cluster.node(index), cluster.state(index));
+            if node.offline {
+                faults.offline_nodes += 1;
+                faults.offline_primaries += state.primaries.len();
+            }
+            faults.n1_failing += usize::from(node.online() && state.figures.fails_n1);
+            faults.conflicting += usize::from(state.figures.tag_conflicts > 0);
+            if capacity_checks && !can_evacuate(cluster, nodes, index, None) {
+                faults.not_evacuable += 1;
+            }
+        }
+        faults
+    }
+
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+impl std::ops::Add for Faults {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            n1_failing: self.n1_failing + other.n1_failing,
+            conflicting: self.conflicting + other.conflicting,
+            offline_primaries: self.offline_primaries + other.offline_primaries,
+            offline_nodes: self.offline_nodes + other.offline_nodes,
+            not_evacuable: self.not_evacuable + other.not_evacuable,
+        }
+    }
+}
+
+impl std::iter::Sum for Faults {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), std::ops::Add::add)
+    }
+}
+
+/// The state of one node group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupHealth {
+    /// What is wrong.
+    pub faults: Faults,
+    /// The score of the group's nodes.
+    pub score: f64,
+}
+
+impl GroupHealth {
+    /// Looks at the nodes of one group, ascending. The cluster is left unchanged.
+    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
+        let faults = Faults::of(cluster, nodes, capacity_checks);
+        Self { faults, score: Board::new(cluster, nodes).score() }
+    }
+}

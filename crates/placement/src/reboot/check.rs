@@ -1,0 +1,196 @@
+//! Whether groups may be down as planned, found out without the graph and the state that made the plan.
+
+use cluster::{Cluster, DiskTemplate, Figures, Instance, InstanceIdx, NodeIdx};
+use thiserror::Error;
+
+use super::{Evacuation, RebootGroup, Relocation};
+
+/// What is wrong with groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Violation {
+    /// A node is in no group, in several, or should not be in any.
+    #[error("node {0:?} is not in exactly one group")]
+    Membership(NodeIdx),
+    /// Both nodes of a mirrored instance would be down.
+    #[error("both nodes of instance {0:?} are in one group")]
+    BothNodes(InstanceIdx),
+    /// Two nodes of a group would fail over to the same one.
+    #[error("nodes {0:?} and {1:?} of one group fail over to the same node")]
+    SharedSecondary(NodeIdx, NodeIdx),
+    /// An instance stays where it must not, or goes where it must not.
+    #[error("instance {0:?} is not taken to safety")]
+    Stranded(InstanceIdx),
+    /// A node receives more than it has room for.
+    #[error("node {0:?} has no room for what it receives")]
+    NoRoom(NodeIdx),
+}
+
+/// What groups must respect.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The nodes to reboot.
+    pub nodes: &'a [NodeIdx],
+    /// Instances are shut down, so that none fails over.
+    pub instances_down: bool,
+    /// What has to move.
+    pub evacuation: Evacuation,
+}
+
+/// Checks the groups against the rules, each group alone, since all instances are back before the next.
+pub fn verify(cluster: &Cluster, rules: &Rules<'_>, groups: &[RebootGroup]) -> Result<(), Violation> {
+    let mut groups_of = vec![0; cluster.nodes.len()];
+    for node in groups.iter().flat_map(|group| &group.nodes) {
+        groups_of[node.at()] += 1;
+    }
+    let mut wanted = vec![0; cluster.nodes.len()];
+    for node in rules.nodes {
+        wanted[node.at()] = 1;
+    }
+    if let Some(node) = cluster.node_indices().find(|node| groups_of[node.at()] != wanted[node.at()]) {
+        return Err(Violation::Membership(node));
+    }
+    groups.iter().try_for_each(|group| Outage::new(cluster, group).verify(rules, &group.relocations))
+}
+
+/// A group while it is down.
+struct Outage<'a> {
+    cluster: &'a Cluster,
+    down: Vec<bool>,
+}
+
+impl<'a> Outage<'a> {
+    fn new(cluster: &'a Cluster, group: &RebootGroup) -> Self {
+        let mut down = vec![false; cluster.nodes.len()];
+        for node in &group.nodes {
+            down[node.at()] = true;
+        }
+        Self { cluster, down }
+    }
+
+    fn verify(&self, rules: &Rules<'_>, relocations: &[Relocation]) -> Result<(), Violation> {
+        self.mirrors(rules.instances_down)?;
+        for index in self.cluster.instance_indices() {
+            if !self.cluster.instance(index).forthcoming {
+                let listed = relocations.binary_search_by_key(&index, |relocation| relocation.instance);
+                let to = listed.ok().map(|position| relocations[position].to);
+                if !self.safe(index, to, rules.evacuation) {
+                    return Err(Violation::Stranded(index));
+                }
+            }
+        }
+        self.room(relocations)
+    }
+
+    fn is_down(&self, node: NodeIdx) -> bool {
+        self.down[node.at()]
+    }
+
+    /// No mirrored instance loses both nodes; no node has to take over from two.
+    fn mirrors(&self, instances_down: bool) -> Result<(), Violation> {
+        let mut relieved: Vec<Option<NodeIdx>> = vec![None; self.cluster.nodes.len()];
+        for index in self.cluster.instance_indices() {
+            let instance = self.cluster.instance(index);
+            let Some(secondary) = instance.secondary.filter(|_| self.is_down(instance.primary)) else {
+                continue;
+            };
+            if instance.template == DiskTemplate::Drbd && self.is_down(secondary) {
+                return Err(Violation::BothNodes(index));
+            }
+            if !instance.forthcoming && !instances_down {
+                let first = *relieved[secondary.at()].get_or_insert(instance.primary);
+                if first != instance.primary {
+                    return Err(Violation::SharedSecondary(first, instance.primary));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the instance is, after it went `to` another place, where it may be.
+    fn safe(&self, index: InstanceIdx, to: Option<(NodeIdx, Option<NodeIdx>)>, must: Evacuation) -> bool {
+        let instance = self.cluster.instance(index);
+        let refuge = |node: NodeIdx, left: NodeIdx| {
+            let (to, from) = (self.cluster.node(node), self.cluster.node(left));
+            !self.is_down(node) && to.online() && to.group == from.group
+        };
+        let primary_down = self.is_down(instance.primary);
+        if instance.template != DiskTemplate::Drbd {
+            let stays = !primary_down || !must.non_redundant;
+            return to.map_or(stays, |(primary, _)| refuge(primary, instance.primary));
+        }
+        let Some(secondary) = instance.secondary else { return !(primary_down && must.secondaries) };
+        let (remaining, leaving) = match (primary_down, self.is_down(secondary)) {
+            (true, _) => (secondary, instance.primary),
+            (_, true) => (instance.primary, secondary),
+            _ => return true,
+        };
+        match to {
+            None => !must.secondaries,
+            Some((primary, mirror)) => {
+                primary == remaining && mirror.is_some_and(|m| m != primary && refuge(m, leaving))
+            }
+        }
+    }
+
+    /// Whether every node that stays up has room for all that it receives.
+    fn room(&self, relocations: &[Relocation]) -> Result<(), Violation> {
+        let mut ledgers: Vec<Ledger> = vec![Ledger::default(); self.cluster.nodes.len()];
+        for relocation in relocations {
+            let instance = self.cluster.instance(relocation.instance);
+            let (from, to) = (relocation.from, relocation.to);
+            if from.0 != to.0 {
+                ledgers[from.0.at()].primary(instance, -1);
+                ledgers[to.0.at()].primary(instance, 1);
+            }
+            if from.1 != to.1 {
+                from.1.iter().for_each(|secondary| ledgers[secondary.at()].storage(instance, -1));
+                to.1.iter().for_each(|secondary| ledgers[secondary.at()].storage(instance, 1));
+            }
+        }
+        for node in self.cluster.node_indices().filter(|node| !self.is_down(*node)) {
+            let (record, figures) = (self.cluster.node(node), self.cluster.figures(node));
+            let ledger = ledgers[node.at()];
+            let memory = ledger.primaries == 0 || ledger.memory < figures.unallocated_memory(record);
+            if !memory || !ledger.fits_storage(figures, record.exclusive_storage) {
+                return Err(Violation::NoRoom(node));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a node receives, less what leaves it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ledger {
+    /// Instances received to run there.
+    primaries: usize,
+    memory: i64,
+    /// Instances received whose disks are on the node.
+    stored: usize,
+    disk: i64,
+    spindles: i64,
+    unknown_spindles: bool,
+}
+
+impl Ledger {
+    fn primary(&mut self, instance: &Instance, sign: i64) {
+        self.primaries += usize::from(sign > 0);
+        self.memory += sign * if instance.uses_memory() { instance.memory } else { 0 };
+        self.storage(instance, sign);
+    }
+
+    fn storage(&mut self, instance: &Instance, sign: i64) {
+        if instance.template.local_storage() {
+            self.stored += usize::from(sign > 0);
+            self.disk += sign * instance.disk;
+            self.spindles += sign * instance.total_spindles().unwrap_or(0);
+            self.unknown_spindles |= instance.total_spindles().is_none();
+        }
+    }
+
+    fn fits_storage(&self, figures: &Figures, exclusive: bool) -> bool {
+        // Who takes over as primary what it mirrored receives nothing new on its disks.
+        let spindles = !exclusive || (!self.unknown_spindles && self.spindles <= figures.free_spindles);
+        self.stored == 0 || (self.disk < figures.free_disk && spindles)
+    }
+}

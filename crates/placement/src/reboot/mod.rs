@@ -1,0 +1,162 @@
+//! Rolling reboots: groups of nodes that may be down together (algorithms spec §5.3).
+//!
+//! A graph says which nodes must not be down at the same time; colouring it gives classes of nodes; each class is
+//! split into groups so small that there is room elsewhere for the instances that have to leave.
+
+mod check;
+mod colouring;
+mod deep;
+mod graph;
+mod partition;
+mod tabu;
+mod workbench;
+
+use cluster::{Cluster, DiskTemplate, GroupIdx, InstanceIdx, NodeIdx};
+use thiserror::Error;
+
+use crate::Search;
+
+pub use check::{Rules, Violation, verify};
+pub use colouring::{Colouring, Heuristic};
+pub use graph::ConflictGraph;
+pub use partition::Evacuation;
+use workbench::Workbench;
+
+/// Which nodes to reboot. Offline ones never are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// Only those of this group.
+    pub group: Option<GroupIdx>,
+    /// Only those with one of these tags.
+    pub tags: Option<&'a [String]>,
+    /// Only those on which nothing runs that has no mirror.
+    pub redundant_only: bool,
+}
+
+impl Choice<'_> {
+    /// The nodes, ascending.
+    pub fn nodes(&self, cluster: &Cluster) -> Vec<NodeIdx> {
+        let mirrored = |i: &InstanceIdx| cluster.instance(*i).template == DiskTemplate::Drbd;
+        let chosen = |index: &NodeIdx| {
+            let node = cluster.node(*index);
+            node.online()
+                && self.group.is_none_or(|group| node.group == group)
+                && self.tags.is_none_or(|tags| node.tags.iter().any(|tag| tags.contains(tag)))
+                && (!self.redundant_only || cluster.state(*index).primaries.iter().all(mirrored))
+        };
+        cluster.node_indices().filter(chosen).collect()
+    }
+}
+
+/// Why nodes cannot be grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RebootError {
+    /// A node hosts instances without mirror that fit nowhere else.
+    #[error("Not enough capacity to move non-redundant instances")]
+    NonRedundantCapacity,
+    /// The secondary of an instance cannot take it over.
+    #[error("Failed to migrate instances off nodes")]
+    Migration,
+    /// A node hosts mirrors that fit nowhere else.
+    #[error("Not enough capacity to move secondaries")]
+    SecondaryCapacity,
+}
+
+/// Where an instance goes while its node is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// Which instance.
+    pub instance: InstanceIdx,
+    /// Its primary, and its secondary if it is mirrored.
+    pub from: (NodeIdx, Option<NodeIdx>),
+    /// Where they go.
+    pub to: (NodeIdx, Option<NodeIdx>),
+}
+
+/// Nodes that may be down together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RebootGroup {
+    /// The nodes.
+    pub nodes: Vec<NodeIdx>,
+    /// What has to move first, by instance. Instances that only change sides are not listed.
+    pub relocations: Vec<Relocation>,
+}
+
+/// Groups the graph's nodes; the largest group comes first, that of the `master` last and the master at its end.
+pub fn plan(
+    cluster: &Cluster,
+    graph: &ConflictGraph,
+    colourings: &[Colouring],
+    evacuation: Evacuation,
+    master: Option<NodeIdx>,
+    search: Search,
+) -> Result<Vec<RebootGroup>, RebootError> {
+    let Some(colouring) = colourings.iter().min_by_key(|c| (c.colours(), c.heuristic)) else {
+        return Ok(Vec::new());
+    };
+    let exact = as_the_reference(cluster, graph, colouring, evacuation);
+    let mut groups = match search {
+        Search::Exact => exact?,
+        Search::Deep => {
+            fewest(cluster, graph, evacuation, exact, || deep::groups(cluster, graph, colouring, evacuation))?
+        }
+    };
+    groups.sort_by_key(|group| std::cmp::Reverse(group.nodes.len()));
+    if let Some(master) = master {
+        put_last(&mut groups, master);
+    }
+    Ok(groups)
+}
+
+/// The groups of a colouring, in the order of the colours.
+fn as_the_reference(
+    cluster: &Cluster,
+    graph: &ConflictGraph,
+    colouring: &Colouring,
+    evacuation: Evacuation,
+) -> Result<Vec<RebootGroup>, RebootError> {
+    let mut bench = Workbench::new(cluster);
+    let mut groups = Vec::new();
+    for class in colouring.classes() {
+        let nodes: Vec<NodeIdx> = class.iter().map(|vertex| graph.node(*vertex)).collect();
+        groups.extend(partition::partition(&mut bench, &nodes, evacuation)?);
+    }
+    // Nodes that were not chosen took part, and could leave a group empty.
+    for group in &mut groups {
+        group.nodes.retain(|node| graph.has_chosen(*node));
+    }
+    Ok(groups)
+}
+
+/// The deep search's groups if they are fewer than the reference's, or if those break the rules, as they can
+/// where nodes that are not to be rebooted took part.
+fn fewest(
+    cluster: &Cluster,
+    graph: &ConflictGraph,
+    evacuation: Evacuation,
+    exact: Result<Vec<RebootGroup>, RebootError>,
+    deep: impl FnOnce() -> Result<Vec<RebootGroup>, RebootError>,
+) -> Result<Vec<RebootGroup>, RebootError> {
+    let nodes = graph.chosen();
+    let rules = Rules { nodes: &nodes, instances_down: graph.instances_down(), evacuation };
+    let deep = deep().inspect(|deep| debug_assert_eq!(verify(cluster, &rules, deep), Ok(())));
+    let exact = exact.map(|mut groups| {
+        groups.retain(|group| !group.nodes.is_empty());
+        groups
+    });
+    match (exact, deep) {
+        (Ok(exact), Ok(deep)) if exact.len() <= deep.len() && verify(cluster, &rules, &exact).is_ok() => {
+            Ok(exact)
+        }
+        (_, Ok(deep)) => Ok(deep),
+        (exact, Err(_)) => exact,
+    }
+}
+
+fn put_last(groups: &mut Vec<RebootGroup>, master: NodeIdx) {
+    let Some(position) = groups.iter().position(|group| group.nodes.contains(&master)) else { return };
+    let mut group = groups.remove(position);
+    group.nodes.retain(|node| *node != master);
+    group.nodes.push(master);
+    groups.push(group);
+}

@@ -1,0 +1,218 @@
+//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path, or
+//! only its beginning.
+//!
+//! Each instance in turn is put on some node with more than enough free memory (and disk); which one, the score
+//! decides. Two arguments spare the simulation:
+//!
+//! - *It fits whatever happened before.* For an instance to be refused everywhere, those before it must have filled
+//!   every node up to where it no longer fits. If they are too small for that taken together, it fits.
+//! - *It cannot fit at all.* Instances at least as large as a given size need a slot of that size each. If there are
+//!   more of them than slots, some instance is left over.
+
+/// What an instance takes, MiB; not negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Memory.
+    pub memory: i64,
+    /// Disk on the node, if that is where its disks are.
+    pub disk: Option<i64>,
+}
+
+/// What a node has free, MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Memory.
+    pub memory: i64,
+    /// Disk.
+    pub disk: i64,
+    /// Whether the node takes all the instances in question as far as policies and tags go.
+    pub willing: bool,
+}
+
+/// Slack for the roundings of shares.
+const SLACK: f64 = 1e-9;
+
+/// Instances that need new nodes, in the order in which they are placed, and what is free on other nodes.
+///
+/// A node takes an instance if something of its memory stays free, and of its disk if the instance has any.
+#[derive(Debug)]
+pub(crate) struct Rehousing {
+    /// The instances.
+    pub instances: Vec<Size>,
+    /// Free on the nodes that may take some, ascending.
+    pub rooms: Vec<Room>,
+}
+
+impl Rehousing {
+    /// Whether every instance finds a node, if that can be told; true stays true even if any `spare` nodes change.
+    pub fn verdict(&self, spare: usize) -> Option<bool> {
+        if self.slots_for_largest(spare) || self.always_fit(spare) {
+            Some(true)
+        } else if self.too_many() {
+            Some(false)
+        } else {
+            None
+        }
+    }
+
+    /// Takes the first instance off, which went to the node with that room.
+    pub fn house_first(&mut self, room: usize) {
+        if self.instances.is_empty() {
+            return;
+        }
+        let size = self.instances.remove(0);
+        self.rooms[room].memory -= size.memory;
+        self.rooms[room].disk -= size.disk.unwrap_or(0);
+    }
+
+    /// There are slots for as many instances of the largest memory and disk.
+    fn slots_for_largest(&self, spare: usize) -> bool {
+        let largest = Size {
+            memory: self.instances.iter().map(|size| size.memory).max().unwrap_or(0),
+            disk: self.instances.iter().map(|size| size.disk).max().flatten(),
+        };
+        let wanted = self.instances.len() as i64;
+        let mut greatest = Greatest::new(spare);
+        let (mut slots, mut kept) = (0, 0);
+        for room in self.rooms.iter().filter(|room| room.willing) {
+            let here = slots_in(room, &largest).min(wanted);
+            slots += here;
+            kept += greatest.take(here);
+            if slots - kept >= wanted {
+                return true;
+            }
+        }
+        slots - kept >= wanted
+    }
+
+    /// No instance can be refused, whichever nodes those before it were given.
+    fn always_fit(&self, spare: usize) -> bool {
+        // Shares of all that the instances take.
+        let share = |part: fn(&Size) -> i64| 1.0 / self.instances.iter().map(part).sum::<i64>().max(1) as f64;
+        let (memory, disk) = (share(|size| size.memory), share(|size| size.disk.unwrap_or(0)));
+        // What the instances before can block at most: of memory or disk, the larger share of all instances'.
+        let blocks = |size: &Size| {
+            (size.memory as f64 * memory).max(size.disk.unwrap_or(0) as f64 * disk) * (1.0 + SLACK)
+        };
+        let mut blocked: f64 = self.instances.iter().map(blocks).sum();
+        self.instances.iter().enumerate().rev().all(|(position, size)| {
+            blocked -= blocks(size);
+            // Later ones of the same size were worse off.
+            self.instances[position + 1..].contains(size)
+                || self.more_room_than(blocked, size, memory, disk, spare)
+        })
+    }
+
+    /// Whether more than that share must be used up before no node takes an instance of that size. `memory` and
+    /// `disk` turn MiB into shares.
+    fn more_room_than(&self, share: f64, size: &Size, memory: f64, disk: f64, spare: usize) -> bool {
+        let mut greatest = Greatest::new(spare);
+        let (mut room_left, mut kept) = (0.0, 0.0);
+        for room in self.rooms.iter().filter(|room| room.willing) {
+            let by_memory = (room.memory - size.memory).max(0) as f64 * memory;
+            let by_disk = size.disk.map_or(f64::INFINITY, |wanted| (room.disk - wanted).max(0) as f64 * disk);
+            let here = by_memory.min(by_disk).min(share + 1.0);
+            room_left += here;
+            kept += greatest.take(here);
+            if room_left - kept > share * (1.0 + SLACK) + SLACK {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// There are more instances of some size or larger than slots of that size.
+    fn too_many(&self) -> bool {
+        self.instances.iter().enumerate().any(|(position, size)| {
+            if self.instances[..position].contains(size) {
+                return false;
+            }
+            let larger = |other: &&Size| other.memory >= size.memory && other.disk >= size.disk;
+            let wanted = self.instances.iter().filter(larger).count() as i64;
+            let mut slots = 0;
+            self.rooms.iter().all(|room| {
+                slots += slots_in(room, size).min(wanted);
+                slots < wanted
+            })
+        })
+    }
+}
+
+/// How many instances of that size a node takes.
+fn slots_in(room: &Room, size: &Size) -> i64 {
+    // Divisions are slow, and few slots the rule where it matters.
+    let by = |free: i64, wanted: i64| match (free, wanted) {
+        _ if free <= wanted => 0,
+        (_, 0) => i64::MAX,
+        _ if free - 1 < 2 * wanted => 1,
+        _ => (free - 1) / wanted,
+    };
+    match by(room.memory, size.memory) {
+        0 => 0,
+        slots => slots.min(size.disk.map_or(i64::MAX, |wanted| by(room.disk, wanted))),
+    }
+}
+
+/// The greatest of the numbers seen.
+struct Greatest<T> {
+    /// At most two of them, in ascending order.
+    numbers: [T; 2],
+    /// How many are wanted.
+    count: usize,
+}
+
+impl<T: Copy + Default + PartialOrd + std::ops::Sub<Output = T>> Greatest<T> {
+    fn new(count: usize) -> Self {
+        Self { numbers: [T::default(); 2], count: count.min(2) }
+    }
+
+    /// Takes a number in that is not negative; returns by how much the sum of the greatest grows.
+    fn take(&mut self, number: T) -> T {
+        let numbers = &mut self.numbers[2 - self.count..];
+        let Some(least) = numbers.first_mut().filter(|least| number > **least) else { return T::default() };
+        let grown = number - *least;
+        *least = number;
+        if numbers.len() > 1 && numbers[0] > numbers[1] {
+            numbers.swap(0, 1);
+        }
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rehousing(instances: &[(i64, i64)], rooms: &[(i64, i64)]) -> Rehousing {
+        let instances = instances.iter().map(|&(memory, disk)| Size { memory, disk: Some(disk) }).collect();
+        let rooms: Vec<Room> =
+            rooms.iter().map(|&(memory, disk)| Room { memory, disk, willing: true }).collect();
+        Rehousing { instances, rooms }
+    }
+
+    #[test]
+    fn something_must_stay_free() {
+        assert_eq!(rehousing(&[(4, 4)], &[(5, 5)]).verdict(0), Some(true));
+        assert_eq!(rehousing(&[(4, 4)], &[(4, 5), (5, 4)]).verdict(0), Some(false));
+        assert_eq!(rehousing(&[(0, 0)], &[(1, 1)]).verdict(0), Some(true));
+        assert_eq!(rehousing(&[(0, 0)], &[(1, 0)]).verdict(0), Some(false));
+        assert_eq!(rehousing(&[], &[]).verdict(0), Some(true));
+    }
+
+    #[test]
+    fn small_ones_cannot_take_all_room_from_a_large_one() {
+        // The last may find its size only where the first two did not go.
+        assert_eq!(rehousing(&[(3, 1), (3, 1), (2, 1)], &[(8, 99), (3, 99)]).verdict(0), Some(true));
+        // It depends on where the first goes.
+        assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(6, 99), (4, 99)]).verdict(0), None);
+        assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(5, 99), (9, 99)]).verdict(0), None);
+        assert_eq!(rehousing(&[(5, 1), (5, 1)], &[(6, 99), (5, 99)]).verdict(0), Some(false));
+    }
+
+    #[test]
+    fn spare_nodes_are_not_relied_upon() {
+        let of = |rooms: &[(i64, i64)]| rehousing(&[(4, 4)], rooms).verdict(2);
+        assert_eq!(of(&[(9, 9), (9, 9)]), None);
+        assert_eq!(of(&[(9, 9), (9, 9), (5, 5)]), Some(true));
+    }
+}

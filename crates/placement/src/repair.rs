@@ -1,0 +1,256 @@
+//! Repairing: ending violations with as few moves as can be, and moving nothing else.
+//!
+//! This is Allotment's own; the reference only balances. Violations are taken one after the other, the worst
+//! first. Each move must make the [`Measure`] smaller and no class of violations worse, so that stopping early
+//! never leaves things worse than they were. Of the moves that could end a violation, the one with the least
+//! measure afterwards is made; then the one that copies fewest disks; then the one with the least score.
+
+mod tidy;
+mod violations;
+
+use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Outcome, Probe};
+
+pub use violations::{Measure, Violation};
+
+use crate::allocate::Failures;
+use crate::balance::{BalanceOptions, Candidates, Step};
+use crate::board::Board;
+use crate::score::Values;
+use violations::Gauge;
+
+/// Why a violation remains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The limit of moves is reached.
+    Limit,
+    /// None of the instances concerned may be moved.
+    Unmovable,
+    /// The options leave the instances concerned no move.
+    Forbidden,
+    /// Every move is refused.
+    Refused(Failures),
+    /// The moves that are possible would not help, or would cause another violation.
+    Harmful,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repair {
+    /// The moves.
+    pub steps: Vec<Step>,
+    /// The components of the score: before, and after each move.
+    pub values: Vec<Values>,
+    /// What was wrong, the worst first.
+    pub found: Vec<Violation>,
+    /// How bad things were.
+    pub before: Measure,
+    /// How bad things are now.
+    pub after: Measure,
+    /// What could not be repaired, and why.
+    pub remaining: Vec<(Violation, Obstacle)>,
+}
+
+/// Repairs what is wrong on `nodes` by moving some of `instances`, both ascending.
+///
+/// With [`BalanceOptions::ignore_soft_errors`], a move may make a lesser class of violations worse. Of the other
+/// options those count that say what may move, and how.
+pub fn repair(
+    cluster: &mut Cluster,
+    nodes: &[NodeIdx],
+    instances: &[InstanceIdx],
+    options: &BalanceOptions,
+) -> Repair {
+    let mut trial = Site::new(cluster.clone(), nodes, instances, *options);
+    let before = trial.gauge.measure();
+    let found = trial.gauge.violations(cluster);
+    let mut plan = trial.find();
+    tidy::tidy(&Site::new(cluster.clone(), nodes, instances, *options), &mut plan, trial.gauge.measure());
+    let wanted = plan.len();
+    plan.truncate(options.max_moves.unwrap_or(wanted));
+    let mut site = Site::new(cluster.clone(), nodes, instances, *options);
+    let mut values = vec![*site.board.values()];
+    let mut steps = Vec::new();
+    for (instance, mov) in plan {
+        // The same moves were possible in the trial.
+        let Some(step) = site.make(instance, mov) else { break };
+        values.push(*site.board.values());
+        steps.push(step);
+    }
+    let remaining = site.remaining(steps.len() < wanted);
+    let after = site.gauge.measure();
+    *cluster = site.cluster;
+    Repair { steps, values, found, before, after, remaining }
+}
+
+/// A cluster under repair.
+#[derive(Clone, Debug)]
+struct Site {
+    cluster: Cluster,
+    nodes: Vec<NodeIdx>,
+    online: Vec<NodeIdx>,
+    /// Whether each instance is among those that may be moved.
+    free: Vec<bool>,
+    options: BalanceOptions,
+    board: Board,
+    gauge: Gauge,
+}
+
+/// A move that makes things better; what is less is preferred.
+#[derive(Clone, Copy, Debug)]
+struct Remedy {
+    measure: Measure,
+    copies: u8,
+    score: f64,
+    instance: InstanceIdx,
+    mov: Move,
+}
+
+impl Site {
+    fn new(cluster: Cluster, nodes: &[NodeIdx], instances: &[InstanceIdx], options: BalanceOptions) -> Self {
+        let mut free = vec![false; cluster.instances.len()];
+        for &index in instances {
+            let instance = cluster.instance(index);
+            free[index.at()] = instance.movable && instance.auto_balance;
+        }
+        let online = nodes.iter().copied().filter(|n| cluster.node(*n).online()).collect();
+        let board = Board::new(&cluster, nodes);
+        let gauge = Gauge::new(&cluster, nodes);
+        Self { cluster, nodes: nodes.to_vec(), online, free, options, board, gauge }
+    }
+
+    /// Finds moves and makes them, until nothing helps any more.
+    fn find(&mut self) -> Vec<(InstanceIdx, Move)> {
+        let mut plan = Vec::new();
+        loop {
+            let already = plan.len();
+            for violation in self.gauge.violations(&self.cluster) {
+                // A violation may be over because of what was done about another.
+                while let Some(remedy) = self.remedy(&self.gauge.involved(&self.cluster, violation)) {
+                    if self.make(remedy.instance, remedy.mov).is_none() {
+                        break;
+                    }
+                    plan.push((remedy.instance, remedy.mov));
+                }
+            }
+            if plan.len() == already {
+                return plan;
+            }
+        }
+    }
+
+    /// Makes a move, if it is possible.
+    fn make(&mut self, index: InstanceIdx, mov: Move) -> Option<Step> {
+        let probe = Probe::new(&self.cluster, index);
+        let from = (probe.primary, probe.secondary);
+        let outcome = probe.judge(mov, self.options.ignore_soft_errors).ok()?;
+        self.gauge.update(&self.cluster, self.cluster.instance(index), &outcome);
+        self.cluster.apply(index, &outcome);
+        let changed: Vec<NodeIdx> = outcome.changes().iter().map(|c| c.node).collect();
+        self.board.update(&self.cluster, &self.nodes, &changed);
+        let to = (outcome.primary, outcome.secondary);
+        Some(Step { instance: index, mov, from, to, score: self.board.score() })
+    }
+
+    /// The best move of some instances that makes things better.
+    fn remedy(&self, instances: &[InstanceIdx]) -> Option<Remedy> {
+        let mut best: Option<Remedy> = None;
+        for &index in instances {
+            self.try_all(index, |mov, outcome| {
+                if let Ok(outcome) = outcome {
+                    self.consider(index, mov, &outcome, &mut best);
+                }
+            });
+        }
+        best
+    }
+
+    fn consider(&self, index: InstanceIdx, mov: Move, outcome: &Outcome, best: &mut Option<Remedy>) {
+        let instance = self.cluster.instance(index);
+        let measure = self.gauge.after(&self.cluster, instance, outcome);
+        if !self.improves(&measure) {
+            return;
+        }
+        let copies = u8::from(!matches!(mov, Move::Failover | Move::FailoverTo(_)));
+        let located = self.board.located_delta_of(&self.cluster, instance, outcome);
+        if let Some(best) = best {
+            let order = (measure, copies).cmp(&(best.measure, best.copies));
+            let hopeless = || self.board.lower_bound(&self.cluster, outcome.changes(), located) > best.score;
+            if order.is_gt() || (order.is_eq() && hopeless()) {
+                return;
+            }
+        }
+        let score = self.board.exact(&self.cluster, outcome.changes(), located);
+        let better =
+            best.is_none_or(|best| (measure, copies) < (best.measure, best.copies) || score < best.score);
+        if better {
+            *best = Some(Remedy { measure, copies, score, instance: index, mov });
+        }
+    }
+
+    /// Whether a move to that measure is allowed.
+    fn improves(&self, measure: &Measure) -> bool {
+        let now = self.gauge.measure();
+        *measure < now && (self.options.ignore_soft_errors || measure.worsens_nothing(&now))
+    }
+
+    /// Whether an instance may be moved at this time.
+    fn may_move(&self, index: InstanceIdx) -> bool {
+        self.free[index.at()]
+            && (!self.options.evacuate_only
+                || self.cluster.instance(index).involved_nodes().any(|n| self.cluster.node(n).offline))
+    }
+
+    /// The moves of an instance that the options allow at this time.
+    fn moves(&self, index: InstanceIdx) -> impl Iterator<Item = Move> + '_ {
+        let instance = self.cluster.instance(index);
+        let allowed = if self.may_move(index) {
+            Candidates::of(&self.cluster, instance, &self.options)
+        } else {
+            Candidates { failover: false, kinds: &[] }
+        };
+        let elsewhere = |t: &&NodeIdx| **t != instance.primary && Some(**t) != instance.secondary;
+        let targets = self.online.iter().filter(elsewhere);
+        let to_others = targets.flat_map(move |t| allowed.kinds.iter().map(|kind| kind.to(*t)));
+        allowed.failover.then_some(Move::Failover).into_iter().chain(to_others)
+    }
+
+    /// Judges all moves of an instance.
+    fn try_all(&self, index: InstanceIdx, mut tell: impl FnMut(Move, Result<Outcome, cluster::FailMode>)) {
+        let probe = Probe::new(&self.cluster, index);
+        for mov in self.moves(index) {
+            tell(mov, probe.judge(mov, self.options.ignore_soft_errors));
+        }
+    }
+
+    /// What is still wrong, and why.
+    fn remaining(&self, limited: bool) -> Vec<(Violation, Obstacle)> {
+        let explain = |violation| {
+            let involved = self.gauge.involved(&self.cluster, violation);
+            (violation, self.obstacle(&involved, limited))
+        };
+        self.gauge.violations(&self.cluster).into_iter().map(explain).collect()
+    }
+
+    fn obstacle(&self, involved: &[InstanceIdx], limited: bool) -> Obstacle {
+        if !involved.iter().any(|i| self.free[i.at()]) {
+            return Obstacle::Unmovable;
+        }
+        if limited && self.remedy(involved).is_some() {
+            return Obstacle::Limit;
+        }
+        let (mut failures, mut possible) = (Failures::default(), false);
+        for &index in involved {
+            self.try_all(index, |_, outcome| match outcome {
+                Ok(_) => possible = true,
+                Err(mode) => failures.add(mode),
+            });
+        }
+        if possible {
+            Obstacle::Harmful
+        } else if failures.total() > 0 {
+            Obstacle::Refused(failures)
+        } else {
+            Obstacle::Forbidden
+        }
+    }
+}

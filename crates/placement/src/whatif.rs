@@ -1,0 +1,429 @@
+//! Hypothetical changes to a cluster, and what describes it before and after them.
+//!
+//! Changes of what there is (nodes, instances, sizes) are made to the plain values, with what the nodes report brought
+//! in line, and the cluster is loaded anew. Everything else is decided as it would be: lost nodes are drained,
+//! new instances are placed and the groups are balanced by the modules that do so for the programs.
+
+use std::collections::HashSet;
+
+use cluster::{
+    Cluster, DiskTemplate, FailMode, GroupIdx, Instance, InstanceIdx, LoadError, LoadOptions, Node, NodeIdx,
+};
+use rayon::prelude::*;
+
+use crate::allocate::{Failures, NoTargets};
+use crate::balance::{BalanceOptions, Balancer, Step};
+use crate::board::Board;
+use crate::capacity::{self, CapacityOptions, Ground, Placement, Shape};
+use crate::drain::{self, DrainOptions, Purpose};
+use crate::groups;
+use crate::score::Values;
+use crate::watch::Health;
+
+/// New sizes of an instance; what is not given stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Resize {
+    /// Memory, MiB.
+    pub memory_mib: Option<i64>,
+    /// Virtual CPUs.
+    pub vcpus: Option<i64>,
+    /// Disk space on each of its nodes, MiB.
+    pub disk_mib: Option<i64>,
+}
+
+/// Empty nodes that look alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewNodes {
+    /// How many.
+    pub count: usize,
+    /// What they look like; the name does not matter.
+    pub like: Node,
+}
+
+impl NewNodes {
+    /// A node as most of a group's are (the first of them, emptied); none in a group without nodes.
+    pub fn typical(cluster: &Cluster, group: GroupIdx) -> Option<Node> {
+        let look = |n: &Node| {
+            (n.total_memory.to_bits(), n.total_disk.to_bits(), n.total_cpus.to_bits(), n.total_spindles)
+        };
+        let of_group = || cluster.nodes.iter().filter(|n| n.group == group);
+        let alike = |node: &Node| of_group().filter(|n| look(n) == look(node)).count();
+        // Of equally frequent ones the first: `max_by_key` would take the last.
+        let node = of_group().rev().max_by_key(|n| alike(n))?;
+        Some(Node {
+            reported_free_memory: node.total_memory_mib() - node.node_memory,
+            reported_free_disk: node.total_disk as i64,
+            reported_free_spindles: node.total_spindles,
+            offline: false,
+            master: false,
+            missing_memory: 0,
+            ..node.clone()
+        })
+    }
+}
+
+/// What is to be changed, in the order in which it happens.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Changes {
+    /// Instances that go away.
+    pub remove: Vec<InstanceIdx>,
+    /// Instances that get other sizes where they are.
+    pub resize: Vec<(InstanceIdx, Resize)>,
+    /// Nodes that join.
+    pub add_nodes: Vec<NewNodes>,
+    /// Nodes that die, ascending.
+    pub lose: Vec<NodeIdx>,
+    /// Instances that are created, and how many.
+    pub add_instances: Vec<(usize, Shape)>,
+    /// Whether the groups are balanced in the end.
+    pub rebalance: bool,
+}
+
+/// Instances that were to be created.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Added {
+    /// How many were wanted.
+    pub wanted: usize,
+    /// What they look like.
+    pub shape: Shape,
+    /// Where they went.
+    pub placed: Vec<Placement>,
+    /// What refused the first that found no place.
+    pub refused: Option<Refusal>,
+}
+
+/// Why no more instances find a place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// Nodes fail N+1 already, so that nothing is placed.
+    Blocked(Vec<NodeIdx>),
+    /// There are no nodes, or no pairs of nodes.
+    NoTargets(NoTargets),
+    /// All are too full; how often for which reason.
+    Full(Failures),
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Enacted {
+    /// How the instances of lost nodes were rescued.
+    pub rescue: Option<drain::Plan>,
+    /// Instances created.
+    pub added: Vec<Added>,
+    /// Moves that balance the groups.
+    pub moves: Vec<Step>,
+}
+
+impl Changes {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The cluster with other nodes and instances; a node keeps its index. Limits that options put on nodes must
+    /// be set again.
+    pub fn reshape(&self, cluster: &Cluster, options: &LoadOptions) -> Result<Cluster, LoadError> {
+        let mut parts = cluster.clone();
+        parts.settle_reports();
+        for (index, size) in &self.resize {
+            account(&mut parts, *index, -1);
+            resize(&mut parts.instances[index.at()], *size);
+            account(&mut parts, *index, 1);
+        }
+        for index in &self.remove {
+            account(&mut parts, *index, -1);
+        }
+        let kept = parts.instances.iter().enumerate();
+        let kept = kept.filter(|(position, _)| !self.remove.contains(&InstanceIdx::from_usize(*position)));
+        let instances = kept.map(|(_, instance)| instance.clone()).collect();
+        let mut nodes = parts.nodes;
+        let mut names = FreeNames::new("new-node", &cluster.suffix, cluster.nodes.iter().map(|n| &n.name));
+        for new in &self.add_nodes {
+            nodes.extend((0..new.count).map(|_| Node { name: names.next(), ..new.like.clone() }));
+        }
+        let loaded = Cluster::load(parts.groups, nodes, instances, parts.tags, parts.policy, options);
+        loaded.map(|(cluster, _)| cluster)
+    }
+
+    /// Lets the rest happen on the cluster that [`Self::reshape`] made.
+    pub fn enact(&self, cluster: &mut Cluster) -> Enacted {
+        let mut enacted = Enacted::default();
+        if !self.lose.is_empty() {
+            for node in &self.lose {
+                cluster.nodes[node.at()].offline = true;
+            }
+            let options =
+                DrainOptions { purpose: Purpose::Lost, ignore_soft_errors: false, disk_moves: true };
+            enacted.rescue = Some(drain::drain(cluster, &self.lose, options));
+        }
+        for (wanted, shape) in &self.add_instances {
+            enacted.added.push(add(cluster, *wanted, shape));
+        }
+        if self.rebalance {
+            for group in groups::inhabited(cluster) {
+                let (nodes, instances) = (cluster.nodes_of(group), cluster.instances_of(group));
+                let mut run = Balancer::new(cluster, &nodes, &instances, BalanceOptions::default());
+                enacted.moves.extend(std::iter::from_fn(|| run.step()));
+            }
+        }
+        enacted
+    }
+}
+
+fn resize(instance: &mut Instance, size: Resize) {
+    instance.memory = size.memory_mib.unwrap_or(instance.memory);
+    instance.vcpus = size.vcpus.unwrap_or(instance.vcpus);
+    if let Some(disk) = size.disk_mib {
+        // The last disk takes the difference, as far as it goes.
+        if let Some(last) = instance.disks.last_mut() {
+            last.size = (last.size + disk - instance.disk).max(0);
+        }
+        instance.disk = disk;
+    }
+}
+
+/// Adds an instance to (or, with -1, takes it from) what its nodes report.
+fn account(cluster: &mut Cluster, index: InstanceIdx, sign: i64) {
+    let instance = &cluster.instances[index.at()];
+    let demand = instance.demand();
+    if demand.forthcoming {
+        return;
+    }
+    let mirror = instance.secondary.filter(|_| instance.template == DiskTemplate::Drbd);
+    cluster.nodes[instance.primary.at()].reported_free_memory -= sign * demand.used_memory;
+    for node in std::iter::once(instance.primary).chain(mirror) {
+        let node = &mut cluster.nodes[node.at()];
+        if demand.local_storage {
+            node.reported_free_disk -= sign * demand.disk;
+        }
+        if node.exclusive_storage {
+            node.reported_free_spindles -= sign * demand.spindles.unwrap_or(0);
+        }
+    }
+}
+
+/// Names that are not taken: `STEM-1SUFFIX`, `STEM-2SUFFIX`, ...
+struct FreeNames {
+    stem: &'static str,
+    suffix: String,
+    taken: HashSet<String>,
+    last: usize,
+}
+
+impl FreeNames {
+    fn new<'a>(stem: &'static str, suffix: &str, taken: impl Iterator<Item = &'a String>) -> Self {
+        Self { stem, suffix: suffix.to_owned(), taken: taken.cloned().collect(), last: 0 }
+    }
+
+    fn next(&mut self) -> String {
+        loop {
+            self.last += 1;
+            let name = format!("{}-{}{}", self.stem, self.last, self.suffix);
+            if !self.taken.contains(&name) {
+                return name;
+            }
+        }
+    }
+}
+
+/// Creates instances of a shape as long as there is room.
+fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
+    let names = cluster.instances.iter().map(|i| &i.name);
+    let mut names = FreeNames::new("new", &cluster.suffix, names);
+    let added = place(cluster, wanted, shape);
+    for placement in &added.placed {
+        cluster.instances[placement.instance.at()].name = names.next();
+    }
+    added
+}
+
+/// As [`add`], with whatever names.
+pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
+    let mut added = Added { wanted, shape: *shape, placed: Vec::new(), refused: None };
+    let options = CapacityOptions { limit: Some(wanted), ..CapacityOptions::default() };
+    let ground = Ground::survey(cluster, shape.template, &options);
+    if ground.blocked() {
+        added.refused = Some(Refusal::Blocked(ground.bad_nodes));
+        return added;
+    }
+    match capacity::fill(cluster, &ground, shape, &options) {
+        Err(error) => added.refused = Some(Refusal::NoTargets(error)),
+        Ok(filled) => {
+            added.placed = filled.placed;
+            if added.placed.len() < wanted {
+                added.refused = filled.failures.map(Refusal::Full);
+            }
+        }
+    }
+    added
+}
+
+/// A rule that is broken.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Violation {
+    /// More memory is given out than there is.
+    #[error("{short_mib} MiB more memory is in use than there is")]
+    Memory {
+        /// How much is lacking, MiB.
+        short_mib: i64,
+    },
+    /// Too little disk is free.
+    #[error("{short_mib} MiB of disk are lacking")]
+    Disk {
+        /// How much is lacking, MiB.
+        short_mib: i64,
+    },
+    /// Too many virtual CPUs.
+    #[error("{ratio:.2} virtual CPUs per physical one, {limit} allowed")]
+    Vcpus {
+        /// In use, per physical CPU.
+        ratio: f64,
+        /// Allowed.
+        limit: f64,
+    },
+    /// Too many instance spindles.
+    #[error("{used} instance spindles, {limit} allowed")]
+    Spindles {
+        /// In use.
+        used: f64,
+        /// Allowed.
+        limit: f64,
+    },
+    /// Instances that exclude each other.
+    #[error("{conflicts} instances too many with the same exclusion tag")]
+    Tags {
+        /// How many beyond the first of each tag.
+        conflicts: i64,
+    },
+    /// A size outside the group's policy.
+    #[error("its {} is outside the group's policy", policy_item(*.0))]
+    Policy(FailMode),
+}
+
+/// What a policy's check of an instance refers to.
+pub fn policy_item(mode: FailMode) -> &'static str {
+    match mode {
+        FailMode::Memory => "memory",
+        FailMode::Disk => "disk size or disk template",
+        FailMode::Cpu => "number of virtual CPUs",
+        FailMode::DiskCount => "number of disks",
+        FailMode::Spindles => "use of spindles",
+        _ => "shape",
+    }
+}
+
+/// Who breaks a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offender {
+    /// An online node.
+    Node(NodeIdx),
+    /// An instance.
+    Instance(InstanceIdx),
+}
+
+/// All broken rules: of online nodes, then of instances.
+pub fn violations(cluster: &Cluster) -> Vec<(Offender, Violation)> {
+    let mut found = Vec::new();
+    for index in cluster.node_indices().filter(|n| cluster.node(*n).online()) {
+        let of_node = node_violations(cluster, index);
+        found.extend(of_node.into_iter().map(|violation| (Offender::Node(index), violation)));
+    }
+    for index in cluster.instance_indices() {
+        let instance = cluster.instance(index);
+        let node = cluster.node(instance.primary);
+        let policy = &cluster.group(node.group).policy;
+        if let Err(mode) = policy.check(instance, node.exclusive_storage) {
+            found.push((Offender::Instance(index), Violation::Policy(mode)));
+        }
+    }
+    found
+}
+
+fn node_violations(cluster: &Cluster, index: NodeIdx) -> Vec<Violation> {
+    let (node, figures) = (cluster.node(index), cluster.figures(index));
+    let mut found = Vec::new();
+    let memory = figures.unallocated_memory(node);
+    if memory < 0 {
+        found.push(Violation::Memory { short_mib: -memory });
+    }
+    let disk = figures.free_disk - node.min_free_disk;
+    if disk < 0 {
+        found.push(Violation::Disk { short_mib: -disk });
+    }
+    let (ratio, limit) = (figures.vcpu_ratio(node), node.max_vcpu_ratio);
+    if limit >= 0.0 && limit < ratio {
+        found.push(Violation::Vcpus { ratio, limit });
+    }
+    let (used, limit) = (figures.instance_spindles, node.max_spindles);
+    if used > limit {
+        found.push(Violation::Spindles { used, limit });
+    }
+    if figures.tag_conflicts > 0 {
+        found.push(Violation::Tags { conflicts: figures.tag_conflicts });
+    }
+    found
+}
+
+/// How many instances of a shape fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Room {
+    /// The shape.
+    pub shape: Shape,
+    /// How many; at most the limit asked for.
+    pub count: usize,
+    /// What refuses one more; none if the limit was reached.
+    pub refused: Option<Refusal>,
+}
+
+/// How many instances of a shape fit, at most `limit`. The cluster is left unchanged.
+pub fn room(cluster: &Cluster, shape: &Shape, limit: usize) -> Room {
+    let added = place(&mut cluster.clone(), limit, shape);
+    Room { shape: *shape, count: added.placed.len(), refused: added.refused }
+}
+
+/// What a cluster is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Online nodes.
+    pub online_nodes: usize,
+    /// Instances on online nodes, planned ones included.
+    pub instances: usize,
+    /// The components of the score of all nodes.
+    pub values: Values,
+    /// Redundancy of all nodes.
+    pub health: Health,
+    /// Memory of online nodes that instances may still have, MiB.
+    pub free_memory_mib: i64,
+    /// Disk of online nodes that instances may still have, MiB.
+    pub free_disk_mib: i64,
+    /// Virtual CPUs that online nodes may still have; none if a node has no limit.
+    pub free_vcpus: Option<i64>,
+    /// Room for each of the shapes asked about.
+    pub rooms: Vec<Room>,
+    /// Broken rules.
+    pub violations: Vec<(Offender, Violation)>,
+}
+
+impl Summary {
+    /// Describes the cluster, which is left unchanged; for each shape at most `limit` instances are counted.
+    pub fn of(cluster: &mut Cluster, shapes: &[Shape], limit: usize) -> Self {
+        let all: Vec<NodeIdx> = cluster.node_indices().collect();
+        let health = Health::of(cluster, &all);
+        let cluster = &*cluster;
+        let online: Vec<NodeIdx> = all.iter().copied().filter(|n| cluster.node(*n).online()).collect();
+        let sum = |figure: fn(&Cluster, NodeIdx) -> i64| online.iter().map(|n| figure(cluster, *n)).sum();
+        let limited = online.iter().all(|n| cluster.node(*n).max_vcpu_ratio >= 0.0);
+        let free_vcpus = sum(|c, n| (c.node(n).max_vcpus - c.figures(n).booked_used_vcpus).max(0));
+        Self {
+            online_nodes: online.len(),
+            instances: cluster.instances.iter().filter(|i| cluster.node(i.primary).online()).count(),
+            values: *Board::new(cluster, &all).values(),
+            health,
+            free_memory_mib: sum(|c, n| c.figures(n).available_memory(c.node(n))),
+            free_disk_mib: sum(|c, n| c.figures(n).available_disk(c.node(n))),
+            free_vcpus: limited.then_some(free_vcpus),
+            rooms: shapes.par_iter().map(|shape| room(cluster, shape, limit)).collect(),
+            violations: violations(cluster),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Filling a cluster is placing one instance after another.
+
+use cluster::{Cluster, DiskTemplate, NodeIdx};
+use placement::allocate::{AllocOptions, Allocator, Scope};
+use placement::capacity::{CapacityOptions, Ground, Shape, fill, tiered};
+use placement::redundancy::{Redundancy, all_evacuable};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::generate::{Recipe, cases, recipes};
+
+/// A shape like that of one of the cluster's instances.
+fn shape_like(cluster: &Cluster, pick: Index, drbd: bool) -> Shape {
+    let instance = &cluster.instances[pick.index(cluster.instances.len())];
+    Shape {
+        memory_mib: instance.memory.max(512),
+        disk_mib: instance.disk.max(1024),
+        vcpus: instance.vcpus.max(1),
+        spindles: instance.total_spindles().unwrap_or(1),
+        spindle_use: instance.spindle_use.max(1),
+        template: if drbd { DiskTemplate::Drbd } else { DiskTemplate::Plain },
+    }
+}
+
+/// A cluster, what to fill it with, and where that may go.
+fn field(recipe: &Recipe, pick: Index, drbd: bool, options: &CapacityOptions) -> (Cluster, Shape, Ground) {
+    let mut cluster = recipe.build();
+    let shape = shape_like(&cluster, pick, drbd);
+    let ground = Ground::survey(&mut cluster, shape.template, options);
+    (cluster, shape, ground)
+}
+
+type Nodes = (NodeIdx, Option<NodeIdx>);
+
+/// Where `count` instances go if each is asked for anew, and whether one more would be refused.
+fn one_by_one(cluster: &mut Cluster, ground: &Ground, shape: &Shape, count: usize) -> (Vec<Nodes>, bool) {
+    let options = AllocOptions { ignore_soft_errors: false, capacity_checks: false };
+    let Ok(targets) = &ground.targets else { return (Vec::new(), true) };
+    let mut placed = Vec::new();
+    loop {
+        let scope = Scope::cluster(cluster);
+        let instance = shape.instance("new");
+        let trials = Allocator::new(cluster, &scope, options).try_all(cluster, &instance, targets);
+        let Some(best) = trials.best else { return (placed, true) };
+        if placed.len() == count {
+            return (placed, false);
+        }
+        cluster.add(instance, &best.outcome);
+        placed.push((best.outcome.primary, best.outcome.secondary));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(96))]
+
+    #[test]
+    fn without_checks_each_instance_goes_where_it_would_alone(
+        recipe in recipes(),
+        pick: Index,
+        drbd: bool,
+        limit in 0_usize..12,
+    ) {
+        let options = CapacityOptions {
+            capacity_checks: false,
+            accept_existing: true,
+            limit: Some(limit),
+            ..CapacityOptions::default()
+        };
+        let (mut cluster, shape, ground) = field(&recipe, pick, drbd, &options);
+        let mut alone = cluster.clone();
+        if let Ok(filled) = fill(&mut cluster, &ground, &shape, &options) {
+            let placed: Vec<Nodes> = filled.placed.iter().map(|p| (p.primary, p.secondary)).collect();
+            let (expected, refused) = one_by_one(&mut alone, &ground, &shape, limit);
+            prop_assert_eq!(&placed, &expected);
+            prop_assert!(refused || placed.len() == limit);
+            prop_assert_eq!(&cluster.states, &alone.states);
+        }
+    }
+
+    #[test]
+    fn a_redundant_cluster_stays_so(recipe in recipes(), pick: Index, tiers: bool, limit in 1_usize..40) {
+        let options = CapacityOptions { limit: Some(limit), ..CapacityOptions::default() };
+        let (mut cluster, shape, ground) = field(&recipe, pick, false, &options);
+        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let before = all_evacuable(&mut cluster, &nodes, &nodes);
+        let filled = if tiers {
+            tiered(&mut cluster, &ground, &[shape], &options)
+        } else {
+            fill(&mut cluster, &ground, &shape, &options)
+        };
+        if let Ok(filled) = filled {
+            prop_assert!(filled.placed.len() <= limit);
+            prop_assert!(before || filled.placed.is_empty(), "{:?}", filled);
+            if before {
+                prop_assert!(all_evacuable(&mut cluster, &nodes, &nodes));
+            }
+        }
+    }
+
+    #[test]
+    fn redundancy_kept_through_placements_is_redundancy_seen_anew(
+        recipe in recipes(),
+        pick: Index,
+        drbd: bool,
+    ) {
+        let options = CapacityOptions { accept_existing: true, ..CapacityOptions::default() };
+        let (mut cluster, shape, ground) = field(&recipe, pick, drbd, &options);
+        let Ok(targets) = &ground.targets else { return Ok(()) };
+        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let unchecked = AllocOptions { ignore_soft_errors: false, capacity_checks: false };
+        let mut kept = Redundancy::new(&mut cluster, &nodes);
+        for _ in 0..6 {
+            let instance = shape.instance("new");
+            let scope = Scope::cluster(&cluster);
+            let trials = Allocator::new(&mut cluster, &scope, unchecked).try_all(&mut cluster, &instance, targets);
+            let Some(best) = trials.best else { break };
+            let anew = Redundancy::new(&mut cluster, &nodes);
+            cluster.add(instance, &best.outcome);
+            let expected = anew.holds(&mut cluster, &best.outcome, None);
+            prop_assert_eq!(kept.holds(&mut cluster, &best.outcome, None), expected);
+            prop_assert_eq!(all_evacuable(&mut cluster, &nodes, &nodes), expected);
+            let changed: Vec<NodeIdx> = best.outcome.changes().iter().map(|change| change.node).collect();
+            kept.update(&mut cluster, &changed);
+        }
+    }
+}
