@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Admission, Changes, Rules};
-use leases::calendar::{Calendar, SlotSearch};
+use leases::calendar::Calendar;
 use leases::host::{Host, Inventory};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::{EndAction, Lease, NewLease};
@@ -83,7 +83,7 @@ fn timed<T>(times: &mut Vec<Duration>, work: impl FnOnce() -> T) -> T {
 fn main() {
     let asked: u128 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(10_000);
     let (inventory, rules, now) = (inventory(), Rules::default(), hour(0));
-    let (mut calendar, mut leases) = (Calendar::default(), Vec::new());
+    let (mut calendar, mut leases) = (Calendar::new(SignedDuration::from_mins(30)), Vec::new());
     let (mut decide, mut enter, mut extend) = (Vec::new(), Vec::new(), Vec::new());
     let mut numbers = Numbers(1);
     for number in 0..asked {
@@ -116,12 +116,11 @@ fn main() {
 
     let hosts: Vec<HostId> = (1..=HOSTS).map(HostId).collect();
     let year = Window::starting(now, SignedDuration::from_hours(YEAR_HOURS));
-    let search = SlotSearch { within: year, cleaning: SignedDuration::from_mins(30) };
     for (count, days) in [(20, 1), (20, 30), (20, 300), (1000, 1), (1000, 30)] {
         let mut times = Vec::new();
         let length = SignedDuration::from_hours(24 * days);
         for _ in 0..50 {
-            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &search));
+            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year));
         }
         report(&format!("earliest slot of {count} hosts for {days} days"), times);
     }

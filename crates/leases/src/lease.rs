@@ -237,11 +237,13 @@ impl Lease {
         status::fits(self.status, reservations, self.events.start, self.events.end)
     }
 
-    /// The lease as it is from the moment its deletion was accepted: its hosts are taken back, then it is
-    /// forgotten.
+    /// The lease as it is from the moment its deletion was accepted: its time ends then, its hosts are taken
+    /// back, and after that it is forgotten.
     #[must_use]
-    pub fn deleted(&self) -> Self {
-        Self { status: LeaseStatus::Deleting, reason: None, ..self.clone() }
+    pub fn deleted(&self, now: Timestamp) -> Self {
+        let length = now.duration_since(self.window.start()).min(self.window.length());
+        let window = Window::starting(self.window.start(), length);
+        Self { status: LeaseStatus::Deleting, window, reason: None, ..self.clone() }
     }
 }
 
@@ -281,6 +283,9 @@ mod tests {
     fn a_deleted_lease_keeps_nothing() {
         let lease = lease(1, window(0, 60), &[1]);
         assert!(lease.keeps_resources());
-        assert!(!lease.deleted().keeps_resources());
+        let deleted = lease.deleted(at(20));
+        assert!(!deleted.keeps_resources());
+        assert_eq!(deleted.window, window(0, 20));
+        assert_eq!(lease.deleted(at(90)).window, window(0, 60));
     }
 }

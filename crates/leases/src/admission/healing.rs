@@ -175,7 +175,7 @@ mod tests {
 
     impl Cloud {
         fn new(hosts: u64, leases: Vec<Lease>) -> Self {
-            let calendar = Calendar::from_leases(&leases, at(0)).expect("free");
+            let calendar = Calendar::default().with_leases(&leases, at(0)).expect("free");
             Self { inventory: inventory(hosts), calendar, leases }
         }
 

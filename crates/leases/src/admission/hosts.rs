@@ -34,8 +34,8 @@ impl Search<'_> {
 
     /// The hosts that fit the window best, `held` first.
     pub(super) fn best(&self, free: &[&Host], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
-        let search = self.slot_search();
-        let fit = |host| self.admission.calendar.fit(host, &self.window, &search, self.own);
+        let future = self.future();
+        let fit = |host| self.admission.calendar.fit(host, &self.window, &future, self.own);
         let mut candidates: Vec<Candidate> = free
             .iter()
             .filter_map(|host| Some(Candidate { new: !held.contains(&host.id), fit: fit(host.id)? }))

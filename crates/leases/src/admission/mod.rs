@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::refusal::{Refusal, Resource};
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
-use crate::calendar::{Calendar, SlotSearch};
+use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, HostId, LeaseId};
@@ -38,8 +38,6 @@ use crate::window::Window;
 /// What the operator has laid down for admission.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// How long a host must be free before and after a lease of whole hosts (spec §3.4).
-    pub cleaning_time: SignedDuration,
     /// How long before the end the before-end action is due by default; none means never.
     pub before_end_lead: Option<SignedDuration>,
     /// Limits on leases.
@@ -152,7 +150,7 @@ impl<'a> Search<'a> {
 
     /// The window with cleaning time, which a host must be free of whole-host leases of others for.
     fn cleaned(&self) -> Window {
-        self.window.widened(self.admission.rules.cleaning_time)
+        self.window.widened(self.admission.calendar.cleaning_time())
     }
 
     /// Whether the whole host can be had.
@@ -177,9 +175,8 @@ impl<'a> Search<'a> {
         used
     }
 
-    /// Where to look for gaps.
-    fn slot_search(&self) -> SlotSearch {
-        let within = Window::ALWAYS.since(self.admission.now);
-        SlotSearch { within, cleaning: self.admission.rules.cleaning_time }
+    /// Where gaps lie: the past is over.
+    fn future(&self) -> Window {
+        Window::ALWAYS.since(self.admission.now)
     }
 }

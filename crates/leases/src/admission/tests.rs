@@ -317,7 +317,7 @@ fn reservations_of_one_lease_do_not_take_from_each_other() {
 #[test]
 fn cleaning_time_is_kept_on_both_sides_of_a_host_lease() {
     let mut cloud = Cloud::new(1);
-    cloud.rules.cleaning_time = minutes(5);
+    cloud.calendar = Calendar::new(minutes(5));
     let lease = cloud.lease(1, window(20, 40), vec![hosts(1, 1)]);
     for (start, end, free) in [(45, 50, true), (44, 50, false), (0, 15, true), (0, 16, false)] {
         assert_eq!(cloud.decide(window(start, end), vec![hosts(1, 1)]).is_ok(), free, "{start}..{end}");

@@ -1,8 +1,9 @@
 //! Who has which host, or how much of it, and which address, when.
 //!
 //! The calendar is built from leases and kept up to date lease by lease. It looks forward only: bookings are cut
-//! off at the instant they are entered, because nobody can be given the past. It is fast to search, not the
-//! last word: the store that commits a lease checks again.
+//! off at the instant they are entered, because nobody can be given the past. Of a lease that is over, what is
+//! left is the time for cleaning up after it. The calendar is fast to search, not the last word: the store that
+//! commits a lease checks again.
 //!
 //! Two bookings of a whole host that overlap cannot be entered ([`Conflict`]), nor a whole-host booking over
 //! shares of the host. Whether shares fit a host's capacity depends on the host and is
@@ -18,11 +19,11 @@ use thiserror::Error;
 
 pub use self::page::Booking;
 use self::page::Page;
-pub use self::slot::{Fit, Slot, SlotSearch};
+pub use self::slot::{Fit, Slot};
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Lease};
 use crate::resources::Resources;
-use crate::window::Window;
+use crate::window::{Window, earlier};
 
 /// Something is taken already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -48,6 +49,7 @@ pub enum Conflict {
 /// Who has what when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calendar {
+    cleaning_time: SignedDuration,
     hosts: BTreeMap<HostId, Page>,
     floating_ips: BTreeMap<FloatingIpId, Page>,
     /// Where each lease has bookings, so that they can be taken out.
@@ -61,31 +63,66 @@ struct Places {
 }
 
 impl Calendar {
-    /// The calendar of these leases from `now` on.
-    pub fn from_leases<'a>(
+    /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
+    /// (spec §3.4).
+    pub fn new(cleaning_time: SignedDuration) -> Self {
+        Self { cleaning_time: cleaning_time.max(SignedDuration::ZERO), ..Self::default() }
+    }
+
+    /// How long a host must be free before and after a lease of the whole host.
+    pub fn cleaning_time(&self) -> SignedDuration {
+        self.cleaning_time
+    }
+
+    /// Enters all of these leases as [`Self::put`] does.
+    pub fn with_leases<'a>(
+        mut self,
         leases: impl IntoIterator<Item = &'a Lease>,
         now: Timestamp,
     ) -> Result<Self, Conflict> {
-        let mut calendar = Self::default();
         for lease in leases {
-            calendar.put(lease, now)?;
+            self.put(lease, now)?;
         }
-        Ok(calendar)
+        Ok(self)
     }
 
-    /// Enters what a lease keeps from others, instead of what it had. On a conflict nothing changes.
+    /// Enters what a lease keeps from others from `now` on, instead of what it had. On a conflict nothing
+    /// changes.
+    ///
+    /// A lease that is over stays as long as its hosts are cleaned, and is never refused. Take it out with
+    /// [`Self::prune`], not when it is forgotten.
     pub fn put(&mut self, lease: &Lease, now: Timestamp) -> Result<(), Conflict> {
-        let window = lease.window.since(now);
-        if !lease.keeps_resources() || window.is_empty() {
+        let keeps = lease.keeps_resources();
+        let from = if keeps { now } else { earlier(now, self.cleaning_time) };
+        let window = lease.window.since(from);
+        if window.is_empty() || (!keeps && window.end() > now) {
             self.remove(lease.id);
             return Ok(());
         }
-        self.check(lease, &window)?;
+        if let Err(conflict) = self.check(lease, &window) {
+            if keeps {
+                return Err(conflict);
+            }
+            self.remove(lease.id);
+            return Ok(());
+        }
         self.remove(lease.id);
         for reservation in &lease.reservations {
             self.enter(lease, reservation.id, window);
         }
         Ok(())
+    }
+
+    /// Takes out leases whose time has passed, cleaning time included.
+    pub fn prune(&mut self, now: Timestamp) {
+        let until = earlier(now, self.cleaning_time);
+        let pages = self.hosts.values().chain(self.floating_ips.values());
+        let bookings = pages.flat_map(Page::bookings);
+        let passed: BTreeSet<LeaseId> =
+            bookings.filter(|(window, _)| window.end() <= until).map(|(_, booking)| booking.lease).collect();
+        for lease in passed {
+            self.remove(lease);
+        }
     }
 
     /// Takes out everything that a lease has.
@@ -208,36 +245,36 @@ impl Calendar {
         }
     }
 
-    /// How well the window, with a margin for cleaning, fits the gap that it lies in. None if there is none.
+    /// How well the window, with cleaning time around it, fits the gap that it lies in. None if there is none.
     ///
     /// `within` bounds gaps that no booking bounds; the past should not be in it.
     pub fn fit(
         &self,
         host: HostId,
         window: &Window,
-        search: &SlotSearch,
+        within: &Window,
         without: Option<LeaseId>,
     ) -> Option<Fit> {
-        let wanted = window.widened(search.cleaning);
-        if !self.host_free(host, &wanted, without) {
+        if !self.host_free(host, &window.widened(self.cleaning_time), without) {
             return None;
         }
         let gap = match self.hosts.get(&host) {
-            Some(page) => page.gaps(search.within, without).find(|gap| gap.overlaps(window))?,
-            None => search.within,
+            Some(page) => page.gaps(*within, without).find(|gap| gap.overlaps(window))?,
+            None => *within,
         };
         Some(Fit::new(&gap, window, host))
     }
 
-    /// The earliest time when `count` of these hosts are free together for `length`, and which to take then.
+    /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
+    /// cleaning time around it, and which to take then.
     pub fn earliest_slot(
         &self,
         hosts: &[HostId],
         count: usize,
         length: SignedDuration,
-        search: &SlotSearch,
+        within: &Window,
     ) -> Option<Slot> {
-        slot::earliest(self, hosts, count, length, search)
+        slot::earliest(self, hosts, count, length, within)
     }
 
     /// The bookings of a host in the order of their starts, with the windows they are for.
@@ -261,13 +298,13 @@ mod tests {
     use super::*;
     use crate::testing::{at, lease, minutes, window};
 
-    fn search(from: i64, until: i64, cleaning: i64) -> SlotSearch {
-        SlotSearch { within: window(from, until), cleaning: minutes(cleaning) }
+    fn booked(leases: &[Lease], cleaning: i64) -> Calendar {
+        Calendar::new(minutes(cleaning)).with_leases(leases, at(0)).expect("free")
     }
 
     #[test]
     fn an_overlapping_booking_of_a_host_cannot_be_entered_and_changes_nothing() {
-        let mut calendar = Calendar::from_leases(&[lease(1, window(0, 60), &[1, 2])], at(0)).expect("free");
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
         let before = calendar.clone();
         let refused = calendar.put(&lease(2, window(59, 90), &[2, 3]), at(0));
         assert_eq!(refused, Err(Conflict::Host { host: HostId(2), by: LeaseId(1) }));
@@ -277,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_changed_lease_does_not_stand_in_its_own_way() {
-        let mut calendar = Calendar::from_leases(&[lease(1, window(0, 60), &[1])], at(0)).expect("free");
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1])], 0);
         assert_eq!(calendar.put(&lease(1, window(30, 90), &[1]), at(0)), Ok(()));
         assert!(calendar.host_free(HostId(1), &window(0, 30), None));
         assert!(!calendar.host_free(HostId(1), &window(0, 31), None));
@@ -289,41 +326,42 @@ mod tests {
         let mut twice = lease(1, window(0, 60), &[1]);
         let second = Lease { reservations: twice.reservations.clone(), ..lease(1, window(0, 60), &[1]) };
         twice.reservations.extend(second.reservations);
-        let refused = Calendar::from_leases(&[twice], at(0));
+        let refused = Calendar::default().with_leases(&[twice], at(0));
         assert_eq!(refused, Err(Conflict::Host { host: HostId(1), by: LeaseId(1) }));
     }
 
     #[test]
     fn the_past_of_a_lease_is_not_in_the_calendar() {
-        let calendar = Calendar::from_leases(&[lease(1, window(0, 60), &[1])], at(20)).expect("free");
+        let calendar =
+            Calendar::default().with_leases(&[lease(1, window(0, 60), &[1])], at(20)).expect("free");
         let windows: Vec<_> = calendar.bookings(HostId(1)).map(|(window, _)| window).collect();
         assert_eq!(windows, [window(20, 60)]);
     }
 
     #[test]
     fn a_removed_lease_leaves_no_trace() {
-        let mut calendar = Calendar::from_leases(&[lease(1, window(0, 60), &[1, 2])], at(0)).expect("free");
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
         calendar.remove(LeaseId(1));
         assert_eq!(calendar, Calendar::default());
     }
 
     #[test]
     fn a_window_fits_a_small_gap_better_than_a_large_one() {
-        let booked = [
+        let leases = [
             lease(1, window(0, 10), &[1, 2]),
             lease(2, window(30, 40), &[1]),
             lease(3, window(90, 99), &[2]),
         ];
-        let calendar = Calendar::from_leases(&booked, at(0)).expect("free");
-        let fit = |host| calendar.fit(HostId(host), &window(10, 20), &search(0, 1000, 0), None);
+        let calendar = booked(&leases, 0);
+        let fit = |host| calendar.fit(HostId(host), &window(10, 20), &window(0, 1000), None);
         assert!(fit(1) < fit(2) && fit(2) < fit(3));
-        assert_eq!(calendar.fit(HostId(1), &window(10, 20), &search(0, 1000, 1), None), None);
+        let cleaned = booked(&leases, 1).fit(HostId(1), &window(10, 20), &window(0, 1000), None);
+        assert_eq!(cleaned, None);
     }
 
     #[test]
     fn gaps_lie_between_bookings_and_inside_the_horizon() {
-        let booked = [lease(1, window(10, 20), &[1]), lease(2, window(20, 30), &[1])];
-        let calendar = Calendar::from_leases(&booked, at(0)).expect("free");
+        let calendar = booked(&[lease(1, window(10, 20), &[1]), lease(2, window(20, 30), &[1])], 0);
         let gaps = calendar.free_gaps(HostId(1), &window(0, 50), None);
         assert_eq!(gaps, [window(0, 10), window(30, 50)]);
         assert_eq!(calendar.free_gaps(HostId(1), &window(12, 28), None), []);
@@ -332,19 +370,40 @@ mod tests {
 
     #[test]
     fn the_earliest_slot_waits_for_enough_hosts_and_prefers_small_gaps() {
-        let booked = [
+        let leases = [
             lease(1, window(0, 60), &[1]),
             lease(2, window(0, 90), &[2, 3]),
             lease(3, window(130, 150), &[3]),
             lease(4, window(0, 500), &[4]),
         ];
-        let calendar = Calendar::from_leases(&booked, at(0)).expect("free");
+        let (calendar, cleaned) = (booked(&leases, 0), booked(&leases, 7));
         let hosts = [1, 2, 3, 4].map(HostId);
-        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &search(0, 1000, 0)).expect("one");
+        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000)).expect("one");
         assert_eq!((slot.window, slot.hosts), (window(90, 120), vec![HostId(2), HostId(3)]));
-        let cleaned = calendar.earliest_slot(&hosts, 3, minutes(30), &search(0, 1000, 7)).expect("one");
+        let cleaned = cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000)).expect("one");
         assert_eq!(cleaned.window, window(157, 187), "after 97 host 3 is not free for 30 + 7 minutes");
-        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &search(0, 520, 0)), None);
-        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &search(0, 1000, 0)), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520)), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000)), None);
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_is_over() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1]), lease(2, window(90, 99), &[1])], 5);
+        let deleted = lease(1, window(10, 60), &[1]).deleted(at(30));
+        calendar.put(&deleted, at(30)).expect("never refused");
+        assert!(calendar.host_free(HostId(1), &window(30, 60), None), "it is not taken any more");
+        assert_eq!(calendar.fit(HostId(1), &window(30, 60), &window(30, 1000), None), None);
+        assert!(calendar.fit(HostId(1), &window(35, 60), &window(30, 1000), None).is_some());
+        calendar.prune(at(34));
+        assert_eq!(calendar.bookings(HostId(1)).count(), 2);
+        calendar.prune(at(35));
+        assert_eq!(calendar, booked(&[lease(2, window(90, 99), &[1])], 5));
+    }
+
+    #[test]
+    fn a_lease_deleted_before_its_start_leaves_nothing_to_clean() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1])], 5);
+        calendar.put(&lease(1, window(10, 60), &[1]).deleted(at(2)), at(2)).expect("never refused");
+        assert_eq!(calendar, booked(&[], 5));
     }
 }

@@ -9,15 +9,6 @@ use super::Calendar;
 use crate::ids::HostId;
 use crate::window::{Window, earlier, later};
 
-/// Where to look for free time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotSearch {
-    /// From when (usually now) until when.
-    pub within: Window,
-    /// How long a host must be free before and after.
-    pub cleaning: SignedDuration,
-}
-
 /// How well a window fits the gap that it lies in; less is better. The order keeps the calendar usable: the
 /// smallest gap is used first, so that long gaps stay whole for long leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,12 +53,12 @@ pub(super) fn earliest(
     hosts: &[HostId],
     count: usize,
     length: SignedDuration,
-    search: &SlotSearch,
+    within: &Window,
 ) -> Option<Slot> {
     if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
         return None;
     }
-    let mut sources: Vec<_> = hosts.iter().map(|host| chances(calendar, *host, length, search)).collect();
+    let mut sources: Vec<_> = hosts.iter().map(|host| chances(calendar, *host, length, within)).collect();
     let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
     let mut coming: BinaryHeap<_> = sources.iter_mut().enumerate().filter_map(first).collect();
     let mut open: BinaryHeap<Reverse<Chance>> = BinaryHeap::new();
@@ -102,19 +93,18 @@ fn chances(
     calendar: &Calendar,
     host: HostId,
     length: SignedDuration,
-    search: &SlotSearch,
+    within: &Window,
 ) -> impl Iterator<Item = Chance> {
-    let SlotSearch { within, cleaning } = *search;
+    let cleaning = calendar.cleaning_time;
+    // Cleaning may begin before the time that is looked at, and end after it.
+    let cleaned = within.widened(cleaning);
     let page = calendar.hosts.get(&host);
-    let booked = page.into_iter().flat_map(move |page| page.gaps(within, None));
-    let unbooked = (page.is_none() && !within.is_empty()).then_some(within);
+    let booked = page.into_iter().flat_map(move |page| page.gaps(cleaned, None));
+    let unbooked = (page.is_none() && !cleaned.is_empty()).then_some(cleaned);
     // Most gaps are too short: that is found out first, and cheaply.
     let gaps = booked.chain(unbooked).filter(move |gap| gap.length() >= length);
     gaps.filter_map(move |gap| {
-        // A gap that the horizon bounds, rather than a booking, needs no cleaning on that side.
-        let margin = |bounded: bool| if bounded { cleaning } else { SignedDuration::ZERO };
-        let from = later(gap.start(), margin(gap.start() > within.start()));
-        let last_end = earlier(gap.end(), margin(gap.end() < within.end()));
+        let (from, last_end) = (later(gap.start(), cleaning), earlier(gap.end(), cleaning));
         let long_enough = last_end.duration_since(from) >= length;
         long_enough.then(|| Chance { until: earlier(last_end, length), from, gap, host })
     })

@@ -271,7 +271,7 @@ fn guests_stay_at_the_end_of_a_lease_that_says_so() {
 fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
     let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);
-    stage.leases[0] = stage.leases[0].deleted();
+    stage.leases[0] = stage.leases[0].deleted(at(10));
     stage.host(1).health = Health::Failed;
     assert!(stage.settle(10).is_empty());
     assert_eq!(stage.leases[0].reason.as_deref(), Some("host 1 is down"));

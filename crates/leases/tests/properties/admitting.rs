@@ -61,9 +61,8 @@ struct Cloud {
 
 impl Cloud {
     fn new(cleaning: i64) -> Self {
-        let rules =
-            Rules { cleaning_time: minutes(cleaning), before_end_lead: Some(minutes(3)), ..Rules::default() };
-        let (inventory, calendar) = (inventory(), Calendar::default());
+        let rules = Rules { before_end_lead: Some(minutes(3)), ..Rules::default() };
+        let (inventory, calendar) = (inventory(), Calendar::new(minutes(cleaning)));
         Self { inventory, calendar, rules, leases: Vec::new(), now: 0, next: 1 }
     }
 
@@ -95,7 +94,7 @@ impl Cloud {
             Turn::Delete(lease) => {
                 if let Some(position) = self.pick(*lease) {
                     let lease = self.leases.remove(position);
-                    self.calendar.put(&lease.deleted(), at(self.now)).expect("nothing is kept");
+                    self.calendar.put(&lease.deleted(at(self.now)), at(self.now)).expect("never refused");
                 }
             }
             Turn::Fail(host) => self.health(*host, Health::Failed),
@@ -225,7 +224,7 @@ impl Cloud {
 
     /// Counts by looking at every minute; cleaning time included for whole hosts.
     fn assert_cannot_be_met(&self, window: Window, asked: &ReservationTerms) {
-        let cleaned = window.widened(self.rules.cleaning_time);
+        let cleaned = window.widened(self.calendar.cleaning_time());
         let free = |host: HostId| self.calendar.host_free(host, &cleaned, None);
         let works = || self.inventory.hosts().filter(|host| host.health == Health::Up);
         match asked {

@@ -74,7 +74,7 @@ impl Play {
             choices: Choices(choices.into_iter()),
             now: at(0),
             inventory,
-            calendar: Calendar::default(),
+            calendar: Calendar::new(SignedDuration::from_mins(1)),
             rules,
             plan_rules,
             leases: Vec::new(),
@@ -111,7 +111,7 @@ impl Play {
             4 => self.fleet.recover(&mut self.choices),
             5 if self.choices.once_in(4) => {
                 if let Some(position) = self.pick() {
-                    let deleted = self.leases[position].deleted();
+                    let deleted = self.leases[position].deleted(self.now);
                     self.commit(&deleted);
                 }
             }
@@ -177,6 +177,7 @@ impl Play {
                 }
             }
         }
+        self.calendar.prune(self.now);
         self.assert_needed(&plan);
         plan
     }
