@@ -216,7 +216,8 @@ impl Lease {
     }
 
     /// Whether what it was given is kept from others. A lease that is over, failed or being deleted keeps
-    /// nothing, although its hosts may still have to be emptied: the planner sees to that order.
+    /// nothing, although its hosts may still have to be emptied: the planner sees to that order, and the
+    /// calendar to the time for cleaning.
     pub fn keeps_resources(&self) -> bool {
         !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
     }

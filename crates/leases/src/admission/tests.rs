@@ -10,8 +10,12 @@ use crate::host::{FloatingIp, Health, Host, NetworkId};
 use crate::ids::ReservationId;
 use crate::lease::{EventStatuses, Lease};
 use crate::requirement::{Operator, Requirement};
+use crate::resources::ResourceClass;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus};
-use crate::terms::{Affinity, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, TermsError};
+use crate::terms::{
+    Affinity, Flavor, FlavorSize, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms,
+    TermsError,
+};
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 /// A cloud: what there is, what is taken, what is laid down.
@@ -450,4 +454,47 @@ fn a_host_can_be_used_up_to_the_last_mebibyte() {
 #[test]
 fn a_lease_without_reservations_is_possible() {
     assert_eq!(Cloud::new(0).decide(window(0, 60), vec![]), Ok(vec![]));
+}
+
+fn flavor(specs: &[(&str, &str)], amount: u32) -> ReservationTerms {
+    let specs = specs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let size = FlavorSize { instance: InstanceSize::new(4, 1024, 10).expect("a size"), ephemeral_gib: 0 };
+    let flavor = Flavor::new("m1.medium", size, &specs).expect("understood");
+    ReservationTerms::Flavor(FlavorTerms { flavor, amount: NonZeroU32::new(amount).expect("some") })
+}
+
+#[test]
+fn a_flavor_goes_where_its_traits_and_resources_are() {
+    let mut cloud = Cloud::new(3);
+    let asked = || vec![flavor(&[("trait:HW_CPU_AVX", "required"), ("hw:cpu_policy", "dedicated")], 2)];
+    for id in [1, 2] {
+        cloud.inventory.host_mut(HostId(id)).expect("there").traits.insert("HW_CPU_AVX".into());
+    }
+    let refused = cloud.decide(window(0, 60), asked()).expect_err("no dedicated CPUs");
+    let hint = "reservation 1 needs 2 instances, 0 fit: 0 of 3 hosts left, 1 without the flavor's traits, \
+                2 without room at that time";
+    assert_eq!(refused.hint().as_deref(), Some(hint));
+    let dedicated = ResourceClass("PCPU".into());
+    cloud.inventory.host_mut(HostId(2)).expect("there").other_resources.insert(dedicated, 8);
+    assert_eq!(cloud.decide(window(0, 60), asked()), Ok(vec![slots([(2, 2)])]));
+    cloud.lease(1, window(0, 60), asked());
+    assert_eq!(not_enough(cloud.decide(window(0, 60), asked())), (2, 0));
+}
+
+#[test]
+fn of_a_flavor_reservation_only_the_dates_can_be_changed() {
+    let mut cloud = Cloud::new(1);
+    let lease = cloud.lease(1, window(10, 60), vec![flavor(&[], 4)]);
+    assert!(cloud.update(&lease, &ends(90), 0).is_ok());
+    assert!(cloud.update(&started(&lease), &ends(90), 20).is_ok());
+    let refused = Refusal::FlavorIsFixed(lease.reservations[0].id);
+    assert_eq!(cloud.update(&lease, &change(&lease, TermsChange::Flavor), 0), Err(refused));
+}
+
+#[test]
+fn instances_and_flavors_share_a_host() {
+    let mut cloud = Cloud::new(1);
+    cloud.lease(1, window(0, 60), vec![flavor(&[], 2)]);
+    assert!(cloud.decide(window(0, 60), vec![instances(8, 1, Affinity::Any)]).is_ok());
+    assert!(cloud.decide(window(0, 60), vec![instances(9, 1, Affinity::Any)]).is_err());
 }
