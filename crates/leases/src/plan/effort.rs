@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::World;
 use super::step::{Action, Step};
-use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
+use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
 use crate::status::EventStatus;
 
@@ -38,12 +38,15 @@ pub enum Waiting {
     /// A host is down.
     #[error("host {0} is down")]
     HostFailed(HostId),
-    /// Nothing is known about a host.
-    #[error("nothing is known about host {0}")]
-    HostUnknown(HostId),
+    /// A host is not in the fleet any more.
+    #[error("host {0} is not in the fleet")]
+    HostGone(HostId),
     /// Another lease's end comes first.
     #[error("host {0} is being taken back from another lease")]
     TakingBack(HostId),
+    /// The same of an address.
+    #[error("floating IP {0} is being taken back from another lease")]
+    TakingBackFloatingIp(FloatingIpId),
 }
 
 /// A plan in the making.

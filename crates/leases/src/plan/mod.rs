@@ -238,7 +238,7 @@ impl<'a> Claims<'a> {
             }
             for host in hosts {
                 if !effort.world.observed.hosts.contains_key(&host) {
-                    effort.waits(lease.id, Waiting::HostUnknown(host));
+                    effort.waits(lease.id, Waiting::HostGone(host));
                 }
                 let whole = matches!(reservation.allocation, Allocation::Hosts(_));
                 if whole && self.hosts.get(&host).is_some_and(|(other, _)| other.id != lease.id) {

@@ -11,7 +11,8 @@ use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 /// Everything that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Hosts; one that is absent is unknown, and nothing is done about it.
+    /// Hosts of the fleet. One that is absent is gone, and what was on it as well. One that nothing was heard
+    /// of for long stays here as it was seen last, with [`Health::Unknown`].
     pub hosts: BTreeMap<HostId, ObservedHost>,
     /// Floating IPs that a reservation's project can use.
     pub floating_ips: BTreeMap<FloatingIpId, ReservationId>,

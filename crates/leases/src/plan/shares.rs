@@ -76,9 +76,11 @@ pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
             continue;
         }
         for &ip in ips {
-            // One that is assigned to another is taken back first, below.
-            if !world.observed.floating_ips.contains_key(&ip) {
-                effort.step(Action::Assign(ip, reservation.id), Some(lease.id));
+            match world.observed.floating_ips.get(&ip) {
+                None => effort.step(Action::Assign(ip, reservation.id), Some(lease.id)),
+                Some(holder) if *holder == reservation.id => {}
+                // It is taken back first, below.
+                Some(_) => effort.waits(lease.id, Waiting::TakingBackFloatingIp(ip)),
             }
         }
     }

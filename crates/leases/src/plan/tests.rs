@@ -386,6 +386,27 @@ fn addresses_are_assigned_and_taken_back() {
 }
 
 #[test]
+fn an_address_is_taken_back_before_another_lease_gets_it() {
+    use crate::host::NetworkId;
+    use crate::ids::FloatingIpId;
+    use crate::terms::FloatingIpsTerms;
+    let ip = FloatingIpId(5);
+    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
+    let lease = |number, window| {
+        let asked = vec![ReservationTerms::FloatingIps(asked.clone())];
+        let terms = Terms::new(window, None, asked).expect("terms");
+        Lease::new(new_lease(number, 1), terms, vec![Allocation::FloatingIps([ip].into())], None)
+    };
+    let mut stage = Stage::new(0, vec![lease(1, window(0, 60)), lease(2, window(60, 90))]);
+    stage.perform(0);
+    let taken_back = Action::Unassign(ip, FIRST);
+    assert_eq!(stage.settle(60), [taken_back]);
+    let reason = stage.leases[1].reason.as_deref();
+    assert!(reason.is_some_and(|reason| reason.ends_with("is being taken back from another lease")));
+    assert_eq!(stage.perform(60), [taken_back, Action::Assign(ip, SECOND)]);
+}
+
+#[test]
 fn a_lease_without_any_host_left_waits_and_says_so() {
     let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[])]);
     assert!(stage.perform(0).is_empty());
