@@ -94,11 +94,12 @@ impl<'a> Effort<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
     }
 
-    /// Why the lease does not get on. One that failed keeps what was said then, unless something else is wrong.
+    /// Why the lease does not get on. One that could not start keeps saying why.
     pub(super) fn reason(&self, lease: &Lease) -> Option<String> {
-        let failed = lease.events.start == EventStatus::Error;
-        let waiting = self.waiting.get(&lease.id).map(ToString::to_string);
-        if failed { waiting.or_else(|| lease.reason.clone()) } else { waiting }
+        if lease.events.start == EventStatus::Error {
+            return lease.reason.clone();
+        }
+        self.waiting.get(&lease.id).map(ToString::to_string)
     }
 
     pub(super) fn finish(self) -> (Vec<Step>, Option<Timestamp>) {

@@ -242,6 +242,7 @@ fn a_lease_that_never_started_ends_in_error_and_frees_its_hosts() {
     let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
     stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
     stage.perform(10);
+    stage.history.failed(Action::Unfence(ONE), at(59), "timed out");
     assert_eq!(stage.perform(60), [Action::Unfence(ONE)]);
     let lease = &stage.leases[0];
     assert_eq!((lease.status, lease.over(), lease.consistent()), (LeaseStatus::Error, true, true));
