@@ -17,16 +17,18 @@ Usage: allot COMMAND [ARGUMENT...]
 
 Decides where virtual machines go.
 
-Commands:
+Ganeti's programs:
   hail              answer a placement request of Ganeti (an iallocator)
   hbal              balance a node group of a Ganeti cluster
-  hcheck            say whether balancing is needed
+  hcheck            say what is wrong, and whether balancing mends it
   hinfo             describe a cluster
   hspace            say how many instances fit
   hroller           group nodes that may be rebooted together
   hsqueeze          find nodes that may be switched off
-  hscan             save the state of clusters
-  harep             repair what is broken
+  hscan             save clusters, with a line of figures for each
+  harep             repair what is broken, as far as tags allow
+
+Allotment's own:
   drain NODE...     say whether nodes can be emptied, and how
   whatif            say what a cluster would be like after changes
   fit SHAPE         say how many instances of a shape fit, and what stops the next
@@ -34,8 +36,9 @@ Commands:
   help              show this text
   version           show the version
 
-Each program also runs under its own name (a link to this binary), or under the
-name in the environment variable HTOOLS. `allot hail --help` shows its options.
+Each of Ganeti's programs also runs under its own name (a link to this binary),
+or under the name in the environment variable HTOOLS. `allot hail --help` shows
+its options, and so for all others.
 ";
 
 fn main() -> ExitCode {

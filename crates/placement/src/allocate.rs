@@ -231,8 +231,16 @@ impl Allocator {
 
     /// Tries all targets for `instance`, whose tags must have been derived. The cluster is left unchanged.
     pub fn try_all(&self, cluster: &mut Cluster, instance: &Instance, targets: &Targets) -> Trials<f64> {
-        let acceptable =
-            |cluster: &mut Cluster, outcome: &Outcome| self.redundant(cluster, instance, outcome);
+        let number = InstanceIdx::from_usize(cluster.instances.len());
+        let tentative = Tentative { instance: number, hidden: self.hidden };
+        let inquiry = self.redundancy.as_ref().map(|r| r.inquiry(cluster, instance, Some(tentative)));
+        let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
+            let Some(inquiry) = &inquiry else { return true };
+            let undo = cluster.add(instance.clone(), outcome);
+            let holds = inquiry.holds(cluster, outcome);
+            cluster.undo(undo);
+            holds
+        };
         match targets {
             Targets::Single(nodes) => single(cluster, &self.board, instance, nodes, self.force, acceptable),
             Targets::Pairs(pairs) => {
@@ -240,17 +248,6 @@ impl Allocator {
                 pair::best_pair(cluster, &self.board, instance, pairs, self.force, acceptable)
             }
         }
-    }
-
-    /// Whether every node could still be emptied with `instance` placed so.
-    fn redundant(&self, cluster: &mut Cluster, instance: &Instance, outcome: &Outcome) -> bool {
-        let Some(redundancy) = &self.redundancy else { return true };
-        let number = InstanceIdx::from_usize(cluster.instances.len());
-        let undo = cluster.add(instance.clone(), outcome);
-        let tentative = Tentative { instance: number, hidden: self.hidden };
-        let holds = redundancy.holds(cluster, outcome, Some(tentative));
-        cluster.undo(undo);
-        holds
     }
 }
 

@@ -12,6 +12,15 @@ pub(crate) struct BestFirst {
     heap: BinaryHeap<Entry>,
 }
 
+/// What looking at an entry came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Looked {
+    /// This candidate is next, with that exact score.
+    Next(usize, f64),
+    /// A bound was replaced by the exact score; another candidate may be next now.
+    Scored,
+}
+
 #[derive(Debug)]
 struct Entry {
     key: f64,
@@ -59,6 +68,11 @@ impl BestFirst {
         Self { heap: BinaryHeap::new() }
     }
 
+    /// Adds a candidate of whose score a lower bound is known.
+    pub fn add_bound(&mut self, position: usize, key: f64) {
+        self.heap.push(Entry { key, exact: false, position });
+    }
+
     /// Adds a candidate whose exact score is known.
     pub fn add_exact(&mut self, position: usize, key: f64) {
         self.heap.push(Entry { key, exact: true, position });
@@ -69,14 +83,22 @@ impl BestFirst {
         self.heap.peek().map(|entry| entry.key)
     }
 
+    /// Looks at the entry that is next: takes it out if its score is exact, else finds that out.
+    pub fn look(&mut self, exact: impl FnOnce(usize) -> f64) -> Option<Looked> {
+        let entry = self.heap.pop()?;
+        if entry.exact {
+            return Some(Looked::Next(entry.position, entry.key));
+        }
+        self.heap.push(Entry { key: exact(entry.position), exact: true, position: entry.position });
+        Some(Looked::Scored)
+    }
+
     /// The next candidate and its exact score.
     pub fn next(&mut self, mut exact: impl FnMut(usize) -> f64) -> Option<(usize, f64)> {
         loop {
-            let entry = self.heap.pop()?;
-            if entry.exact {
-                return Some((entry.position, entry.key));
+            if let Looked::Next(position, score) = self.look(&mut exact)? {
+                return Some((position, score));
             }
-            self.heap.push(Entry { key: exact(entry.position), exact: true, position: entry.position });
         }
     }
 }

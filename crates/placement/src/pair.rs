@@ -2,17 +2,21 @@
 //!
 //! The formula's roundings differ from the canonical one's, and both are observable, so it is reproduced as it
 //! stands. But few pairs are scored: a secondary is judged once for all primaries except those for which it
-//! reserves memory already, and secondaries are looked at in the order of a bound of what they add to the score.
+//! reserves memory already, and pairs are looked at in the order of a bound of their score
+//! ([`bounds`]).
+
+mod bounds;
 
 use std::collections::HashSet;
 
 use cluster::{Change, Cluster, Demand, FailMode, Figures, Instance, NodeIdx, Outcome, TagId};
 
+use bounds::{Chords, Effect};
+
 use crate::allocate::{Failures, PairTargets, Placed, Trials};
 use crate::board::Board;
-use crate::chord::{Chord, Range, SLACK, variance_slack};
-use crate::order::BestFirst;
-use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
+use crate::order::{BestFirst, Looked};
+use crate::score::{Counts, RESERVED_MEMORY_LANE, Row, Values, row};
 
 /// Running statistics in which one node's values after another are exchanged.
 #[derive(Clone, Copy, Debug)]
@@ -71,49 +75,206 @@ struct Trial<'a> {
     board: &'a Board,
     start: Statistics,
     force: bool,
+    /// Whether refusals are to be counted.
+    counted: bool,
 }
 
 /// The primary of a pair, with the instance on it.
 struct Primary {
     node: NodeIdx,
     figures: Figures,
-    statistics: Statistics,
+    counts: Counts,
+    /// Known once some pair may be possible.
+    effect: Effect,
 }
 
-/// Tries all pairs. Inside a primary and across primaries, the latest of equals wins.
+/// The possible secondaries of one primary.
+struct Partners<'a> {
+    list: &'a Secondaries,
+    /// Those that reserve memory for it already, by position.
+    particulars: Vec<Particular>,
+    /// The primary's own position in the list.
+    own: Option<usize>,
+    /// A bound of the scores, but for what the secondary adds.
+    base: f64,
+    chords: &'a Chords,
+}
+
+/// A secondary that reserves memory for some primary already: it then reserves for one more instance of the same
+/// node, which may be refused where it would not be with another primary.
+#[derive(Clone, Copy, Debug)]
+struct Particular {
+    /// Its position in the list.
+    position: usize,
+    /// What it reserves for the primary's instances, MiB; not 0.
+    reserved: i64,
+}
+
+impl<'a> Partners<'a> {
+    fn new(
+        cluster: &Cluster,
+        list: &'a Secondaries,
+        primary: NodeIdx,
+        base: f64,
+        chords: &'a Chords,
+    ) -> Self {
+        let position = |node: NodeIdx| list.nodes.binary_search(&node).ok();
+        let mirrors = cluster.state(primary).primaries.iter().filter_map(|i| cluster.instance(*i).secondary);
+        let mut particulars: Vec<Particular> = mirrors
+            .filter(|node| *node != primary)
+            .filter_map(|node| {
+                let reserved = cluster.state(node).reserved_for(primary);
+                (reserved != 0).then_some(Particular { position: position(node)?, reserved })
+            })
+            .collect();
+        particulars.sort_unstable_by_key(|particular| particular.position);
+        particulars.dedup_by_key(|particular| particular.position);
+        Self { list, particulars, own: position(primary), base, chords }
+    }
+
+    /// Whether the list's verdict holds for this primary, too.
+    fn usual(&self, position: usize) -> bool {
+        self.own != Some(position) && self.particular(position).is_none()
+    }
+
+    fn particular(&self, position: usize) -> Option<&Particular> {
+        let at = self.particulars.binary_search_by_key(&position, |particular| particular.position).ok()?;
+        Some(&self.particulars[at])
+    }
+
+    /// The secondary's figures with the instance on the pair.
+    fn verdict(&self, trial: &Trial<'_>, cluster: &Cluster, position: usize) -> Result<Figures, FailMode> {
+        if self.own == Some(position) {
+            return Err(FailMode::Internal);
+        }
+        match self.particular(position) {
+            Some(particular) => {
+                trial.secondary_figures(cluster, self.list.nodes[position], particular.reserved)
+            }
+            None => self.list.verdicts[position],
+        }
+    }
+
+    /// A bound of the score with a particular secondary; undefined scores have no bound.
+    fn bound(&self, trial: &Trial<'_>, cluster: &Cluster, particular: &Particular) -> f64 {
+        let position = particular.position;
+        // What is refused though it reserves for nobody is refused here as well.
+        let Ok(figures) = &self.list.verdicts[position] else { return f64::INFINITY };
+        let node = self.list.nodes[position];
+        let more = particular.reserved + trial.demand.reserved_memory;
+        let reserved =
+            if trial.demand.forthcoming { 0 } else { more }.max(cluster.figures(node).reserved_memory);
+        self.base
+            + self.list.worths[position]
+            + self.chords.extra(trial.board, cluster, node, figures, reserved)
+    }
+
+    /// How many secondaries are possible, and what refuses the others.
+    fn count(&self, trial: &Trial<'_>, cluster: &Cluster) -> (u64, Failures) {
+        let (mut successes, mut failures) = (self.list.successes, self.list.failures);
+        let unusual = self.particulars.iter().map(|particular| particular.position).chain(self.own);
+        for position in unusual {
+            match &self.list.verdicts[position] {
+                Ok(_) => successes -= 1,
+                Err(mode) => failures.remove(*mode),
+            }
+            match self.verdict(trial, cluster, position) {
+                Ok(_) => successes += 1,
+                // A node cannot be its own mirror: that pair is not tried.
+                Err(FailMode::Internal) => {}
+                Err(mode) => failures.add(mode),
+            }
+        }
+        (successes, failures)
+    }
+}
+
+/// Tries all pairs, and counts what refuses them. Inside a primary and across primaries, the latest of equals wins.
 pub(crate) fn best_pair(
     cluster: &mut Cluster,
     board: &Board,
     instance: &Instance,
     pairs: &PairTargets,
     force: bool,
+    acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
+) -> Trials<f64> {
+    try_pairs(cluster, board, instance, pairs, (force, true), acceptable)
+}
+
+/// The best of all pairs, which any one may be; as [`best_pair`] finds it, but nothing is counted.
+pub(crate) fn best_pair_uncounted(
+    cluster: &mut Cluster,
+    board: &Board,
+    instance: &Instance,
+    pairs: &PairTargets,
+    force: bool,
+) -> Option<Placed<f64>> {
+    let any = None::<fn(&mut Cluster, &Outcome) -> bool>;
+    try_pairs(cluster, board, instance, pairs, (force, false), any).best
+}
+
+fn try_pairs(
+    cluster: &mut Cluster,
+    board: &Board,
+    instance: &Instance,
+    pairs: &PairTargets,
+    (force, counted): (bool, bool),
     mut acceptable: Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
 ) -> Trials<f64> {
-    let trial = Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force };
-    let primaries: Vec<Result<Primary, FailMode>> =
-        pairs.primaries.iter().map(|(node, _)| trial.primary(cluster, *node)).collect();
+    let trial =
+        Trial { instance, demand: instance.demand(), board, start: Statistics::new(board), force, counted };
+    let mut primaries = trial.primaries(cluster, pairs);
+    if primaries.iter().all(Result::is_err) {
+        return if counted { refused_primaries(pairs, &primaries) } else { Trials::default() };
+    }
     let mut lists: Vec<Secondaries> =
         pairs.partners.iter().map(|nodes| Secondaries::new(cluster, &trial, nodes)).collect();
-    let possible: Vec<&Primary> = primaries.iter().filter_map(|p| p.as_ref().ok()).collect();
-    let chords = Chords::new(&trial, cluster, &possible, &lists);
+    if !counted && lists.iter().all(|list| list.successes == 0) {
+        return Trials::default();
+    }
+    for primary in primaries.iter_mut().flatten() {
+        primary.effect = Effect::of(board, cluster, primary.node, &primary.figures);
+    }
+    for list in &mut lists {
+        list.measure(cluster, &trial);
+    }
+    let chords = Chords::new(&trial, cluster, primaries.iter().flatten(), &lists);
     for list in &mut lists {
         list.rank(cluster, &trial, &chords);
     }
+    let bases: Vec<f64> = primaries
+        .iter()
+        .zip(&pairs.primaries)
+        .map(|(primary, (_, list))| match primary {
+            Ok(primary) => chords.base(&trial, cluster, primary, &lists[*list]),
+            Err(_) => f64::INFINITY,
+        })
+        .collect();
+    let least = |at: usize| bases[at] + lists[pairs.primaries[at].1].least_worth;
     let mut trials: Trials<f64> = Trials::default();
-    for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
-        let list = &lists[*list];
+    let mut limit = f64::INFINITY;
+    if acceptable.is_none() {
+        // Where any pair is acceptable, those worse than some pair need not be scored. A good one is found first.
+        let promising = (0..primaries.len()).min_by(|a, b| least(*a).total_cmp(&least(*b)));
+        if let Some((at, Ok(primary))) = promising.map(|at| (at, &primaries[at])) {
+            let list = &lists[pairs.primaries[at].1];
+            let partners = Partners::new(cluster, list, primary.node, bases[at], &chords);
+            let found = trial.with_primary(cluster, primary, &partners, limit, &mut acceptable);
+            limit = found.best.map_or(limit, |best| best.score.min(limit));
+        }
+    }
+    for (at, (primary, (node, list))) in primaries.iter().zip(&pairs.primaries).enumerate() {
         let own = match primary {
+            Ok(_) if !counted && least(at) > limit => continue,
             Ok(primary) => {
-                // Where any pair is acceptable, those worse than the best so far need not be scored.
                 let best = trials.best.as_ref().filter(|_| acceptable.is_none());
-                let limit = best.map_or(f64::INFINITY, |best: &Placed<f64>| best.score);
-                trial.with_primary(cluster, primary, list, &chords, limit, &mut acceptable)
+                let limit = best.map_or(limit, |best: &Placed<f64>| best.score.min(limit));
+                let partners = Partners::new(cluster, &lists[*list], *node, bases[at], &chords);
+                trial.with_primary(cluster, primary, &partners, limit, &mut acceptable)
             }
             Err(mode) => {
-                let mut failures = Failures::default();
-                let partners = list.nodes.len() - usize::from(list.nodes.binary_search(node).is_ok());
-                failures.add_many(*mode, partners as u64);
-                Trials { best: None, successes: 0, failures }
+                trials.failures.add_many(*mode, partners_of(*node, &pairs.partners[*list]));
+                continue;
             }
         };
         trials.successes += own.successes;
@@ -128,22 +289,54 @@ pub(crate) fn best_pair(
     trials
 }
 
+/// Every primary is refused, and with it all its pairs.
+fn refused_primaries(pairs: &PairTargets, primaries: &[Result<Primary, FailMode>]) -> Trials<f64> {
+    let mut trials = Trials::default();
+    for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
+        if let Err(mode) = primary {
+            trials.failures.add_many(*mode, partners_of(*node, &pairs.partners[*list]));
+        }
+    }
+    trials
+}
+
+/// How many other nodes a list has.
+fn partners_of(node: NodeIdx, list: &[NodeIdx]) -> u64 {
+    (list.len() - usize::from(list.binary_search(&node).is_ok())) as u64
+}
+
 impl Trial<'_> {
+    fn primaries(&self, cluster: &Cluster, pairs: &PairTargets) -> Vec<Result<Primary, FailMode>> {
+        // The nodes of a group mostly have the same storage, and so the same verdict of the group's policy.
+        let mut last = None;
+        let mut allowed = |node: NodeIdx| {
+            let target = cluster.node(node);
+            let of = (target.group, target.exclusive_storage);
+            match last {
+                Some((key, verdict)) if key == of => verdict,
+                _ => {
+                    let verdict =
+                        cluster.group(target.group).policy.check(self.instance, target.exclusive_storage);
+                    last = Some((of, verdict));
+                    verdict
+                }
+            }
+        };
+        let nodes = pairs.primaries.iter().map(|(node, _)| *node);
+        nodes.map(|node| allowed(node).and_then(|()| self.primary(cluster, node))).collect()
+    }
+
+    /// The policy has agreed.
     fn primary(&self, cluster: &Cluster, node: NodeIdx) -> Result<Primary, FailMode> {
         let (target, state) = (cluster.node(node), cluster.state(node));
-        cluster.group(target.group).policy.check(self.instance, target.exclusive_storage)?;
         // The secondary's share of the location score is added per pair.
         let location = cluster.unmet_wishes(self.instance, node);
         let tags = state.tag_effect(&self.instance.exclusion_tags);
         let figures = state.figures.add_primary(target, &self.demand, tags, location, self.force)?;
-        let mut statistics = self.start;
-        if let Some(slot) = self.board.online_slot(node) {
-            statistics.exchange(&self.board.rows()[slot], &row(target, &figures));
-        }
         let (old, new) = (Counts::of(target, &state.figures), Counts::of(target, &figures));
-        statistics.counts = statistics.counts.replace(&old, &new);
-        statistics.counts.located_exclusion += self.board.located_delta_of_new(cluster, self.instance, node);
-        Ok(Primary { node, figures, statistics })
+        let mut counts = self.start.counts.replace(&old, &new);
+        counts.located_exclusion += self.board.located_delta_of_new(cluster, self.instance, node);
+        Ok(Primary { node, figures, counts, effect: Effect::default() })
     }
 
     fn secondary_figures(
@@ -155,10 +348,26 @@ impl Trial<'_> {
         cluster.figures(node).add_secondary(cluster.node(node), &self.demand, reserved, false, false)
     }
 
-    /// The exact score of a pair.
-    fn score(&self, cluster: &Cluster, primary: &Primary, node: NodeIdx, figures: &Figures) -> f64 {
+    /// The statistics with the instance on its primary only.
+    fn statistics(&self, cluster: &Cluster, primary: &Primary) -> Statistics {
+        let mut statistics = Statistics { counts: primary.counts, ..self.start };
+        if let Some(slot) = self.board.online_slot(primary.node) {
+            let new = row(cluster.node(primary.node), &primary.figures);
+            statistics.exchange(&self.board.rows()[slot], &new);
+        }
+        statistics
+    }
+
+    /// The exact score of a pair. `statistics` are the primary's.
+    fn score(
+        &self,
+        cluster: &Cluster,
+        mut statistics: Statistics,
+        primary: &Primary,
+        node: NodeIdx,
+        figures: &Figures,
+    ) -> f64 {
         let target = cluster.node(node);
-        let mut statistics = primary.statistics;
         if let Some(slot) = self.board.online_slot(node) {
             statistics.exchange(&self.board.rows()[slot], &row(target, figures));
         }
@@ -170,68 +379,61 @@ impl Trial<'_> {
         statistics.score()
     }
 
+    /// The best acceptable pair of a primary with a score not above `limit`.
     fn with_primary(
         &self,
         cluster: &mut Cluster,
         primary: &Primary,
-        list: &Secondaries,
-        chords: &Chords,
+        partners: &Partners<'_>,
         limit: f64,
         acceptable: &mut Option<impl FnMut(&mut Cluster, &Outcome) -> bool>,
     ) -> Trials<f64> {
-        let base = chords.base(self, cluster, primary, list);
-        let mut failures = list.failures;
-        let mut successes = list.successes;
+        let list = partners.list;
+        let statistics = self.statistics(cluster, primary);
         let mut order = BestFirst::empty();
-        // Where something is reserved for this primary already, the answer is particular to the pair.
-        let mut particular: Vec<(usize, Result<Figures, FailMode>)> = Vec::new();
-        for (position, reserved) in particular_partners(cluster, primary.node, list) {
-            match &list.verdicts[position] {
-                Ok(_) => successes -= 1,
-                Err(mode) => failures.remove(*mode),
+        for particular in &partners.particulars {
+            let bound = partners.bound(self, cluster, particular);
+            if bound <= limit || bound.is_nan() {
+                order.add_bound(particular.position, bound);
             }
-            let node = list.nodes[position];
-            if node == primary.node {
-                particular.push((position, Err(FailMode::Internal)));
-                continue;
-            }
-            let verdict = self.secondary_figures(cluster, node, reserved);
-            match &verdict {
-                Ok(figures) => {
-                    successes += 1;
-                    // The chords' range does not cover these figures: no bound, an exact score.
-                    order.add_exact(position, self.score(cluster, primary, node, figures));
-                }
-                Err(mode) => failures.add(*mode),
-            }
-            particular.push((position, verdict));
         }
-        let mut ranked = list.ranked.iter();
+        let mut ranked = list.ranked.iter().filter(|(_, position)| partners.usual(*position));
         let mut upcoming = ranked.next();
         let mut rejected = 0;
         let mut best = None;
         loop {
             while let Some(&(worth, position)) = upcoming {
-                if base + worth > limit || order.least().is_some_and(|least| base + worth > least) {
+                let bound = partners.base + worth;
+                if bound > limit || order.least().is_some_and(|least| bound > least) {
                     break;
                 }
-                if particular.iter().all(|(other, _)| *other != position)
-                    && let Ok(figures) = &list.verdicts[position]
-                {
-                    order.add_exact(position, self.score(cluster, primary, list.nodes[position], figures));
+                if let Ok(figures) = &list.verdicts[position] {
+                    let score = self.score(cluster, statistics, primary, list.nodes[position], figures);
+                    order.add_exact(position, score);
                 }
                 upcoming = ranked.next();
             }
-            let Some((position, score)) = order.next(|_| f64::NAN) else { break };
-            let verdict = particular.iter().find(|(other, _)| *other == position).map(|(_, verdict)| verdict);
-            let Ok(figures) = verdict.unwrap_or(&list.verdicts[position]) else { continue };
-            let outcome = self.outcome(cluster, primary, list.nodes[position], *figures);
+            let looked = order.look(|position| match partners.verdict(self, cluster, position) {
+                Ok(figures) => self.score(cluster, statistics, primary, list.nodes[position], &figures),
+                Err(_) => f64::INFINITY,
+            });
+            let (position, score) = match looked {
+                None => break,
+                Some(Looked::Scored) => continue,
+                Some(Looked::Next(position, score)) => (position, score),
+            };
+            let Ok(figures) = partners.verdict(self, cluster, position) else { continue };
+            let outcome = self.outcome(cluster, primary, list.nodes[position], figures);
             if acceptable.as_mut().is_none_or(|acceptable| acceptable(cluster, &outcome)) {
                 best = Some(Placed { score, outcome });
                 break;
             }
             rejected += 1;
         }
+        if !self.counted {
+            return Trials { best, ..Trials::default() };
+        }
+        let (successes, mut failures) = partners.count(self, cluster);
         failures.add_many(FailMode::N1, rejected);
         Trials { best, successes: successes - rejected, failures }
     }
@@ -248,48 +450,48 @@ impl Trial<'_> {
     }
 }
 
-/// Positions in the list of the primary itself, and of nodes that reserve memory for it, with how much.
-fn particular_partners(cluster: &Cluster, primary: NodeIdx, list: &Secondaries) -> Vec<(usize, i64)> {
-    let mirrors = cluster.state(primary).primaries.iter().filter_map(|i| cluster.instance(*i).secondary);
-    let mut nodes: Vec<NodeIdx> = mirrors.chain([primary]).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    let position = |node: NodeIdx| list.nodes.binary_search(&node).ok();
-    nodes
-        .into_iter()
-        .filter_map(|node| Some((position(node)?, cluster.state(node).reserved_for(primary))))
-        .collect()
-}
-
 /// A list of possible secondaries, judged as if none of them reserved anything for the primary yet.
 struct Secondaries {
     nodes: Vec<NodeIdx>,
     verdicts: Vec<Result<Figures, FailMode>>,
     successes: u64,
     failures: Failures,
-    /// (bound of what the secondary adds to a primary's base, position), least first.
+    /// How the possible ones move the lanes.
+    effects: Vec<Option<Effect>>,
+    /// Bounds of what they add to a primary's base; not a number for the others.
+    worths: Vec<f64>,
+    /// (the same, position) of the possible ones, least first.
     ranked: Vec<(f64, usize)>,
+    /// A bound of what any possible one adds, whatever it reserves already; infinite if there is none.
+    least_worth: f64,
     /// Some node of each set of location tags among the possible ones.
     sites: Vec<NodeIdx>,
 }
 
 impl Secondaries {
     fn new(cluster: &Cluster, trial: &Trial<'_>, nodes: &[NodeIdx]) -> Self {
-        let verdicts = nodes.iter().map(|n| trial.secondary_figures(cluster, *n, 0)).collect();
+        let verdicts: Vec<_> = nodes.iter().map(|n| trial.secondary_figures(cluster, *n, 0)).collect();
         let mut list = Self {
             nodes: nodes.to_vec(),
             verdicts,
+            effects: Vec::new(),
+            worths: Vec::new(),
             successes: 0,
             failures: Failures::default(),
             ranked: Vec::new(),
+            least_worth: f64::INFINITY,
             sites: Vec::new(),
         };
         let mut known: HashSet<&[TagId]> = HashSet::new();
+        let mut nowhere = false;
         for (node, verdict) in nodes.iter().zip(&list.verdicts) {
             match verdict {
                 Ok(_) => {
                     list.successes += 1;
-                    if known.insert(&cluster.node(*node).locations) {
+                    let locations = &cluster.node(*node).locations;
+                    let first = if locations.is_empty() { !nowhere } else { known.insert(locations) };
+                    nowhere |= locations.is_empty();
+                    if first {
                         list.sites.push(*node);
                     }
                 }
@@ -299,145 +501,27 @@ impl Secondaries {
         list
     }
 
+    /// Finds out how the possible ones move the lanes.
+    fn measure(&mut self, cluster: &Cluster, trial: &Trial<'_>) {
+        let effect = |(node, verdict): (&NodeIdx, &Result<Figures, FailMode>)| {
+            let figures = verdict.as_ref().ok()?;
+            Some(Effect::of(trial.board, cluster, *node, figures))
+        };
+        self.effects = self.nodes.iter().zip(&self.verdicts).map(effect).collect();
+    }
+
+    /// Orders them by what they add; they have been measured.
     fn rank(&mut self, cluster: &Cluster, trial: &Trial<'_>, chords: &Chords) {
-        for (position, (node, verdict)) in self.nodes.iter().zip(&self.verdicts).enumerate() {
-            if let Ok(figures) = verdict {
-                self.ranked.push((chords.worth(trial, cluster, *node, figures), position));
+        self.worths = vec![f64::NAN; self.nodes.len()];
+        for (position, node) in self.nodes.iter().enumerate() {
+            if let (Ok(figures), Some(effect)) = (&self.verdicts[position], &self.effects[position]) {
+                let worth = chords.worth(cluster, *node, figures, effect);
+                self.worths[position] = worth;
+                let least = worth + chords.least_extra(trial, cluster, *node, figures);
+                self.least_worth = self.least_worth.min(least);
+                self.ranked.push((worth, position));
             }
         }
         self.ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-}
-
-/// How a node's new figures move the lanes: by how much, and what that adds to the squared distances from the
-/// mean.
-#[derive(Clone, Copy, Debug, Default)]
-struct Effect {
-    moved: Row,
-    squares: Row,
-}
-
-impl Effect {
-    fn of(board: &Board, cluster: &Cluster, node: NodeIdx, figures: &Figures) -> Self {
-        let mut effect = Self::default();
-        if let Some(slot) = board.online_slot(node) {
-            let (old, new) = (&board.rows()[slot], row(cluster.node(node), figures));
-            for lane in 0..14 {
-                let delta = new[lane] - old[lane];
-                let mean = board.mean()[lane];
-                effect.moved[lane] = delta;
-                effect.squares[lane] = delta * ((new[lane] - mean) + (old[lane] - mean));
-            }
-        }
-        effect
-    }
-}
-
-/// Least and greatest values, lane by lane.
-#[derive(Clone, Copy, Debug)]
-struct Extremes {
-    low: Row,
-    high: Row,
-    moved: Row,
-}
-
-impl Extremes {
-    fn over(effects: impl Iterator<Item = Effect>) -> Self {
-        let mut range = Self { low: [f64::INFINITY; 14], high: [f64::NEG_INFINITY; 14], moved: [0.0; 14] };
-        for effect in effects {
-            for lane in 0..14 {
-                range.low[lane] = range.low[lane].min(effect.squares[lane]);
-                range.high[lane] = range.high[lane].max(effect.squares[lane]);
-                range.moved[lane] = range.moved[lane].max(effect.moved[lane].abs());
-            }
-        }
-        range
-    }
-}
-
-/// A lower bound of a pair's score that falls apart into the primary's and the secondary's part; see
-/// [`crate::minorant`] for the idea.
-struct Chords {
-    /// Slopes of the lanes that secondaries change.
-    slopes: Row,
-    /// The chords of these lanes where nothing changes.
-    at_rest: f64,
-    /// Whether secondaries change the lane.
-    shared: [bool; 14],
-    /// Slack of the variance, per lane.
-    slack: Row,
-    /// Whether bounds hold at all.
-    bounded: bool,
-}
-
-impl Chords {
-    fn new(trial: &Trial<'_>, cluster: &Cluster, primaries: &[&Primary], lists: &[Secondaries]) -> Self {
-        let board = trial.board;
-        let n = board.online() as f64;
-        let first = Extremes::over(primaries.iter().map(|p| Effect::of(board, cluster, p.node, &p.figures)));
-        let possible = lists.iter().flat_map(|list| list.nodes.iter().zip(&list.verdicts));
-        let second = Extremes::over(possible.filter_map(|(node, verdict)| {
-            verdict.as_ref().ok().map(|figures| Effect::of(board, cluster, *node, figures))
-        }));
-        let mut chords = Self {
-            slopes: [0.0; 14],
-            at_rest: 0.0,
-            shared: [false; 14],
-            slack: [0.0; 14],
-            bounded: board.bounded(),
-        };
-        for lane in 0..DEVIATIONS {
-            let reach = first.moved[lane] + second.moved[lane];
-            chords.slack[lane] = variance_slack(board, lane, reach);
-            if second.moved[lane] == 0.0 {
-                continue;
-            }
-            let range = Range {
-                low: first.low[lane] + second.low[lane],
-                high: first.high[lane] + second.high[lane],
-                drift: reach * reach / n,
-                reach,
-            };
-            let chord = Chord::new(board, lane, range);
-            chords.shared[lane] = true;
-            chords.slopes[lane] = chord.slope;
-            chords.at_rest += chord.at_rest;
-        }
-        chords
-    }
-
-    /// Bound of the scores with a primary, but for what the secondary adds.
-    fn base(&self, trial: &Trial<'_>, cluster: &Cluster, primary: &Primary, list: &Secondaries) -> f64 {
-        if !self.bounded {
-            return f64::NEG_INFINITY;
-        }
-        let effect = Effect::of(trial.board, cluster, primary.node, &primary.figures);
-        let mut total = self.at_rest;
-        for lane in 0..DEVIATIONS {
-            total += if self.shared[lane] {
-                self.slopes[lane] * effect.squares[lane]
-            } else {
-                let variance = primary.statistics.variances[lane] - self.slack[lane];
-                LANE_WEIGHT[lane] * variance.max(0.0).sqrt()
-            };
-        }
-        let shared = list.sites.iter().map(|site| cluster.shared_locations(primary.node, *site)).min();
-        let shared = if trial.demand.forthcoming { 0 } else { shared.unwrap_or(0) };
-        total += primary.statistics.counts.weighted() + shared as f64;
-        total += 0.25 * primary.statistics.sums[RESERVED_MEMORY_LANE];
-        total - SLACK * (1.0 + total.abs()) - trial.board.sum_slack(total)
-    }
-
-    /// What a secondary adds, at least.
-    fn worth(&self, trial: &Trial<'_>, cluster: &Cluster, node: NodeIdx, figures: &Figures) -> f64 {
-        if !self.bounded {
-            return 0.0;
-        }
-        let effect = Effect::of(trial.board, cluster, node, figures);
-        let lanes: f64 = (0..DEVIATIONS).map(|lane| self.slopes[lane] * effect.squares[lane]).sum();
-        let target = cluster.node(node);
-        let counts =
-            Counts::of(target, figures).weighted() - Counts::of(target, cluster.figures(node)).weighted();
-        lanes + counts + 0.25 * effect.moved[RESERVED_MEMORY_LANE]
     }
 }

@@ -1,39 +1,18 @@
 //! Global N+1: could every node be emptied if it were lost? (algorithms spec §5.1)
 //!
 //! [`Redundancy`] is prepared once for a cluster and then asked about many tentative placements. A node whose
-//! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries; and most
+//! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries. Where all
+//! are to be started or created elsewhere, counting [`Slots`] tells about most nodes at once. And most other
 //! verdicts can be told without the reference's greedy simulation.
 
 use std::cell::RefCell;
 
-use cluster::{
-    Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,
-};
+use cluster::{Cluster, GroupIdx, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Undo};
 
 use crate::board::Board;
 use crate::evacuate::Latest;
-use crate::rehousing::{Rehousing, Room, Size};
-
-/// How an instance survives the loss of its node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rescue {
-    /// It fails over to its secondary.
-    Failover,
-    /// It is started elsewhere from shared storage.
-    Evacuate,
-    /// It is created anew.
-    Recreate,
-}
-
-impl Rescue {
-    fn of(template: DiskTemplate) -> Self {
-        match (template, template.mirror()) {
-            (_, MirrorClass::Internal) => Self::Failover,
-            (DiskTemplate::Block, _) | (_, MirrorClass::None) => Self::Recreate,
-            (_, MirrorClass::External) => Self::Evacuate,
-        }
-    }
-}
+use crate::homeless::{Homeless, Rescue, used_memory};
+use crate::slots::{Count, Newcomer, Slots};
 
 /// A tentative placement as the test sees it.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +33,8 @@ pub struct Redundancy {
     tested: Vec<NodeIdx>,
     /// What is known of each node, by index; only tested nodes' entries are meant.
     knowledge: Vec<Knowledge>,
+    /// The slots of each group whose table is not too large.
+    slots: Vec<Slots>,
     /// How many nodes are known not to be evacuable.
     stuck: usize,
     /// The nodes that every placement may affect, ascending.
@@ -68,6 +49,8 @@ pub struct Redundancy {
 enum Knowledge {
     /// Any placement may change whether it can be emptied.
     Open,
+    /// Its group's slots tell.
+    Counted,
     /// Whether it can be emptied; only a placement on it, or on secondaries of its primaries, may change that.
     Settled(bool),
 }
@@ -83,10 +66,14 @@ impl Redundancy {
 
     /// As [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
     pub fn among(cluster: &mut Cluster, nodes: &[NodeIdx], tested: &[NodeIdx]) -> Self {
+        let mut groups: Vec<GroupIdx> = nodes.iter().map(|n| cluster.node(*n).group).collect();
+        groups.sort_unstable();
+        groups.dedup();
         let mut redundancy = Self {
             nodes: nodes.to_vec(),
             tested: tested.to_vec(),
             knowledge: vec![Knowledge::Open; cluster.nodes.len()],
+            slots: groups.into_iter().filter_map(|g| Slots::new(cluster, g, nodes, tested)).collect(),
             stuck: 0,
             open: Vec::new(),
             suspects: RefCell::default(),
@@ -99,6 +86,9 @@ impl Redundancy {
     }
 
     fn look_at(&self, cluster: &mut Cluster, node: NodeIdx) -> Knowledge {
+        if self.slots.iter().any(|slots| slots.counts(node)) {
+            return Knowledge::Counted;
+        }
         if only_fails_over(cluster, node) {
             return Knowledge::Settled(can_evacuate(cluster, &self.nodes, node, None));
         }
@@ -120,25 +110,58 @@ impl Redundancy {
 
     /// Takes a placement over that changed the nodes `changed`; `cluster` is the cluster *after* it.
     pub fn update(&mut self, cluster: &mut Cluster, changed: &[NodeIdx]) {
+        for node in changed {
+            let tested = self.tested.binary_search(node).is_ok();
+            self.slots.retain_mut(|slots| slots.update(cluster, *node, tested).is_some());
+        }
         let affected = affected_by(cluster, changed);
         for position in 0..self.tested.len() {
             let node = self.tested[position];
+            let counted = self.knowledge[node.at()] == Knowledge::Counted;
+            let is_affected = affected.binary_search(&node).is_ok();
             // Where instances may be started or created anew, each placement uses up some of what was to spare.
-            if affected.binary_search(&node).is_ok() || !only_fails_over(cluster, node) {
+            if is_affected || !(counted || only_fails_over(cluster, node)) {
                 self.knowledge[node.at()] = self.look_at(cluster, node);
             }
         }
         self.count();
     }
 
-    /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
-    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome, tentative: Option<Tentative>) -> bool {
+    /// Prepares questions about placements of `instance` on the cluster as it is.
+    pub fn inquiry(
+        &self,
+        cluster: &Cluster,
+        instance: &Instance,
+        tentative: Option<Tentative>,
+    ) -> Inquiry<'_> {
+        // What is counted about the node of a hidden instance is wrong.
+        let sure = tentative.is_none_or(|t| t.hidden.is_none());
+        let several = self.slots.len() > 1;
+        let ask = |slots| GroupInquiry {
+            slots,
+            newcomer: slots.newcomer(cluster, instance),
+            standing: if several { slots.standing(sure) } else { Count::Unsettled(Vec::new()) },
+        };
+        Inquiry { redundancy: self, tentative, sure, groups: self.slots.iter().map(ask).collect() }
+    }
+
+    /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already; slots tell that
+    /// of all nodes but `unsettled`.
+    fn holds(
+        &self,
+        cluster: &mut Cluster,
+        outcome: &Outcome,
+        tentative: Option<Tentative>,
+        unsettled: &[NodeIdx],
+    ) -> bool {
         let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
         let mut affected = affected_by(cluster, &changed);
         if let Some(hidden) = tentative.and_then(|t| t.hidden) {
             affected.push(cluster.instance(hidden).primary);
         }
+        affected.retain(|n| self.knowledge[n.at()] != Knowledge::Counted);
         affected.extend(&self.open);
+        affected.extend(unsettled);
         affected.sort_unstable();
         affected.dedup();
         affected.retain(|n| self.tested.binary_search(n).is_ok());
@@ -183,6 +206,45 @@ impl Redundancy {
             }
         }
         undecided.into_iter().find(|node| !by_simulation(cluster, &self.nodes, *node, tentative))
+    }
+}
+
+/// Questions about where to place an instance.
+#[derive(Debug)]
+pub struct Inquiry<'a> {
+    redundancy: &'a Redundancy,
+    tentative: Option<Tentative>,
+    /// Whether counts against a node can be relied on.
+    sure: bool,
+    groups: Vec<GroupInquiry<'a>>,
+}
+
+/// What matters of a group.
+#[derive(Debug)]
+struct GroupInquiry<'a> {
+    slots: &'a Slots,
+    /// The instance as the group sees it.
+    newcomer: Newcomer,
+    /// What becomes of the group's nodes if the instance is placed in another group.
+    standing: Count,
+}
+
+impl Inquiry<'_> {
+    /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
+    pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome) -> bool {
+        let group = cluster.node(outcome.primary).group;
+        let mut unsettled: Vec<NodeIdx> = Vec::new();
+        for GroupInquiry { slots, newcomer, standing } in &self.groups {
+            let counted =
+                (slots.group() == group).then(|| slots.after(cluster, newcomer, outcome, self.sure));
+            match counted.as_ref().unwrap_or(standing) {
+                Count::Stuck => return false,
+                Count::Unsettled(nodes) => unsettled.extend(nodes),
+            }
+        }
+        let hidden = self.tentative.and_then(|t| t.hidden);
+        unsettled.extend(hidden.map(|hidden| cluster.instance(hidden).primary));
+        self.redundancy.holds(cluster, outcome, self.tentative, &unsettled)
     }
 }
 
@@ -292,10 +354,6 @@ fn without_simulation(
     homeless.rehousing(cluster, list, node, left)?.verdict(spare)
 }
 
-fn used_memory(instance: &Instance) -> i64 {
-    if instance.uses_memory() { instance.memory } else { 0 }
-}
-
 /// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
 fn failover_target(
     cluster: &Cluster,
@@ -314,66 +372,6 @@ fn failover_target(
         && takes_storage(secondary, false)
         && takes_storage(from, cluster.node(from).offline);
     possible.then_some(secondary)
-}
-
-/// Instances of a lost node that are to be started or created elsewhere.
-#[derive(Default)]
-struct Homeless {
-    /// To be started, in order.
-    evacuated: Vec<Size>,
-    /// To be created, in order of the list.
-    recreated: Vec<(InstanceIdx, i64, Size)>,
-}
-
-impl Homeless {
-    fn add(&mut self, index: InstanceIdx, instance: &Instance) {
-        let disk = instance.template.local_storage().then_some(instance.disk);
-        let size = Size { memory: used_memory(instance), disk };
-        if Rescue::of(instance.template) == Rescue::Evacuate {
-            self.evacuated.push(size);
-        } else {
-            self.recreated.push((index, instance.memory, size));
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.evacuated.is_empty() && self.recreated.is_empty()
-    }
-
-    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
-    /// instance has a negative size.
-    fn rehousing(
-        mut self,
-        cluster: &Cluster,
-        list: &[NodeIdx],
-        node: NodeIdx,
-        left: impl Fn(NodeIdx) -> i64,
-    ) -> Option<Rehousing> {
-        self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
-        let group = cluster.node(node).group;
-        let policy = &cluster.group(group).policy;
-        // All nodes of the group have one policy, which reads differently with exclusive storage.
-        let allowed = [false, true].map(|exclusive| {
-            list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
-                && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
-        });
-        let local = self.recreated.iter().any(|(_, _, size)| size.disk.is_some());
-        let mut rooms = Vec::with_capacity(list.len());
-        for &target in list {
-            let to = cluster.node(target);
-            if target == node || to.group != group {
-                continue;
-            }
-            let willing = allowed[usize::from(to.exclusive_storage)]
-                && !(local && to.exclusive_storage)
-                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
-            rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
-        }
-        let recreated = self.recreated.into_iter().map(|(_, _, size)| size);
-        let instances: Vec<Size> = self.evacuated.into_iter().chain(recreated).collect();
-        let sensible = |size: &Size| size.memory >= 0 && size.disk.is_none_or(|disk| disk >= 0);
-        instances.iter().all(sensible).then_some(Rehousing { instances, rooms })
-    }
 }
 
 /// A simulated evacuation of one node.

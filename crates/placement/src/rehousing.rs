@@ -9,13 +9,35 @@
 //! - *It cannot fit at all.* Instances at least as large as a given size need a slot of that size each. If there are
 //!   more of them than slots, some instance is left over.
 
+use cluster::Instance;
+
+use crate::homeless::used_memory;
+
 /// What an instance takes, MiB; not negative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Size {
     /// Memory.
     pub memory: i64,
     /// Disk on the node, if that is where its disks are.
     pub disk: Option<i64>,
+}
+
+impl Size {
+    /// What an instance takes when it starts on another node.
+    pub fn of(instance: &Instance) -> Self {
+        let disk = instance.template.local_storage().then_some(instance.disk);
+        Self { memory: used_memory(instance), disk }
+    }
+
+    /// Whether it is not negative.
+    pub fn is_sensible(&self) -> bool {
+        self.memory >= 0 && self.disk.is_none_or(|disk| disk >= 0)
+    }
+
+    /// Whether what takes this takes as much as `other` in all respects.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.memory >= other.memory && self.disk >= other.disk
+    }
 }
 
 /// What a node has free, MiB.
@@ -127,7 +149,7 @@ impl Rehousing {
             if self.instances[..position].contains(size) {
                 return false;
             }
-            let larger = |other: &&Size| other.memory >= size.memory && other.disk >= size.disk;
+            let larger = |other: &&Size| other.covers(size);
             let wanted = self.instances.iter().filter(larger).count() as i64;
             let mut slots = 0;
             self.rooms.iter().all(|room| {
@@ -139,7 +161,7 @@ impl Rehousing {
 }
 
 /// How many instances of that size a node takes.
-fn slots_in(room: &Room, size: &Size) -> i64 {
+pub(crate) fn slots_in(room: &Room, size: &Size) -> i64 {
     // Divisions are slow, and few slots the rule where it matters.
     let by = |free: i64, wanted: i64| match (free, wanted) {
         _ if free <= wanted => 0,

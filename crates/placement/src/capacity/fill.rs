@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
 
 use super::{CapacityOptions, Ground, Placement, Shape};
-use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
+use crate::allocate::{self, Failures, NoTargets, Placed, Targets, Trials};
 use crate::board::Board;
 use crate::pair;
 use crate::redundancy::{self, Redundancy, can_evacuate};
@@ -214,10 +214,15 @@ impl<'a> Filler<'a> {
             if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
                 return Round { refused: Some(*failures) };
             }
-            let trials = self.attempt(&instance, checked);
-            let Some(best) = trials.best else {
-                self.known.refused.insert((*shape, checked), trials.failures);
-                return Round { refused: Some(trials.failures) };
+            let best = if let Some(best) = self.best_unchecked(&instance, checked) {
+                best
+            } else {
+                let trials = self.attempt(&instance, checked);
+                let Some(best) = trials.best else {
+                    self.known.refused.insert((*shape, checked), trials.failures);
+                    return Round { refused: Some(trials.failures) };
+                };
+                best
             };
             if logged && self.start.is_none() {
                 let (board, known) = (self.board.clone(), std::mem::take(&mut self.known));
@@ -252,6 +257,17 @@ impl<'a> Filler<'a> {
         Some(trials.failures)
     }
 
+    /// Where one more instance goes on a pair of nodes without a look at redundancy; nothing is counted, since mostly
+    /// there is room.
+    fn best_unchecked(&mut self, instance: &Instance, checked: bool) -> Option<Placed<f64>> {
+        match self.targets {
+            Targets::Pairs(pairs) if !checked => {
+                pair::best_pair_uncounted(self.cluster, &self.board, instance, pairs, false)
+            }
+            _ => None,
+        }
+    }
+
     /// Tries one more instance everywhere. The cluster is left unchanged.
     fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
         let (cluster, board) = (&mut *self.cluster, &self.board);
@@ -268,9 +284,10 @@ impl<'a> Filler<'a> {
             .known
             .redundancy
             .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
+        let inquiry = redundancy.inquiry(cluster, instance, None);
         let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
             let undo = cluster.add(instance.clone(), outcome);
-            let holds = redundancy.holds(cluster, outcome, None);
+            let holds = inquiry.holds(cluster, outcome);
             cluster.undo(undo);
             holds
         };

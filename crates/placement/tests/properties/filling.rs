@@ -115,9 +115,10 @@ proptest! {
             let trials = Allocator::new(&mut cluster, &scope, unchecked).try_all(&mut cluster, &instance, targets);
             let Some(best) = trials.best else { break };
             let anew = Redundancy::new(&mut cluster, &nodes);
+            let inquiries = [&kept, &anew].map(|r| r.inquiry(&cluster, &instance, None));
             cluster.add(instance, &best.outcome);
-            let expected = anew.holds(&mut cluster, &best.outcome, None);
-            prop_assert_eq!(kept.holds(&mut cluster, &best.outcome, None), expected);
+            let [from_kept, expected] = inquiries.map(|i| i.holds(&mut cluster, &best.outcome));
+            prop_assert_eq!(from_kept, expected);
             prop_assert_eq!(all_evacuable(&mut cluster, &nodes, &nodes), expected);
             let changed: Vec<NodeIdx> = best.outcome.changes().iter().map(|change| change.node).collect();
             kept.update(&mut cluster, &changed);

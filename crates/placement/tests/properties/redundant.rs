@@ -56,9 +56,10 @@ proptest! {
         let before = (cluster.states.clone(), cluster.instances.clone());
         let redundancy = Redundancy::new(&mut cluster, &nodes);
         prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
+        let inquiry = redundancy.inquiry(&cluster, &copy, Some(tentative));
         for outcome in placements(&cluster, &copy).into_iter().take(12) {
             let undo = cluster.add(copy.clone(), &outcome);
-            let holds = redundancy.holds(&mut cluster, &outcome, Some(tentative));
+            let holds = inquiry.holds(&mut cluster, &outcome);
             let each = nodes.iter().all(|n| by_simulation(&mut cluster, &nodes, *n, Some(tentative)));
             cluster.undo(undo);
             prop_assert_eq!(holds, each, "{:?}", outcome);

@@ -1,0 +1,97 @@
+//! What becomes of the instances of a lost node (algorithms spec §5.1).
+
+use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, NodeIdx};
+
+use crate::rehousing::{Rehousing, Room, Size};
+
+/// How an instance survives the loss of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rescue {
+    /// It fails over to its secondary.
+    Failover,
+    /// It is started elsewhere from shared storage.
+    Evacuate,
+    /// It is created anew.
+    Recreate,
+}
+
+impl Rescue {
+    /// By how its disks are stored.
+    pub fn of(template: DiskTemplate) -> Self {
+        match (template, template.mirror()) {
+            (_, MirrorClass::Internal) => Self::Failover,
+            (DiskTemplate::Block, _) | (_, MirrorClass::None) => Self::Recreate,
+            (_, MirrorClass::External) => Self::Evacuate,
+        }
+    }
+}
+
+/// The memory that an instance occupies on its primary, MiB.
+pub(crate) fn used_memory(instance: &Instance) -> i64 {
+    if instance.uses_memory() { instance.memory } else { 0 }
+}
+
+/// Instances of a lost node that are to be started or created elsewhere.
+#[derive(Default)]
+pub(crate) struct Homeless {
+    /// To be started, in order.
+    evacuated: Vec<Size>,
+    /// To be created, in order of the list.
+    recreated: Vec<(InstanceIdx, i64, Size)>,
+}
+
+impl Homeless {
+    /// Adds an instance; the latest of the list comes first.
+    pub fn add(&mut self, index: InstanceIdx, instance: &Instance) {
+        let size = Size::of(instance);
+        if Rescue::of(instance.template) == Rescue::Evacuate {
+            self.evacuated.push(size);
+        } else {
+            self.recreated.push((index, instance.memory, size));
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.evacuated.is_empty() && self.recreated.is_empty()
+    }
+
+    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
+    /// instance has a negative size.
+    pub fn rehousing(
+        self,
+        cluster: &Cluster,
+        list: &[NodeIdx],
+        node: NodeIdx,
+        left: impl Fn(NodeIdx) -> i64,
+    ) -> Option<Rehousing> {
+        let group = cluster.node(node).group;
+        let policy = &cluster.group(group).policy;
+        // All nodes of the group have one policy, which reads differently with exclusive storage.
+        let allowed = [false, true].map(|exclusive| {
+            list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
+                && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
+        });
+        let local = self.recreated.iter().any(|(_, _, size)| size.disk.is_some());
+        let mut rooms = Vec::with_capacity(list.len());
+        for &target in list {
+            let to = cluster.node(target);
+            if target == node || to.group != group {
+                continue;
+            }
+            let willing = allowed[usize::from(to.exclusive_storage)]
+                && !(local && to.exclusive_storage)
+                && (self.evacuated.is_empty() || cluster.migration_allowed(node, target));
+            rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
+        }
+        let instances = self.in_order();
+        instances.iter().all(Size::is_sensible).then_some(Rehousing { instances, rooms })
+    }
+
+    /// Their sizes, in the order in which they get new nodes.
+    pub fn in_order(mut self) -> Vec<Size> {
+        self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
+        let recreated = self.recreated.into_iter().map(|(_, _, size)| size);
+        self.evacuated.into_iter().chain(recreated).collect()
+    }
+}
