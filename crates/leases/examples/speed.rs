@@ -1,0 +1,137 @@
+//! How long the core's decisions take on a large cloud: `cargo run --release -p leases --example speed`.
+//!
+//! 1,000 hosts with 30 capabilities each, a year, and as many random leases as fit out of so many asked for
+//! (10,000 unless another number is given). Prints medians and the 99th percentile.
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::{Admission, Changes, Rules};
+use leases::calendar::Calendar;
+use leases::host::{Host, Inventory};
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease::{EndAction, Lease, NewLease};
+use leases::plan::{History, Observed, ObservedHost, PlanRules, World, plan};
+use leases::project::{Owner, ProjectId, UserId};
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
+use leases::window::Window;
+
+const HOSTS: u64 = 1000;
+const YEAR_HOURS: i64 = 365 * 24;
+
+/// A linear congruential generator: the same leases on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn hour(number: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_hours(number)
+}
+
+fn inventory() -> Inventory {
+    let host = |id| {
+        let mut host = Host::new(HostId(id), format!("node{id}.example.org"), 64, 262_144, 4000);
+        for capability in 0..30 {
+            host.capabilities.insert(format!("capability{capability}"), (id % (capability + 2)).to_string());
+        }
+        host
+    };
+    Inventory::new((1..=HOSTS).map(host), [])
+}
+
+fn terms(numbers: &mut Numbers) -> Terms {
+    let start = numbers.below(YEAR_HOURS as u64 - 200) as i64;
+    let length = 1 + numbers.below(168) as i64;
+    let window = Window::starting(hour(start), SignedDuration::from_hours(length));
+    let asked = if numbers.below(3) == 0 {
+        let size = InstanceSize::new(4, 16_384, 100).expect("a size");
+        let amount = (1 + numbers.below(40) as u32).try_into().expect("some");
+        let requirement = Requirement::NONE;
+        ReservationTerms::Instances(InstancesTerms { size, amount, affinity: Affinity::Any, requirement })
+    } else {
+        let count = 1 + numbers.below(30) as u32;
+        let value = numbers.below(4).to_string();
+        let wanted = Requirement::compare(Operator::Equal, "capability2", value).expect("well formed");
+        ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range").requiring(wanted))
+    };
+    Terms::new(window, None, vec![asked]).expect("terms")
+}
+
+fn owner() -> Owner {
+    Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
+}
+
+fn report(what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!("{what:<44} median {:>10.3?}  p99 {:>10.3?}", at(0.5), at(0.99));
+}
+
+fn timed<T>(times: &mut Vec<Duration>, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    let result = work();
+    times.push(begun.elapsed());
+    result
+}
+
+fn main() {
+    let asked: u128 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let (inventory, rules, now) = (inventory(), Rules::default(), hour(0));
+    let (mut calendar, mut leases) = (Calendar::new(SignedDuration::from_mins(30)), Vec::new());
+    let (mut decide, mut enter, mut extend) = (Vec::new(), Vec::new(), Vec::new());
+    let mut numbers = Numbers(1);
+    for number in 0..asked {
+        let terms = terms(&mut numbers);
+        let admission = Admission { calendar: &calendar, inventory: &inventory, rules: &rules, now };
+        let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
+        let new = NewLease {
+            id: LeaseId(number),
+            name: String::new(),
+            owner: owner(),
+            end_action: EndAction::DeleteGuests,
+            reservations: vec![ReservationId(number)],
+        };
+        let lease = Lease::new(new, terms, given, None);
+        timed(&mut enter, || calendar.put(&lease, now)).expect("admitted");
+        leases.push(lease);
+    }
+    decide.drain(..decide.len() * 9 / 10);
+    println!("{HOSTS} hosts, {asked} leases asked for, {} given", leases.len());
+    report("decide about a new lease (the last tenth)", decide);
+    report("enter a lease in the calendar", enter);
+    for lease in leases.iter().take(500) {
+        let end = lease.window.end() + SignedDuration::from_hours(1);
+        let changes = Changes { end: Some(end), ..Changes::default() };
+        let admission = Admission { calendar: &calendar, inventory: &inventory, rules: &rules, now };
+        // Many are refused; finding that out takes its time as well.
+        timed(&mut extend, || admission.update(lease, &changes).is_ok());
+    }
+    report("extend a lease by an hour", extend);
+
+    let hosts: Vec<HostId> = (1..=HOSTS).map(HostId).collect();
+    let year = Window::starting(now, SignedDuration::from_hours(YEAR_HOURS));
+    for (count, days) in [(20, 1), (20, 30), (20, 300), (1000, 1), (1000, 30)] {
+        let mut times = Vec::new();
+        let length = SignedDuration::from_hours(24 * days);
+        for _ in 0..50 {
+            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year));
+        }
+        report(&format!("earliest slot of {count} hosts for {days} days"), times);
+    }
+
+    let free = (1..=HOSTS).map(|id| (HostId(id), ObservedHost::free())).collect();
+    let observed = Observed { hosts: free, ..Observed::default() };
+    let (history, rules) = (History::default(), PlanRules::default());
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let world = World { observed: &observed, history: &history, rules: &rules, now: hour(1000) };
+        timed(&mut times, || plan(&leases, world));
+    }
+    report("plan for all leases after a long outage", times);
+}

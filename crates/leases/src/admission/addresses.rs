@@ -1,0 +1,50 @@
+//! Floating IPs.
+
+use std::collections::BTreeSet;
+
+use super::{Refusal, Resource, Search};
+use crate::host::FloatingIp;
+use crate::ids::FloatingIpId;
+use crate::terms::FloatingIpsTerms;
+
+impl Search<'_> {
+    /// Addresses for a reservation: the required ones, then those it has already, then the first that are free.
+    pub(super) fn floating_ips(
+        &self,
+        position: usize,
+        asked: &FloatingIpsTerms,
+        held: &BTreeSet<FloatingIpId>,
+    ) -> Result<BTreeSet<FloatingIpId>, Refusal> {
+        let calendar = self.admission.calendar;
+        let free: Vec<&FloatingIp> = self
+            .admission
+            .inventory
+            .floating_ips()
+            .filter(|ip| ip.network == asked.network && ip.reservable)
+            .filter(|ip| !self.taken.floating_ips.contains(&ip.id))
+            .filter(|ip| calendar.floating_ip_free(ip.id, &self.window, self.own))
+            .collect();
+        let mut chosen = BTreeSet::new();
+        for address in asked.required() {
+            let ip = free.iter().find(|ip| ip.address == *address);
+            chosen.insert(ip.ok_or(Refusal::FloatingIpTaken(*address))?.id);
+        }
+        let (kept, others): (Vec<_>, Vec<_>) = free.iter().map(|ip| ip.id).partition(|ip| held.contains(ip));
+        let amount = asked.amount() as usize;
+        for ip in kept.into_iter().chain(others) {
+            if chosen.len() >= amount {
+                break;
+            }
+            chosen.insert(ip);
+        }
+        if chosen.len() < amount {
+            return Err(Refusal::NotEnough {
+                position,
+                resource: Resource::FloatingIps,
+                needed: amount as u64,
+                found: chosen.len() as u64,
+            });
+        }
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,306 @@
+//! What to do about hosts that fail, and about leases that lack something (spec §3.5, W20).
+//!
+//! A failed host is exchanged for another if there is one; if not, the reservation does without, and says so
+//! once it has less than it was promised. What is missing is filled in as soon as something is free, and the
+//! flag is cleared, which Blazar never does. Only what happens soon is healed: until then hosts may recover.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Admission, Refusal, Rules, Search};
+use crate::calendar::Calendar;
+use crate::host::{Health, Inventory};
+use crate::ids::HostId;
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::status::{LeaseStatus, ReservationStatus};
+use crate::terms::{Affinity, HostsTerms, ReservationTerms, SlotsTerms};
+use crate::window::Window;
+
+/// How far ahead healing looks; all the way if absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct HealingInterval(pub Option<SignedDuration>);
+
+impl HealingInterval {
+    fn includes(self, window: &Window, now: Timestamp) -> bool {
+        let soon = self.0.map_or(Window::ALWAYS.since(now), |interval| Window::starting(now, interval));
+        window.overlaps(&soon)
+    }
+}
+
+/// Heals leases one after another and keeps the calendar in step. Returns those that change.
+///
+/// Leases that have started come first, then those that start soonest.
+pub fn heal_all<'a>(
+    calendar: &mut Calendar,
+    inventory: &Inventory,
+    rules: &Rules,
+    leases: impl IntoIterator<Item = &'a Lease>,
+    interval: HealingInterval,
+    now: Timestamp,
+) -> Vec<Lease> {
+    let mut queue: Vec<&Lease> = leases.into_iter().collect();
+    queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
+    let mut healed = Vec::new();
+    for lease in queue {
+        let Some(lease) = (Admission { calendar, inventory, rules, now }).heal(lease, interval) else {
+            continue;
+        };
+        let entered = calendar.put(&lease, now);
+        debug_assert_eq!(entered, Ok(()), "healing takes what is free");
+        if entered.is_ok() {
+            healed.push(lease);
+        }
+    }
+    healed
+}
+
+impl Admission<'_> {
+    /// The lease with failed hosts exchanged and missing ones filled in, as far as possible; none if there is
+    /// nothing to change.
+    pub fn heal(&self, lease: &Lease, interval: HealingInterval) -> Option<Lease> {
+        let alive =
+            matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting | LeaseStatus::Active);
+        let ill = |r: &Reservation| {
+            r.missing_resources || r.allocation.hosts().into_iter().any(|host| self.failed(host))
+        };
+        if !alive || !interval.includes(&lease.window, self.now) || !lease.reservations.iter().any(ill) {
+            return None;
+        }
+        let mut healed = lease.clone();
+        let mut search = Search::new(*self, lease.window, Some(lease.id));
+        for reservation in &lease.reservations {
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        for reservation in healed.reservations.iter_mut().filter(|r| ill(r)) {
+            search.heal(reservation);
+        }
+        (healed != *lease).then_some(healed)
+    }
+
+    fn failed(&self, host: HostId) -> bool {
+        self.inventory.host(host).is_none_or(|host| host.health == Health::Failed)
+    }
+}
+
+impl Search<'_> {
+    /// Heals one reservation. What the lease has is noted as taken, and so is what is added.
+    fn heal(&mut self, reservation: &mut Reservation) {
+        let before = reservation.allocation.hosts();
+        let (allocation, missing) = match (&reservation.terms, &reservation.allocation) {
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) => {
+                let hosts = self.heal_hosts(terms, held);
+                let missing = hosts.len() < terms.min() as usize;
+                (Allocation::Hosts(hosts), missing)
+            }
+            (terms, Allocation::Slots(held)) => {
+                let Some(asked) = terms.slots() else { return };
+                let slots = self.heal_slots(&asked, held);
+                let missing = slots.values().sum::<u32>() < asked.amount;
+                (Allocation::Slots(slots), missing)
+            }
+            // Addresses do not fail, and an allocation is of its terms' type.
+            _ => return,
+        };
+        if reservation.status == ReservationStatus::Active && allocation.hosts() != before {
+            reservation.resources_changed = true;
+        }
+        reservation.missing_resources = missing;
+        reservation.allocation = allocation;
+    }
+
+    /// The hosts that work, and one for each that does not, as far as there are; never fewer than the minimum
+    /// if that can be had.
+    fn heal_hosts(&mut self, terms: &HostsTerms, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
+        let wanted = held.len().max(terms.min() as usize);
+        let mut hosts = held.clone();
+        hosts.retain(|host| !self.admission.failed(*host));
+        let (free, _) = self.free_hosts(terms);
+        let new = self.best(&free, wanted - hosts.len(), &BTreeSet::new());
+        self.taken.whole.extend(&new);
+        hosts.extend(new);
+        hosts
+    }
+
+    /// The slots on hosts that work, and elsewhere as many as are missing, or as many as there is room for.
+    fn heal_slots(&mut self, asked: &SlotsTerms<'_>, held: &BTreeMap<HostId, u32>) -> BTreeMap<HostId, u32> {
+        let mut slots = held.clone();
+        slots.retain(|host, _| !self.admission.failed(*host));
+        let apart = asked.affinity == Affinity::DistinctHosts;
+        if apart {
+            // Nothing is added where the reservation has a slot. As a whole these hosts are not to be had anyway.
+            self.taken.whole.extend(slots.keys());
+        }
+        let missing = asked.amount.saturating_sub(slots.values().sum());
+        for (host, count) in self.slots_at_most(missing, asked) {
+            self.taken.shared.entry(host).or_default().add(count, &asked.size);
+            *slots.entry(host).or_insert(0) += count;
+        }
+        if apart {
+            self.taken.whole.retain(|host| !slots.contains_key(host));
+        }
+        slots
+    }
+
+    fn slots_at_most(&self, amount: u32, asked: &SlotsTerms<'_>) -> BTreeMap<HostId, u32> {
+        if amount == 0 {
+            return BTreeMap::new();
+        }
+        let none = BTreeMap::new();
+        let some = |amount| self.slots(0, &SlotsTerms { amount, ..asked.clone() }, &none);
+        match some(amount) {
+            Ok(slots) => slots,
+            // Half of what is to be together on one host is of no use; its owner is told that it is missing.
+            Err(Refusal::NotEnough { found, .. }) if asked.affinity != Affinity::OneHost && found > 0 => {
+                some(u32::try_from(found).unwrap_or(amount)).unwrap_or_default()
+            }
+            Err(_) => none,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::NewLease;
+    use crate::requirement::Requirement;
+    use crate::terms::{InstanceSize, InstancesTerms, Terms};
+    use crate::testing::{at, inventory, lease, minutes, new_lease, window};
+
+    struct Cloud {
+        inventory: Inventory,
+        calendar: Calendar,
+        leases: Vec<Lease>,
+    }
+
+    impl Cloud {
+        fn new(hosts: u64, leases: Vec<Lease>) -> Self {
+            let calendar = Calendar::default().with_leases(&leases, at(0)).expect("free");
+            Self { inventory: inventory(hosts), calendar, leases }
+        }
+
+        fn health(&mut self, host: u64, health: Health) {
+            self.inventory.host_mut(HostId(host)).expect("there").health = health;
+        }
+
+        /// Heals, and says of how many leases something changed.
+        fn heal(&mut self, now: i64, interval: Option<i64>) -> usize {
+            let interval = HealingInterval(interval.map(minutes));
+            let rules = Rules::default();
+            let (calendar, inventory) = (&mut self.calendar, &self.inventory);
+            let healed = heal_all(calendar, inventory, &rules, &self.leases, interval, at(now));
+            for lease in &healed {
+                self.leases.iter_mut().filter(|old| old.id == lease.id).for_each(|old| *old = lease.clone());
+            }
+            healed.len()
+        }
+
+        fn hosts(&self, lease: usize) -> Vec<u64> {
+            self.leases[lease].reservations[0].allocation.hosts().iter().map(|host| host.0).collect()
+        }
+    }
+
+    fn active(mut lease: Lease) -> Lease {
+        lease.status = LeaseStatus::Active;
+        lease.reservations[0].status = ReservationStatus::Active;
+        lease
+    }
+
+    #[test]
+    fn w20_a_failed_host_is_exchanged_and_the_owner_can_see_it() {
+        let mut cloud = Cloud::new(3, vec![active(lease(1, window(0, 60), &[1, 2]))]);
+        cloud.health(2, Health::Failed);
+        assert_eq!(cloud.heal(10, None), 1);
+        assert_eq!(cloud.hosts(0), [1, 3]);
+        assert!(cloud.leases[0].reservations[0].resources_changed && !cloud.leases[0].degraded());
+        assert_eq!(cloud.heal(10, None), 0, "there is nothing left to heal");
+    }
+
+    #[test]
+    fn w20_what_is_missing_is_filled_in_when_there_is_something_and_the_flag_is_cleared() {
+        let mut cloud = Cloud::new(2, vec![lease(1, window(0, 60), &[1, 2])]);
+        cloud.health(2, Health::Failed);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!((cloud.hosts(0), cloud.leases[0].degraded()), (vec![1], true));
+        cloud.health(2, Health::Up);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!((cloud.hosts(0), cloud.leases[0].degraded()), (vec![1, 2], false));
+        assert!(!cloud.leases[0].reservations[0].resources_changed, "it had not started");
+    }
+
+    #[test]
+    fn only_what_happens_soon_is_healed() {
+        let mut cloud = Cloud::new(2, vec![lease(1, window(100, 160), &[1])]);
+        cloud.health(1, Health::Failed);
+        assert_eq!(cloud.heal(0, Some(60)), 0);
+        assert_eq!(cloud.heal(41, Some(60)), 1);
+        assert_eq!(cloud.hosts(0), [2]);
+    }
+
+    #[test]
+    fn a_silent_host_is_not_a_failed_one() {
+        let mut cloud = Cloud::new(2, vec![lease(1, window(0, 60), &[1])]);
+        cloud.health(1, Health::Unknown);
+        assert_eq!(cloud.heal(0, None), 0);
+    }
+
+    #[test]
+    fn the_lease_that_has_started_is_healed_before_one_that_has_not() {
+        let pending = lease(1, window(20, 60), &[1]);
+        let mut cloud = Cloud::new(3, vec![pending, active(lease(2, window(0, 60), &[2]))]);
+        cloud.health(1, Health::Failed);
+        cloud.health(2, Health::Failed);
+        assert_eq!(cloud.heal(10, None), 2);
+        assert_eq!((cloud.hosts(0), cloud.hosts(1)), (vec![], vec![3]));
+        assert!(cloud.leases[0].degraded() && !cloud.leases[1].degraded());
+    }
+
+    fn slots(amount: u32, affinity: Affinity, on: &[(u64, u32)]) -> Lease {
+        let size = InstanceSize::new(8, 1024, 1).expect("a size");
+        let amount = amount.try_into().expect("some");
+        let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE };
+        let asked = vec![ReservationTerms::Instances(asked)];
+        let terms = Terms::new(window(0, 60), None, asked).expect("terms");
+        let new: NewLease = new_lease(1, 1);
+        let on = on.iter().map(|(host, count)| (HostId(*host), *count)).collect();
+        Lease::new(new, terms, vec![Allocation::Slots(on)], None)
+    }
+
+    fn slots_of(cloud: &Cloud) -> Vec<(u64, u32)> {
+        match &cloud.leases[0].reservations[0].allocation {
+            Allocation::Slots(slots) => slots.iter().map(|(host, count)| (host.0, *count)).collect(),
+            other => panic!("not slots: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn slots_of_a_failed_host_move_and_the_others_stay() {
+        let mut cloud = Cloud::new(3, vec![slots(3, Affinity::Any, &[(1, 2), (2, 1)])]);
+        cloud.health(1, Health::Failed);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!(slots_of(&cloud), [(2, 2), (3, 1)]);
+        assert!(!cloud.leases[0].degraded());
+    }
+
+    #[test]
+    fn slots_that_are_to_be_apart_stay_apart() {
+        let mut cloud = Cloud::new(3, vec![slots(2, Affinity::DistinctHosts, &[(1, 1), (2, 1)])]);
+        cloud.health(1, Health::Failed);
+        cloud.heal(0, None);
+        assert_eq!(slots_of(&cloud), [(2, 1), (3, 1)]);
+        cloud.health(3, Health::Failed);
+        cloud.heal(0, None);
+        assert_eq!((slots_of(&cloud), cloud.leases[0].degraded()), (vec![(2, 1)], true));
+    }
+
+    #[test]
+    fn room_for_some_of_the_missing_slots_is_used() {
+        let mut cloud = Cloud::new(2, vec![slots(4, Affinity::Any, &[(1, 2), (2, 2)])]);
+        cloud.health(1, Health::Failed);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!((slots_of(&cloud), cloud.leases[0].degraded()), (vec![(2, 2)], true));
+        cloud.health(1, Health::Up);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!((slots_of(&cloud), cloud.leases[0].degraded()), (vec![(1, 2), (2, 2)], false));
+    }
+}

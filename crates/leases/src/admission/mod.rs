@@ -1,0 +1,182 @@
+//! Whether terms can be met, and with what: creating, changing and healing leases.
+//!
+//! A decision is all or nothing, depends on nothing but its arguments, and changes nothing: it returns what to
+//! commit, or a [`Refusal`]. A refused change therefore leaves a lease exactly as it was (spec W9).
+//!
+//! `now` is the instant that counts as the present. Dates of Blazar's API have no seconds, so its edge passes
+//! the beginning of the current minute.
+
+mod addresses;
+mod healing;
+mod hosts;
+mod order;
+mod reallocate;
+mod refusal;
+mod room;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::healing::{HealingInterval, heal_all};
+pub use self::refusal::{Refusal, Resource};
+pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
+use crate::calendar::Calendar;
+use crate::enforcement::Enforcement;
+use crate::host::Inventory;
+use crate::ids::{FloatingIpId, HostId, LeaseId};
+use crate::lease::Allocation;
+use crate::project::ProjectId;
+use crate::resources::Resources;
+use crate::terms::{ReservationTerms, Terms};
+use crate::window::Window;
+
+/// What the operator has laid down for admission.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// How long before the end the before-end action is due by default; none means never.
+    pub before_end_lead: Option<SignedDuration>,
+    /// Limits on leases.
+    pub enforcement: Enforcement,
+}
+
+/// What a decision is based on.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission<'a> {
+    /// What is taken.
+    pub calendar: &'a Calendar,
+    /// What there is.
+    pub inventory: &'a Inventory,
+    /// What the operator has laid down.
+    pub rules: &'a Rules,
+    /// The present.
+    pub now: Timestamp,
+}
+
+impl Admission<'_> {
+    /// What a new lease of these terms would be given, one allocation per reservation.
+    pub fn decide(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
+        if terms.window().start() < self.now {
+            return Err(Refusal::StartInPast);
+        }
+        self.rules.enforcement.check_create(project, &terms.window())?;
+        let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
+        let mut search = Search::new(*self, terms.window(), None);
+        let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
+        for position in order::hardest_first(&search, &asked) {
+            let allocation = search.give(position, asked[position])?;
+            given[position] = Some(allocation);
+        }
+        Ok(given.into_iter().flatten().collect())
+    }
+}
+
+/// A decision in the making: what is free in a window beside what the same decision has given already.
+#[derive(Debug)]
+struct Search<'a> {
+    admission: Admission<'a>,
+    window: Window,
+    /// The lease that is being changed.
+    own: Option<LeaseId>,
+    taken: Taken,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    whole: BTreeSet<HostId>,
+    shared: BTreeMap<HostId, Resources>,
+    floating_ips: BTreeSet<FloatingIpId>,
+}
+
+impl<'a> Search<'a> {
+    fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
+        Self { admission, window: window.since(admission.now), own, taken: Taken::default() }
+    }
+
+    /// Gives a new reservation what it asks for.
+    fn give(&mut self, position: usize, asked: &ReservationTerms) -> Result<Allocation, Refusal> {
+        let allocation = match asked {
+            ReservationTerms::Hosts(asked) => {
+                Allocation::Hosts(self.hosts(position, asked, &BTreeSet::new())?)
+            }
+            ReservationTerms::Instances(asked) => {
+                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new())?)
+            }
+            ReservationTerms::Flavor(asked) => {
+                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new())?)
+            }
+            ReservationTerms::FloatingIps(asked) => {
+                Allocation::FloatingIps(self.floating_ips(position, asked, &BTreeSet::new())?)
+            }
+        };
+        self.take(asked, &allocation);
+        Ok(allocation)
+    }
+
+    /// Notes what was given, so that the next reservation of the lease is not given the same.
+    fn take(&mut self, asked: &ReservationTerms, allocation: &Allocation) {
+        match allocation {
+            Allocation::Hosts(hosts) => self.taken.whole.extend(hosts),
+            Allocation::FloatingIps(ips) => self.taken.floating_ips.extend(ips),
+            Allocation::Slots(slots) => {
+                let size = asked.slots().map(|terms| terms.size).unwrap_or_default();
+                for (&host, &count) in slots {
+                    self.taken.shared.entry(host).or_default().add(count, &size);
+                }
+            }
+        }
+    }
+
+    /// Takes a note of [`Self::take`] back.
+    fn give_back(&mut self, asked: &ReservationTerms, allocation: &Allocation) {
+        match allocation {
+            Allocation::Hosts(hosts) => self.taken.whole.retain(|host| !hosts.contains(host)),
+            Allocation::FloatingIps(ips) => self.taken.floating_ips.retain(|ip| !ips.contains(ip)),
+            Allocation::Slots(slots) => {
+                let size = asked.slots().map(|terms| terms.size).unwrap_or_default();
+                for (host, &count) in slots {
+                    if let Some(used) = self.taken.shared.get_mut(host) {
+                        used.subtract(count, &size);
+                    }
+                }
+                self.taken.shared.retain(|_, used| !used.is_nothing());
+            }
+        }
+    }
+
+    /// The window with cleaning time, which a host must be free of whole-host leases of others for.
+    fn cleaned(&self) -> Window {
+        self.window.widened(self.admission.calendar.cleaning_time())
+    }
+
+    /// Whether the whole host can be had.
+    fn host_free(&self, host: HostId) -> bool {
+        !self.taken.whole.contains(&host)
+            && !self.taken.shared.contains_key(&host)
+            && self.admission.calendar.host_free(host, &self.cleaned(), self.own)
+    }
+
+    /// Whether slots of the host can be had, if there is room.
+    fn host_open_to_slots(&self, host: HostId) -> bool {
+        !self.taken.whole.contains(&host)
+            && self.admission.calendar.host_open_to_slots(host, &self.cleaned(), self.own)
+    }
+
+    /// The most that slots use of the host at an instant of the window.
+    fn peak_use(&self, host: HostId) -> Resources {
+        let mut used = self.admission.calendar.peak_use(host, &self.window, self.own);
+        if let Some(taken) = self.taken.shared.get(&host) {
+            used.add(1, taken);
+        }
+        used
+    }
+
+    /// Where gaps lie: the past is over.
+    fn future(&self) -> Window {
+        Window::ALWAYS.since(self.admission.now)
+    }
+}

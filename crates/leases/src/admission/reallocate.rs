@@ -1,0 +1,215 @@
+//! What the reservations of a lease are given when the lease changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Admission, Refusal, Resource, Search, order};
+use crate::ids::{FloatingIpId, HostId, ReservationId};
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::status::LeaseStatus;
+use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
+
+impl Admission<'_> {
+    /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
+    pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
+        let attempt = Attempt { admission: *self, before, updated };
+        match attempt.keeping_apart() {
+            Err(Refusal::NotEnough { .. }) if !attempt.started() => {}
+            settled => return settled,
+        }
+        // As if the lease were new: its reservations may take over hosts from each other.
+        match attempt.starting_over() {
+            // Less is asked for than was granted. If a host has failed since, healing sees to it.
+            Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
+            settled => settled,
+        }
+    }
+}
+
+/// A lease that is given anew what it needs.
+struct Attempt<'a> {
+    admission: Admission<'a>,
+    before: &'a Lease,
+    updated: &'a Lease,
+}
+
+impl<'a> Attempt<'a> {
+    fn started(&self) -> bool {
+        self.before.status != LeaseStatus::Pending
+    }
+
+    /// Part of the new window was not in the old one.
+    fn longer(&self) -> bool {
+        !self.before.window.covers(&self.updated.window)
+    }
+
+    fn changed(&self, position: usize) -> bool {
+        self.before.reservations[position].terms != self.updated.reservations[position].terms
+    }
+
+    fn asks_more(&self) -> bool {
+        self.longer() || (0..self.updated.reservations.len()).any(|position| self.changed(position))
+    }
+
+    fn search(&self) -> Search<'a> {
+        Search::new(self.admission, self.updated.window, Some(self.before.id))
+    }
+
+    /// No reservation touches what another one has.
+    fn keeping_apart(&self) -> Result<Vec<Reservation>, Refusal> {
+        let mut reservations = self.updated.reservations.clone();
+        let mut search = self.search();
+        for old in &self.before.reservations {
+            search.take(&old.terms, &old.allocation);
+        }
+        for (position, reservation) in reservations.iter_mut().enumerate() {
+            let case = Case { position, started: self.started(), changed: self.changed(position) };
+            if case.started && !case.changed && !self.longer() {
+                continue;
+            }
+            let old = &self.before.reservations[position];
+            search.give_back(&old.terms, &old.allocation);
+            search.reallocate(reservation, case)?;
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        Ok(reservations)
+    }
+
+    /// The hardest to serve first, whatever each has; what it has is preferred.
+    fn starting_over(&self) -> Result<Vec<Reservation>, Refusal> {
+        let mut reservations = self.updated.reservations.clone();
+        let mut search = self.search();
+        let asked: Vec<&ReservationTerms> = self.updated.reservations.iter().map(|r| &r.terms).collect();
+        for position in order::hardest_first(&search, &asked) {
+            let case = Case { position, started: false, changed: self.changed(position) };
+            let reservation = &mut reservations[position];
+            search.reallocate(reservation, case)?;
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        Ok(reservations)
+    }
+}
+
+/// What a reservation is given anew for.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    position: usize,
+    /// The lease has started: it keeps what it has.
+    started: bool,
+    /// Its terms have changed, not only the window.
+    changed: bool,
+}
+
+impl Search<'_> {
+    fn reallocate(&self, reservation: &mut Reservation, case: Case) -> Result<(), Refusal> {
+        let allocation = match (&reservation.terms, &reservation.allocation) {
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) if case.started => {
+                Allocation::Hosts(self.more_hosts(terms, held, case)?)
+            }
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) => {
+                Allocation::Hosts(self.hosts(case.position, terms, held)?)
+            }
+            (ReservationTerms::Instances(terms), Allocation::Slots(held)) => {
+                Allocation::Slots(self.same_slots(reservation.id, &terms.slots(), held, case)?)
+            }
+            (ReservationTerms::Flavor(terms), Allocation::Slots(held)) => {
+                Allocation::Slots(self.same_slots(reservation.id, &terms.slots(), held, case)?)
+            }
+            (ReservationTerms::FloatingIps(terms), Allocation::FloatingIps(held)) => {
+                Allocation::FloatingIps(self.same_floating_ips(reservation.id, terms, held, case)?)
+            }
+            // An allocation is of its terms' type: nothing makes another.
+            (_, kept) => kept.clone(),
+        };
+        if !case.started {
+            // It has been given all it asked for, on hosts that work.
+            reservation.missing_resources = false;
+        }
+        reservation.allocation = allocation;
+        Ok(())
+    }
+
+    /// The hosts of a started reservation, and more if its terms now want more.
+    fn more_hosts(
+        &self,
+        terms: &HostsTerms,
+        held: &BTreeSet<HostId>,
+        case: Case,
+    ) -> Result<BTreeSet<HostId>, Refusal> {
+        let keeps = |host: &HostId| {
+            let matches = || {
+                let host = self.admission.inventory.host(*host);
+                host.is_some_and(|host| terms.hypervisor.matches(host) && terms.resource.matches(host))
+            };
+            self.host_free(*host) && (!case.changed || matches())
+        };
+        let mut lost: Vec<HostId> = held.iter().copied().filter(|host| !keeps(host)).collect();
+        // Surplus hosts would have to go as well; any of them could.
+        let surplus = held.len().saturating_sub(terms.max() as usize);
+        lost.extend(held.iter().rev().take(surplus).filter(|host| !lost.contains(host)).collect::<Vec<_>>());
+        if !lost.is_empty() {
+            lost.sort_unstable();
+            return Err(Refusal::WouldLoseHosts(lost));
+        }
+        if !case.changed {
+            return Ok(held.clone());
+        }
+        let (free, report) = self.free_hosts(terms);
+        let others: Vec<_> = free.into_iter().filter(|host| !held.contains(&host.id)).collect();
+        let wanted = terms.max() as usize - held.len();
+        let mut hosts = self.best(&others, wanted, held);
+        hosts.extend(held);
+        if hosts.len() < terms.min() as usize {
+            let (needed, found) = (terms.min().into(), hosts.len() as u64);
+            let resource = Resource::Hosts(report);
+            return Err(Refusal::NotEnough { position: case.position, resource, needed, found });
+        }
+        Ok(hosts)
+    }
+
+    /// Slots under new terms; a started reservation has each of its slots where it was.
+    fn same_slots(
+        &self,
+        id: ReservationId,
+        asked: &SlotsTerms<'_>,
+        held: &BTreeMap<HostId, u32>,
+        case: Case,
+    ) -> Result<BTreeMap<HostId, u32>, Refusal> {
+        if case.started && !case.changed {
+            let fits = |(host, count): (&HostId, &u32)| self.still_fits(*host, *count, asked);
+            let lost: Vec<HostId> =
+                held.iter().filter(|slots| !fits(*slots)).map(|(host, _)| *host).collect();
+            return if lost.is_empty() { Ok(held.clone()) } else { Err(Refusal::WouldLoseHosts(lost)) };
+        }
+        let slots = self.slots(case.position, asked, held)?;
+        let kept = |(host, count): (&HostId, &u32)| slots.get(host).is_some_and(|now| now >= count);
+        if case.started && !held.iter().all(kept) {
+            return Err(Refusal::WouldLoseSlots(id));
+        }
+        Ok(slots)
+    }
+
+    /// Addresses under new terms; a started reservation keeps its own.
+    fn same_floating_ips(
+        &self,
+        id: ReservationId,
+        terms: &FloatingIpsTerms,
+        held: &BTreeSet<FloatingIpId>,
+        case: Case,
+    ) -> Result<BTreeSet<FloatingIpId>, Refusal> {
+        let calendar = self.admission.calendar;
+        let free = |ip: &FloatingIpId| calendar.floating_ip_free(*ip, &self.window, self.own);
+        if case.started && !held.iter().all(free) {
+            let why = "a started reservation keeps its addresses, and they are not free";
+            return Err(Refusal::FloatingIps { reservation: id, why });
+        }
+        if case.started && !case.changed {
+            return Ok(held.clone());
+        }
+        let ips = self.floating_ips(case.position, terms, held)?;
+        if case.started && !held.is_subset(&ips) {
+            let why = "a started reservation keeps its addresses";
+            return Err(Refusal::FloatingIps { reservation: id, why });
+        }
+        Ok(ips)
+    }
+}

@@ -1,0 +1,133 @@
+//! Why a lease is not made or not changed.
+
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::enforcement::EnforcementError;
+use crate::filters::FilterReport;
+use crate::ids::{HostId, ReservationId};
+use crate::terms::TermsError;
+
+/// What there was not enough of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Whole hosts, and what became of all the others.
+    Hosts(FilterReport),
+    /// Slots for instances, and what became of hosts without any.
+    Slots(FilterReport),
+    /// Addresses of a network.
+    FloatingIps,
+}
+
+impl Resource {
+    /// As Blazar's messages call it; clients look for these words (spec §2.7).
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Hosts(_) | Self::Slots(_) => "hosts",
+            Self::FloatingIps => "floating IPs",
+        }
+    }
+}
+
+/// Why a lease is not made or not changed. Texts are Blazar's where it has one (spec §1.8 to §1.10), because
+/// clients know them; [`Refusal::hint`] says more.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The terms themselves are wrong.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// A limit of the operator is exceeded.
+    #[error(transparent)]
+    Enforcement(#[from] EnforcementError),
+    /// The start is in the past.
+    #[error("Start date must be later than current date")]
+    StartInPast,
+    /// There is not enough.
+    #[error("Not enough {} available", .resource.name())]
+    NotEnough {
+        /// Which of the lease's reservations, counted from 0.
+        position: usize,
+        /// Of what.
+        resource: Resource,
+        /// How many are needed.
+        needed: u64,
+        /// How many could be had.
+        found: u64,
+    },
+    /// An address that is required cannot be had.
+    #[error("Not enough floating IPs available")]
+    FloatingIpTaken(IpAddr),
+    /// A started lease's start was to be changed (spec W11).
+    #[error("Cannot modify the start date of already started leases")]
+    Started,
+    /// The lease is over (spec W12).
+    #[error("Terminated leases can only be renamed")]
+    Over,
+    /// The new end is in the past, or before the start.
+    #[error("End date must be later than current and start date")]
+    EndInPast,
+    /// The lease is being taken down, or something else is being done to it.
+    #[error("Invalid lease status.")]
+    Busy,
+    /// The lease has no such reservations.
+    #[error(
+        "Please enter valid reservation IDs. Invalid reservation IDs are: {}",
+        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    )]
+    UnknownReservations(Vec<ReservationId>),
+    /// A reservation cannot become one of another type.
+    #[error("resource_type cannot be updated")]
+    ResourceType(ReservationId),
+    /// A started lease would lose these hosts.
+    #[error("Not enough hosts available")]
+    WouldLoseHosts(Vec<HostId>),
+    /// Of a started reservation of instances only the amount can be changed.
+    #[error("An active reservation only accepts to update amount.")]
+    OnlyAmount(ReservationId),
+    /// A started lease would lose slots.
+    #[error(
+        "Instance reservation doesn't allow to reduce/replace reserved instance slots when the reservation \
+         is in active status."
+    )]
+    WouldLoseSlots(ReservationId),
+    /// A reservation of a flavor keeps its terms.
+    #[error("Updating parameters for 'flavor:instance' type reservations is not yet supported.")]
+    FlavorIsFixed(ReservationId),
+    /// A reservation of addresses cannot be changed so.
+    #[error("Floating IP reservation cannot be updated with requested parameters. {why}")]
+    FloatingIps {
+        /// The reservation.
+        reservation: ReservationId,
+        /// What cannot be done.
+        why: &'static str,
+    },
+}
+
+impl Refusal {
+    /// What the text of the error leaves out, if there is more to say.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotEnough { position, resource, needed, found } => {
+                let reservation = position + 1;
+                Some(match resource {
+                    Resource::Hosts(report) => {
+                        format!("reservation {reservation} needs {needed} hosts: {report}")
+                    }
+                    Resource::Slots(report) => {
+                        format!("reservation {reservation} needs {needed} instances, {found} fit: {report}")
+                    }
+                    Resource::FloatingIps => {
+                        format!("reservation {reservation} needs {needed} addresses, {found} are free")
+                    }
+                })
+            }
+            Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
+            Self::WouldLoseHosts(hosts) => {
+                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+                Some(format!("a started lease keeps its hosts, and would lose {}", hosts.join(", ")))
+            }
+            _ => None,
+        }
+    }
+}

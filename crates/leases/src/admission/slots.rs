@@ -1,0 +1,188 @@
+//! Room for instances: slots of one size on shared hosts.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::room::RoomCluster;
+use super::{Refusal, Resource, Search};
+use crate::filters::{FilterReport, HostFilter, screen};
+use crate::host::Host;
+use crate::ids::HostId;
+use crate::resources::Resources;
+use crate::terms::{Affinity, SlotsTerms};
+
+/// How soon a host is used for more slots; less is sooner. Hosts that nobody uses stay whole for leases of
+/// whole hosts as long as there is room elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tier {
+    /// The reservation has slots there already.
+    Held,
+    /// Others have slots there in that time.
+    Shared,
+    /// Nobody has.
+    Unused,
+}
+
+/// A host with room.
+#[derive(Clone, Debug)]
+pub(super) struct Room<'a> {
+    host: &'a Host,
+    used: Resources,
+    /// How many slots fit, those that the reservation has there already among them.
+    slots: u32,
+}
+
+impl Search<'_> {
+    /// Slots for a reservation, on hosts of `held` first: as many there as it has already, then more there,
+    /// then elsewhere.
+    ///
+    /// A host is filled before the next one is begun, and the placement core chooses among the hosts that can
+    /// take all that is wanted. All slots are alike, so this finds room whenever there is some.
+    pub(super) fn slots(
+        &self,
+        position: usize,
+        asked: &SlotsTerms<'_>,
+        held: &BTreeMap<HostId, u32>,
+    ) -> Result<BTreeMap<HostId, u32>, Refusal> {
+        let (rooms, report) = self.rooms(asked);
+        let found = match asked.affinity {
+            Affinity::Any => rooms.iter().map(|room| u64::from(room.slots)).sum(),
+            Affinity::DistinctHosts => rooms.len() as u64,
+            Affinity::OneHost => rooms.iter().map(|room| u64::from(room.slots)).max().unwrap_or(0),
+        };
+        let refusal = Refusal::NotEnough {
+            position,
+            resource: Resource::Slots(report),
+            needed: asked.amount.into(),
+            found,
+        };
+        if found < asked.amount.into() {
+            return Err(refusal);
+        }
+        let mut filling = Filling::new(&rooms, asked, held).ok_or_else(|| refusal.clone())?;
+        filling.keep(held);
+        filling.fill().ok_or(refusal)
+    }
+
+    /// Hosts with room for at least one slot, and what became of the others.
+    pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
+        let (open, mut report) = screen(
+            self.admission.inventory.hosts(),
+            &[
+                (HostFilter::ResourceProperties, &|host| {
+                    asked.requirement.is_none_or(|requirement| requirement.matches(host))
+                }),
+                (HostFilter::Traits, &|host| {
+                    asked.traits.is_none_or(|traits| {
+                        traits.required.is_subset(&host.traits) && traits.forbidden.is_disjoint(&host.traits)
+                    })
+                }),
+                (HostFilter::Calendar, &|host| self.host_open_to_slots(host.id)),
+            ],
+        );
+        let open_hosts = open.len();
+        let rooms: Vec<Room<'_>> = open.into_iter().filter_map(|host| self.room(host, asked)).collect();
+        if rooms.len() < open_hosts {
+            report.removed.insert(HostFilter::Room, open_hosts - rooms.len());
+        }
+        (rooms, report)
+    }
+
+    /// Whether the host can serve so many slots, whatever its health: for those that have slots there.
+    pub(super) fn still_fits(&self, host: HostId, count: u32, asked: &SlotsTerms<'_>) -> bool {
+        let room = self.admission.inventory.host(host).and_then(|host| self.room(host, asked));
+        self.host_open_to_slots(host) && room.is_some_and(|room| room.slots >= count)
+    }
+
+    fn room<'h>(&self, host: &'h Host, asked: &SlotsTerms<'_>) -> Option<Room<'h>> {
+        let used = self.peak_use(host.id);
+        let slots = host.capacity().slots(&used, &asked.size);
+        (slots > 0).then_some(Room { host, used, slots })
+    }
+}
+
+/// Slots being distributed.
+struct Filling<'a> {
+    size: &'a Resources,
+    affinity: Affinity,
+    remaining: u32,
+    /// Hosts with what is free there, and how soon each is used.
+    spare: BTreeMap<HostId, (Tier, u32)>,
+    cluster: RoomCluster,
+    given: BTreeMap<HostId, u32>,
+}
+
+impl<'a> Filling<'a> {
+    fn new(rooms: &[Room<'_>], asked: &'a SlotsTerms<'_>, held: &BTreeMap<HostId, u32>) -> Option<Self> {
+        let cluster = RoomCluster::new(rooms.iter().map(|room| (room.host, &room.used)))?;
+        let spare = rooms.iter().map(|room| {
+            let tier = match held.contains_key(&room.host.id) {
+                true => Tier::Held,
+                false if room.used.is_nothing() => Tier::Unused,
+                false => Tier::Shared,
+            };
+            let at_most = if asked.affinity == Affinity::DistinctHosts { 1 } else { u32::MAX };
+            (room.host.id, (tier, room.slots.min(at_most)))
+        });
+        Some(Self {
+            size: &asked.size,
+            affinity: asked.affinity,
+            remaining: asked.amount,
+            spare: spare.collect(),
+            cluster,
+            given: BTreeMap::new(),
+        })
+    }
+
+    /// Leaves what the reservation has where it is, as far as it still fits and is still wanted.
+    fn keep(&mut self, held: &BTreeMap<HostId, u32>) {
+        if self.affinity == Affinity::OneHost {
+            // All or none of it can stay; the host comes first in any case.
+            return;
+        }
+        for (&host, &count) in held {
+            let stays = count.min(self.spare_on(host)).min(self.remaining);
+            if stays > 0 {
+                self.give(stays, &[host]);
+            }
+        }
+    }
+
+    /// Distributes the rest: a tier is used up before the next is begun.
+    fn fill(mut self) -> Option<BTreeMap<HostId, u32>> {
+        while self.remaining > 0 {
+            let chunk = if self.affinity == Affinity::DistinctHosts { 1 } else { self.remaining };
+            let least = if self.affinity == Affinity::OneHost { chunk } else { 1 };
+            let usable = || self.spare.iter().filter(|(_, (_, spare))| *spare >= least);
+            let first_tier = usable().map(|(_, (tier, _))| *tier).min()?;
+            let in_tier: Vec<(HostId, u32)> = usable()
+                .filter(|(_, (tier, _))| *tier == first_tier)
+                .map(|(host, (_, spare))| (*host, *spare))
+                .collect();
+            let enough: Vec<HostId> =
+                in_tier.iter().filter(|(_, spare)| *spare >= chunk).map(|(host, _)| *host).collect();
+            if enough.is_empty() {
+                let (host, spare) =
+                    in_tier.into_iter().max_by_key(|(host, spare)| (*spare, Reverse(*host)))?;
+                self.give(spare, &[host])?;
+            } else {
+                self.give(chunk, &enough)?;
+            }
+        }
+        Some(self.given)
+    }
+
+    fn spare_on(&self, host: HostId) -> u32 {
+        self.spare.get(&host).map_or(0, |(_, spare)| *spare)
+    }
+
+    /// Gives slots on the best of these hosts, each of which has room for all of them.
+    fn give(&mut self, count: u32, on: &[HostId]) -> Option<()> {
+        let host = self.cluster.place(self.size, count, on)?;
+        let (_, spare) = self.spare.get_mut(&host)?;
+        *spare -= count.min(*spare);
+        *self.given.entry(host).or_insert(0) += count;
+        self.remaining -= count.min(self.remaining);
+        Some(())
+    }
+}

@@ -1,0 +1,300 @@
+//! Changing a lease (spec §1.10): what may change in which state, and what it is then given.
+//!
+//! Either all of the change can be had or nothing happens: the result is the new lease, to be committed as a
+//! whole. A started lease never loses a host or a slot.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use jiff::Timestamp;
+
+use super::{Admission, Refusal};
+use crate::host::NetworkId;
+use crate::ids::ReservationId;
+use crate::lease::{Lease, Reservation, before_end_at};
+use crate::requirement::Requirement;
+use crate::status::{EventStatus, LeaseStatus};
+use crate::terms::{
+    Affinity, BeforeEndAction, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms,
+    check_before_end,
+};
+use crate::window::Window;
+
+/// What to change; what is absent stays. Nothing else of a lease can be changed: not its owner, not its
+/// identifiers, not its status (spec W8).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// A new name.
+    pub name: Option<String>,
+    /// A new start.
+    pub start: Option<Timestamp>,
+    /// A new end.
+    pub end: Option<Timestamp>,
+    /// When the before-end action is to be due.
+    pub before_end: Option<Timestamp>,
+    /// New terms of reservations.
+    pub reservations: Vec<(ReservationId, TermsChange)>,
+}
+
+/// New terms of a reservation; what is absent stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TermsChange {
+    /// Nothing: a reservation may be named without a change.
+    None,
+    /// Of whole hosts.
+    Hosts(HostsChange),
+    /// Of room for instances.
+    Instances(InstancesChange),
+    /// Of room for instances of a flavor: refused (spec §1.10).
+    Flavor,
+    /// Of addresses.
+    FloatingIps(FloatingIpsChange),
+}
+
+/// New terms of a reservation of whole hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct HostsChange {
+    /// At least so many.
+    pub min: Option<u32>,
+    /// At most so many.
+    pub max: Option<u32>,
+    /// `hypervisor_properties`.
+    pub hypervisor: Option<Requirement>,
+    /// `resource_properties`.
+    pub resource: Option<Requirement>,
+    /// What to do shortly before the end.
+    pub before_end: Option<BeforeEndAction>,
+}
+
+/// New terms of a reservation of room for instances.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct InstancesChange {
+    /// Another size.
+    pub size: Option<InstanceSize>,
+    /// Another number.
+    pub amount: Option<NonZeroU32>,
+    /// Another relation to each other.
+    pub affinity: Option<Affinity>,
+    /// `resource_properties`.
+    pub requirement: Option<Requirement>,
+}
+
+/// New terms of a reservation of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FloatingIpsChange {
+    /// Refused, unless it is the same.
+    pub network: Option<NetworkId>,
+    /// Another number.
+    pub amount: Option<u32>,
+    /// Refused, unless it is the same, or none.
+    pub required: Option<BTreeSet<IpAddr>>,
+}
+
+/// A change that can be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Updated {
+    /// The lease as it is to be committed.
+    pub lease: Lease,
+    /// The before-end action had been done and is due anew, which listeners are told.
+    pub before_end_rearmed: bool,
+}
+
+impl Admission<'_> {
+    /// What a lease would become.
+    pub fn update(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
+        let mut updated = lease.clone();
+        if let Some(name) = &changes.name {
+            updated.name.clone_from(name);
+        }
+        let only_renamed = Changes { name: None, ..changes.clone() } == Changes::default();
+        if only_renamed {
+            return match lease.status {
+                LeaseStatus::Deleting => Err(Refusal::Busy),
+                _ => Ok(Updated { lease: updated, before_end_rearmed: false }),
+            };
+        }
+        updated.window = self.new_window(lease, changes)?;
+        let before_end_rearmed = self.move_before_end(&mut updated, lease, changes)?;
+        check_reservations(lease, changes)?;
+        let enforcement = &self.rules.enforcement;
+        enforcement.check_update(&lease.owner.project, &lease.window, &updated.window, self.now)?;
+        self.reallocate(&mut updated, lease, changes)?;
+        for reservation in &mut updated.reservations {
+            reservation.resources_changed = false;
+        }
+        Ok(Updated { lease: updated, before_end_rearmed })
+    }
+
+    /// The new window. Checks are made in Blazar's order, so that the same one complains.
+    fn new_window(&self, lease: &Lease, changes: &Changes) -> Result<Window, Refusal> {
+        let start = changes.start.unwrap_or(lease.window.start());
+        let end = changes.end.unwrap_or(lease.window.end());
+        // Blazar looks at dates alone, so in the first minute an active lease can be moved away (W11), and in
+        // its last minute a terminated one extended (W12).
+        let started = lease.status != LeaseStatus::Pending || lease.window.start() < self.now;
+        let over = lease.over() || matches!(lease.status, LeaseStatus::Terminated | LeaseStatus::Error);
+        if over || lease.window.end() < self.now {
+            return Err(if changes.start.is_some_and(|new| new != lease.window.start()) {
+                Refusal::Started
+            } else {
+                Refusal::Over
+            });
+        }
+        match lease.status {
+            LeaseStatus::Pending | LeaseStatus::Starting | LeaseStatus::Active => {}
+            _ => return Err(Refusal::Busy),
+        }
+        if start != lease.window.start() {
+            if started {
+                return Err(Refusal::Started);
+            }
+            if start < self.now {
+                return Err(Refusal::StartInPast);
+            }
+        }
+        if end < self.now {
+            return Err(Refusal::EndInPast);
+        }
+        Window::new(start, end).map_err(|_| Refusal::EndInPast)
+    }
+
+    /// Moves the before-end action with the end, or to where it is wanted. Says whether one that was done is
+    /// armed again.
+    fn move_before_end(
+        &self,
+        updated: &mut Lease,
+        lease: &Lease,
+        changes: &Changes,
+    ) -> Result<bool, Refusal> {
+        check_before_end(&updated.window, changes.before_end)?;
+        let distance = lease.before_end.map(|at| lease.window.end().duration_since(at));
+        let kept = distance.map(|distance| before_end_at(&updated.window, distance));
+        updated.before_end = changes.before_end.or(kept);
+        let moved = updated.before_end != lease.before_end;
+        // What is due in the past would be done at once, and a second time.
+        let ahead = updated.before_end.is_some_and(|at| at > self.now);
+        let rearmed = moved && ahead && lease.events.before_end != EventStatus::Undone;
+        if rearmed {
+            updated.events.before_end = EventStatus::Undone;
+        }
+        Ok(rearmed && lease.events.before_end == EventStatus::Done)
+    }
+
+    /// Gives the reservations what they need under the new terms.
+    fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
+        let started = lease.status != LeaseStatus::Pending;
+        for (id, change) in &changes.reservations {
+            if let Some(reservation) = updated.reservations.iter_mut().find(|r| r.id == *id) {
+                apply(reservation, change, started)?;
+            }
+        }
+        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends.
+        if !updated.window.since(self.now).is_empty() {
+            updated.reservations = self.given_anew(lease, updated)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every reservation must be one of the lease's, and every change of its type.
+fn check_reservations(lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
+    let unknown: Vec<ReservationId> = changes
+        .reservations
+        .iter()
+        .map(|(id, _)| *id)
+        .filter(|id| lease.reservation(*id).is_none())
+        .collect();
+    if !unknown.is_empty() {
+        return Err(Refusal::UnknownReservations(unknown));
+    }
+    for (id, change) in &changes.reservations {
+        let Some(reservation) = lease.reservation(*id) else { continue };
+        let same_type = matches!(
+            (&reservation.terms, change),
+            (_, TermsChange::None)
+                | (ReservationTerms::Hosts(_), TermsChange::Hosts(_))
+                | (ReservationTerms::Instances(_), TermsChange::Instances(_))
+                | (ReservationTerms::Flavor(_), TermsChange::Flavor)
+                | (ReservationTerms::FloatingIps(_), TermsChange::FloatingIps(_))
+        );
+        if !same_type {
+            return Err(Refusal::ResourceType(*id));
+        }
+    }
+    Ok(())
+}
+
+/// Writes new terms into a reservation, as far as its type and state allow.
+fn apply(reservation: &mut Reservation, change: &TermsChange, started: bool) -> Result<(), Refusal> {
+    let id = reservation.id;
+    match (&mut reservation.terms, change) {
+        (ReservationTerms::Hosts(terms), TermsChange::Hosts(change)) => change_hosts(terms, change)?,
+        (ReservationTerms::Instances(terms), TermsChange::Instances(change)) => {
+            change_instances(terms, change, started, id)?;
+        }
+        (ReservationTerms::FloatingIps(terms), TermsChange::FloatingIps(change)) => {
+            change_floating_ips(terms, change, started, id)?;
+        }
+        (_, TermsChange::Flavor) => return Err(Refusal::FlavorIsFixed(id)),
+        // Types were compared before.
+        (_, _) => {}
+    }
+    Ok(())
+}
+
+fn change_hosts(terms: &mut HostsTerms, change: &HostsChange) -> Result<(), Refusal> {
+    let (min, max) = (change.min.unwrap_or(terms.min()), change.max.unwrap_or(terms.max()));
+    *terms = terms.clone().with_range(min, max)?;
+    if let Some(hypervisor) = &change.hypervisor {
+        terms.hypervisor.clone_from(hypervisor);
+    }
+    if let Some(resource) = &change.resource {
+        terms.resource.clone_from(resource);
+    }
+    terms.before_end = change.before_end.unwrap_or(terms.before_end);
+    Ok(())
+}
+
+fn change_instances(
+    terms: &mut InstancesTerms,
+    change: &InstancesChange,
+    started: bool,
+    id: ReservationId,
+) -> Result<(), Refusal> {
+    let before = terms.clone();
+    terms.size = change.size.unwrap_or(terms.size);
+    terms.affinity = change.affinity.unwrap_or(terms.affinity);
+    terms.requirement = change.requirement.clone().unwrap_or_else(|| terms.requirement.clone());
+    if started && *terms != before {
+        return Err(Refusal::OnlyAmount(id));
+    }
+    terms.amount = change.amount.unwrap_or(terms.amount);
+    if started && terms.amount < before.amount {
+        return Err(Refusal::WouldLoseSlots(id));
+    }
+    Ok(())
+}
+
+fn change_floating_ips(
+    terms: &mut FloatingIpsTerms,
+    change: &FloatingIpsChange,
+    started: bool,
+    id: ReservationId,
+) -> Result<(), Refusal> {
+    let refuse = |why| Err(Refusal::FloatingIps { reservation: id, why });
+    if change.network.as_ref().is_some_and(|network| *network != terms.network) {
+        return refuse("network_id cannot be changed");
+    }
+    let amount = change.amount.unwrap_or(terms.amount());
+    if started && amount < terms.amount() {
+        return refuse("the amount of a started reservation cannot be reduced");
+    }
+    let required = match &change.required {
+        Some(required) if required.is_empty() || required == terms.required() => required.clone(),
+        Some(_) => return refuse("required_floatingips can only be emptied"),
+        None => terms.required().clone(),
+    };
+    *terms = FloatingIpsTerms::new(terms.network.clone(), amount, required)?;
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! Who has which host, or how much of it, and which address, when.
+//!
+//! The calendar is built from leases and kept up to date lease by lease. It looks forward only: bookings are cut
+//! off at the instant they are entered, because nobody can be given the past. Of a lease that is over, what is
+//! left is the time for cleaning up after it. The calendar is fast to search, not the last word: the store that
+//! commits a lease checks again.
+//!
+//! Two bookings of a whole host that overlap cannot be entered ([`Conflict`]), nor a whole-host booking over
+//! shares of the host. Whether shares fit a host's capacity depends on the host and is
+//! [`crate::admission`]'s to check, with [`Calendar::peak_use`].
+
+mod page;
+mod slot;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use thiserror::Error;
+
+pub use self::page::Booking;
+use self::page::Page;
+pub use self::slot::{Fit, Slot};
+use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use crate::lease::{Allocation, Lease};
+use crate::resources::Resources;
+use crate::window::{Window, earlier};
+
+/// Something is taken already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Conflict {
+    /// A host.
+    #[error("host {host} is taken by lease {by}")]
+    Host {
+        /// The host.
+        host: HostId,
+        /// Who has it.
+        by: LeaseId,
+    },
+    /// An address.
+    #[error("floating IP {ip} is taken by lease {by}")]
+    FloatingIp {
+        /// The address.
+        ip: FloatingIpId,
+        /// Who has it.
+        by: LeaseId,
+    },
+}
+
+/// Who has what when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calendar {
+    cleaning_time: SignedDuration,
+    hosts: BTreeMap<HostId, Page>,
+    floating_ips: BTreeMap<FloatingIpId, Page>,
+    /// Where each lease has bookings, so that they can be taken out.
+    places: BTreeMap<LeaseId, Places>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Places {
+    hosts: BTreeSet<HostId>,
+    floating_ips: BTreeSet<FloatingIpId>,
+}
+
+impl Calendar {
+    /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
+    /// (spec §3.4).
+    pub fn new(cleaning_time: SignedDuration) -> Self {
+        Self { cleaning_time: cleaning_time.max(SignedDuration::ZERO), ..Self::default() }
+    }
+
+    /// How long a host must be free before and after a lease of the whole host.
+    pub fn cleaning_time(&self) -> SignedDuration {
+        self.cleaning_time
+    }
+
+    /// Enters all of these leases as [`Self::put`] does.
+    pub fn with_leases<'a>(
+        mut self,
+        leases: impl IntoIterator<Item = &'a Lease>,
+        now: Timestamp,
+    ) -> Result<Self, Conflict> {
+        for lease in leases {
+            self.put(lease, now)?;
+        }
+        Ok(self)
+    }
+
+    /// Enters what a lease keeps from others from `now` on, instead of what it had. On a conflict nothing
+    /// changes.
+    ///
+    /// A lease that is over stays as long as its hosts are cleaned, and is never refused. Take it out with
+    /// [`Self::prune`], not when it is forgotten.
+    pub fn put(&mut self, lease: &Lease, now: Timestamp) -> Result<(), Conflict> {
+        let keeps = lease.keeps_resources();
+        let from = if keeps { now } else { earlier(now, self.cleaning_time) };
+        let window = lease.window.since(from);
+        if window.is_empty() || (!keeps && window.end() > now) {
+            self.remove(lease.id);
+            return Ok(());
+        }
+        if let Err(conflict) = self.check(lease, &window) {
+            if keeps {
+                return Err(conflict);
+            }
+            self.remove(lease.id);
+            return Ok(());
+        }
+        self.remove(lease.id);
+        for reservation in &lease.reservations {
+            self.enter(lease, reservation.id, window);
+        }
+        Ok(())
+    }
+
+    /// Takes out leases whose time has passed, cleaning time included.
+    pub fn prune(&mut self, now: Timestamp) {
+        let until = earlier(now, self.cleaning_time);
+        let pages = self.hosts.values().chain(self.floating_ips.values());
+        let bookings = pages.flat_map(Page::bookings);
+        let passed: BTreeSet<LeaseId> =
+            bookings.filter(|(window, _)| window.end() <= until).map(|(_, booking)| booking.lease).collect();
+        for lease in passed {
+            self.remove(lease);
+        }
+    }
+
+    /// Takes out everything that a lease has.
+    pub fn remove(&mut self, lease: LeaseId) {
+        let Some(places) = self.places.remove(&lease) else { return };
+        for host in places.hosts {
+            if let Some(page) = self.hosts.get_mut(&host) {
+                page.remove(lease);
+                if page.is_empty() {
+                    self.hosts.remove(&host);
+                }
+            }
+        }
+        for ip in places.floating_ips {
+            if let Some(page) = self.floating_ips.get_mut(&ip) {
+                page.remove(lease);
+                if page.is_empty() {
+                    self.floating_ips.remove(&ip);
+                }
+            }
+        }
+    }
+
+    /// What stands in the way of a lease: other leases, or its own reservations among themselves.
+    fn check(&self, lease: &Lease, window: &Window) -> Result<(), Conflict> {
+        let (mut whole, mut shared, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for reservation in &lease.reservations {
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    for &host in hosts {
+                        let other = self.hosts.get(&host).and_then(|p| p.first(window, Some(lease.id)));
+                        let own = (!whole.insert(host) || shared.contains(&host)).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::Host { host, by });
+                        }
+                    }
+                }
+                Allocation::Slots(slots) => {
+                    for &host in slots.keys() {
+                        let other = self.hosts.get(&host).and_then(|p| p.first_whole(window, Some(lease.id)));
+                        let own = whole.contains(&host).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::Host { host, by });
+                        }
+                        shared.insert(host);
+                    }
+                }
+                Allocation::FloatingIps(wanted) => {
+                    for &ip in wanted {
+                        let other = self.floating_ips.get(&ip).and_then(|p| p.first(window, Some(lease.id)));
+                        let own = (!ips.insert(ip)).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::FloatingIp { ip, by });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a reservation that was checked.
+    fn enter(&mut self, lease: &Lease, reservation: ReservationId, window: Window) {
+        let Some(reservation) = lease.reservation(reservation) else { return };
+        let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
+        let places = self.places.entry(lease.id).or_default();
+        match &reservation.allocation {
+            Allocation::Hosts(hosts) => {
+                for &host in hosts {
+                    self.hosts.entry(host).or_default().insert(window, booking(None));
+                    places.hosts.insert(host);
+                }
+            }
+            Allocation::Slots(slots) => {
+                let size = reservation.terms.slots().map(|terms| terms.size).unwrap_or_default();
+                for (&host, &count) in slots {
+                    let mut used = Resources::default();
+                    used.add(count, &size);
+                    self.hosts.entry(host).or_default().insert(window, booking(Some(used)));
+                    places.hosts.insert(host);
+                }
+            }
+            Allocation::FloatingIps(ips) => {
+                for &ip in ips {
+                    self.floating_ips.entry(ip).or_default().insert(window, booking(None));
+                    places.floating_ips.insert(ip);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody has the host, or a part of it, at any instant of the window. The bookings of `without`
+    /// do not count, here and below: a lease that is changed does not stand in its own way (spec W15).
+    pub fn host_free(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.hosts.get(&host).is_none_or(|page| page.first(window, without).is_none())
+    }
+
+    /// Whether nobody has the whole host at any instant of the window.
+    pub fn host_open_to_slots(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.hosts.get(&host).is_none_or(|page| page.first_whole(window, without).is_none())
+    }
+
+    /// Whether nobody has the address at any instant of the window.
+    pub fn floating_ip_free(&self, ip: FloatingIpId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.floating_ips.get(&ip).is_none_or(|page| page.first(window, without).is_none())
+    }
+
+    /// The highest use, resource by resource, that the host's slots are put to at the same instant of the
+    /// window. What is used all through the window fits if it fits beside this (spec W2, W16).
+    pub fn peak_use(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> Resources {
+        self.hosts.get(&host).map(|page| page.peak_use(window, without)).unwrap_or_default()
+    }
+
+    /// Times within `within` when nobody has any of the host, in order.
+    pub fn free_gaps(&self, host: HostId, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
+        match self.hosts.get(&host) {
+            Some(page) => page.gaps(*within, without).collect(),
+            None if within.is_empty() => Vec::new(),
+            None => vec![*within],
+        }
+    }
+
+    /// How well the window, with cleaning time around it, fits the gap that it lies in. None if there is none.
+    ///
+    /// `within` bounds gaps that no booking bounds; the past should not be in it.
+    pub fn fit(
+        &self,
+        host: HostId,
+        window: &Window,
+        within: &Window,
+        without: Option<LeaseId>,
+    ) -> Option<Fit> {
+        if !self.host_free(host, &window.widened(self.cleaning_time), without) {
+            return None;
+        }
+        let gap = match self.hosts.get(&host) {
+            Some(page) => page.gaps(*within, without).find(|gap| gap.overlaps(window))?,
+            None => *within,
+        };
+        Some(Fit::new(&gap, window, host))
+    }
+
+    /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
+    /// cleaning time around it, and which to take then.
+    pub fn earliest_slot(
+        &self,
+        hosts: &[HostId],
+        count: usize,
+        length: SignedDuration,
+        within: &Window,
+    ) -> Option<Slot> {
+        slot::earliest(self, hosts, count, length, within)
+    }
+
+    /// The bookings of a host in the order of their starts, with the windows they are for.
+    pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.hosts.get(&host).into_iter().flat_map(Page::bookings)
+    }
+
+    /// The bookings of a floating IP in the order of their starts, with the windows they are for.
+    pub fn floating_ip_bookings(&self, ip: FloatingIpId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.floating_ips.get(&ip).into_iter().flat_map(Page::bookings)
+    }
+
+    /// The hosts that the lease has something of.
+    pub fn hosts_of(&self, lease: LeaseId) -> impl Iterator<Item = HostId> + '_ {
+        self.places.get(&lease).into_iter().flat_map(|places| places.hosts.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, lease, minutes, window};
+
+    fn booked(leases: &[Lease], cleaning: i64) -> Calendar {
+        Calendar::new(minutes(cleaning)).with_leases(leases, at(0)).expect("free")
+    }
+
+    #[test]
+    fn an_overlapping_booking_of_a_host_cannot_be_entered_and_changes_nothing() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
+        let before = calendar.clone();
+        let refused = calendar.put(&lease(2, window(59, 90), &[2, 3]), at(0));
+        assert_eq!(refused, Err(Conflict::Host { host: HostId(2), by: LeaseId(1) }));
+        assert_eq!(calendar, before);
+        assert_eq!(calendar.put(&lease(2, window(60, 90), &[2, 3]), at(0)), Ok(()));
+    }
+
+    #[test]
+    fn a_changed_lease_does_not_stand_in_its_own_way() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1])], 0);
+        assert_eq!(calendar.put(&lease(1, window(30, 90), &[1]), at(0)), Ok(()));
+        assert!(calendar.host_free(HostId(1), &window(0, 30), None));
+        assert!(!calendar.host_free(HostId(1), &window(0, 31), None));
+        assert!(calendar.host_free(HostId(1), &window(0, 31), Some(LeaseId(1))));
+    }
+
+    #[test]
+    fn one_lease_cannot_have_a_host_twice() {
+        let mut twice = lease(1, window(0, 60), &[1]);
+        let second = Lease { reservations: twice.reservations.clone(), ..lease(1, window(0, 60), &[1]) };
+        twice.reservations.extend(second.reservations);
+        let refused = Calendar::default().with_leases(&[twice], at(0));
+        assert_eq!(refused, Err(Conflict::Host { host: HostId(1), by: LeaseId(1) }));
+    }
+
+    #[test]
+    fn the_past_of_a_lease_is_not_in_the_calendar() {
+        let calendar =
+            Calendar::default().with_leases(&[lease(1, window(0, 60), &[1])], at(20)).expect("free");
+        let windows: Vec<_> = calendar.bookings(HostId(1)).map(|(window, _)| window).collect();
+        assert_eq!(windows, [window(20, 60)]);
+    }
+
+    #[test]
+    fn a_removed_lease_leaves_no_trace() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
+        calendar.remove(LeaseId(1));
+        assert_eq!(calendar, Calendar::default());
+    }
+
+    #[test]
+    fn a_window_fits_a_small_gap_better_than_a_large_one() {
+        let leases = [
+            lease(1, window(0, 10), &[1, 2]),
+            lease(2, window(30, 40), &[1]),
+            lease(3, window(90, 99), &[2]),
+        ];
+        let calendar = booked(&leases, 0);
+        let fit = |host| calendar.fit(HostId(host), &window(10, 20), &window(0, 1000), None);
+        assert!(fit(1) < fit(2) && fit(2) < fit(3));
+        let cleaned = booked(&leases, 1).fit(HostId(1), &window(10, 20), &window(0, 1000), None);
+        assert_eq!(cleaned, None);
+    }
+
+    #[test]
+    fn gaps_lie_between_bookings_and_inside_the_horizon() {
+        let calendar = booked(&[lease(1, window(10, 20), &[1]), lease(2, window(20, 30), &[1])], 0);
+        let gaps = calendar.free_gaps(HostId(1), &window(0, 50), None);
+        assert_eq!(gaps, [window(0, 10), window(30, 50)]);
+        assert_eq!(calendar.free_gaps(HostId(1), &window(12, 28), None), []);
+        assert_eq!(calendar.free_gaps(HostId(2), &window(0, 50), None), [window(0, 50)]);
+    }
+
+    #[test]
+    fn the_earliest_slot_waits_for_enough_hosts_and_prefers_small_gaps() {
+        let leases = [
+            lease(1, window(0, 60), &[1]),
+            lease(2, window(0, 90), &[2, 3]),
+            lease(3, window(130, 150), &[3]),
+            lease(4, window(0, 500), &[4]),
+        ];
+        let (calendar, cleaned) = (booked(&leases, 0), booked(&leases, 7));
+        let hosts = [1, 2, 3, 4].map(HostId);
+        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000)).expect("one");
+        assert_eq!((slot.window, slot.hosts), (window(90, 120), vec![HostId(2), HostId(3)]));
+        let cleaned = cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000)).expect("one");
+        assert_eq!(cleaned.window, window(157, 187), "after 97 host 3 is not free for 30 + 7 minutes");
+        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520)), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000)), None);
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_is_over() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1]), lease(2, window(90, 99), &[1])], 5);
+        let deleted = lease(1, window(10, 60), &[1]).deleted(at(30));
+        calendar.put(&deleted, at(30)).expect("never refused");
+        assert!(calendar.host_free(HostId(1), &window(30, 60), None), "it is not taken any more");
+        assert_eq!(calendar.fit(HostId(1), &window(30, 60), &window(30, 1000), None), None);
+        assert!(calendar.fit(HostId(1), &window(35, 60), &window(30, 1000), None).is_some());
+        calendar.prune(at(34));
+        assert_eq!(calendar.bookings(HostId(1)).count(), 2);
+        calendar.prune(at(35));
+        assert_eq!(calendar, booked(&[lease(2, window(90, 99), &[1])], 5));
+    }
+
+    #[test]
+    fn a_lease_deleted_before_its_start_leaves_nothing_to_clean() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1])], 5);
+        calendar.put(&lease(1, window(10, 60), &[1]).deleted(at(2)), at(2)).expect("never refused");
+        assert_eq!(calendar, booked(&[], 5));
+    }
+}

@@ -1,0 +1,175 @@
+//! The bookings of one host, or of one address.
+
+use crate::ids::{LeaseId, ReservationId};
+use crate::resources::Resources;
+use crate::window::Window;
+
+/// Who has booked a host, whole or in part, or an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Booking {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Which of its reservations.
+    pub reservation: ReservationId,
+    /// What its slots use, or none if it has the whole.
+    pub used: Option<Resources>,
+}
+
+/// Bookings in the order of their starts. Those of the whole overlap no other.
+///
+/// Windows are kept apart from the rest: searches go through all of them, and through little else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Page {
+    windows: Vec<Window>,
+    bookings: Vec<Booking>,
+}
+
+impl Page {
+    pub(super) fn bookings(&self) -> impl ExactSizeIterator<Item = (Window, &Booking)> {
+        self.windows.iter().copied().zip(&self.bookings)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+
+    /// Enters what was checked to be free.
+    pub(super) fn insert(&mut self, window: Window, booking: Booking) {
+        debug_assert!(
+            match booking.used {
+                None => self.first(&window, None).is_none(),
+                Some(_) => self.first_whole(&window, None).is_none(),
+            },
+            "{booking:?} overlaps another"
+        );
+        let mut position = self.windows.partition_point(|other| other.start() < window.start());
+        // By reservation among equals, so that a page does not depend on the order of arrival.
+        while self.windows.get(position).is_some_and(|other| other.start() == window.start())
+            && self.bookings[position].reservation < booking.reservation
+        {
+            position += 1;
+        }
+        self.windows.insert(position, window);
+        self.bookings.insert(position, booking);
+    }
+
+    pub(super) fn remove(&mut self, lease: LeaseId) {
+        for position in (0..self.bookings.len()).rev() {
+            if self.bookings[position].lease == lease {
+                self.windows.remove(position);
+                self.bookings.remove(position);
+            }
+        }
+    }
+
+    /// Positions of bookings of other leases than `without` that overlap the window, by start.
+    fn overlapping(&self, window: Window, without: Option<LeaseId>) -> impl Iterator<Item = usize> {
+        let before_end = self.windows.partition_point(|other| other.start() < window.end());
+        (0..before_end).filter(move |&position| {
+            self.windows[position].overlaps(&window)
+                && without.is_none_or(|lease| self.bookings[position].lease != lease)
+        })
+    }
+
+    pub(super) fn first(&self, window: &Window, without: Option<LeaseId>) -> Option<&Booking> {
+        self.overlapping(*window, without).next().map(|position| &self.bookings[position])
+    }
+
+    pub(super) fn first_whole(&self, window: &Window, without: Option<LeaseId>) -> Option<&Booking> {
+        let mut bookings = self.overlapping(*window, without).map(|position| &self.bookings[position]);
+        bookings.find(|booking| booking.used.is_none())
+    }
+
+    /// The highest simultaneous use: a sweep over starts and ends, ends first where they coincide, because a
+    /// window does not contain its end.
+    pub(super) fn peak_use(&self, window: &Window, without: Option<LeaseId>) -> Resources {
+        let mut turns = Vec::new();
+        for position in self.overlapping(*window, without) {
+            if let Some(used) = &self.bookings[position].used {
+                turns.push((self.windows[position].start(), true, used));
+                turns.push((self.windows[position].end(), false, used));
+            }
+        }
+        turns.sort_by_key(|(instant, begins, _)| (*instant, *begins));
+        let (mut now, mut peak) = (Resources::default(), Resources::default());
+        let mut turns = turns.into_iter().peekable();
+        while let Some((instant, begins, used)) = turns.next() {
+            if instant >= window.end() {
+                break;
+            }
+            if begins {
+                now.add(1, used);
+            } else {
+                now.subtract(1, used);
+            }
+            // What is over when the window starts does not count, nor does a state that lasts no time.
+            let lasts_until = turns.peek().map_or(instant, |(next, ..)| *next);
+            if lasts_until > window.start() && lasts_until > instant {
+                peak.raise_to(&now);
+            }
+        }
+        peak
+    }
+
+    /// Times within `within` that no booking of another lease than `without` overlaps.
+    pub(super) fn gaps(&self, within: Window, without: Option<LeaseId>) -> impl Iterator<Item = Window> {
+        let mut busy = self.overlapping(within, without).map(|position| self.windows[position]);
+        let (mut free_from, end) = (Some(within.start()), within.end());
+        std::iter::from_fn(move || {
+            loop {
+                let from = free_from?;
+                let (until, next) = match busy.next() {
+                    Some(window) => (window.start(), Some(window.end().max(from))),
+                    None => (end, None),
+                };
+                free_from = next;
+                if from < until {
+                    return Window::new(from, until).ok();
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::window;
+
+    fn share(number: u128, start: i64, end: i64, vcpus: u64) -> (Window, Booking) {
+        let used = Some(Resources { vcpus, ..Resources::default() });
+        let booking = Booking { lease: LeaseId(number), reservation: ReservationId(number), used };
+        (window(start, end), booking)
+    }
+
+    fn page(bookings: impl IntoIterator<Item = (Window, Booking)>) -> Page {
+        let mut page = Page::default();
+        bookings.into_iter().for_each(|(window, booking)| page.insert(window, booking));
+        page
+    }
+
+    #[test]
+    fn w16_neighbours_do_not_add_up() {
+        let page = page([share(1, 0, 10, 8), share(2, 10, 20, 8)]);
+        assert_eq!(page.peak_use(&window(0, 20), None).vcpus, 8);
+        assert_eq!(page.peak_use(&window(9, 11), None).vcpus, 8);
+    }
+
+    #[test]
+    fn w2_what_overlaps_adds_up_in_the_window_only() {
+        let page = page([share(1, 0, 10, 8), share(2, 5, 20, 4), share(3, 15, 30, 2)]);
+        assert_eq!(page.peak_use(&window(0, 30), None).vcpus, 12);
+        assert_eq!(page.peak_use(&window(10, 30), None).vcpus, 6, "the first is over by then");
+        assert_eq!(page.peak_use(&window(20, 30), None).vcpus, 2);
+        assert_eq!(page.peak_use(&window(0, 30), Some(LeaseId(1))).vcpus, 6);
+    }
+
+    #[test]
+    fn gaps_skip_what_overlaps() {
+        let page = page([share(1, 0, 30, 1), share(2, 5, 10, 1), share(3, 40, 50, 1)]);
+        let gaps: Vec<_> = page.gaps(window(0, 60), None).collect();
+        assert_eq!(gaps, [window(30, 40), window(50, 60)]);
+        let without_first: Vec<_> = page.gaps(window(0, 60), Some(LeaseId(1))).collect();
+        assert_eq!(without_first, [window(0, 5), window(10, 40), window(50, 60)]);
+    }
+}

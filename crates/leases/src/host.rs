@@ -1,0 +1,190 @@
+//! What may be leased: hosts and floating IPs.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{FloatingIpId, HostId};
+use crate::resources::{ResourceClass, Resources};
+
+/// Whether a host works, as last observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Health {
+    /// It answers and is enabled.
+    #[default]
+    Up,
+    /// It is down, or its compute service is disabled.
+    Failed,
+    /// Nothing was heard about it for long. Not a reason to move anything away, but no new lease goes there.
+    Unknown,
+}
+
+/// A host that may be leased (spec §1.12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its identifier.
+    pub id: HostId,
+    /// Its name: `hypervisor_hostname`.
+    pub name: String,
+    /// The name of its compute service.
+    pub service_name: String,
+    /// Virtual CPUs that instances may use.
+    pub vcpus: u32,
+    /// Memory that instances may use, MiB.
+    pub memory_mib: u32,
+    /// Disk that instances may use, GiB.
+    pub disk_gib: u32,
+    /// What else flavors may ask for, reserve and allocation ratio applied.
+    pub other_resources: BTreeMap<ResourceClass, u64>,
+    /// Traits, by Placement's names.
+    pub traits: BTreeSet<String>,
+    /// The CPU's description, usually JSON text.
+    pub cpu_info: String,
+    /// The hypervisor: `QEMU`.
+    pub hypervisor_type: String,
+    /// Its version as a number: `2010001`.
+    pub hypervisor_version: u64,
+    /// Empty if unknown.
+    pub availability_zone: String,
+    /// Extra capabilities, by name.
+    pub capabilities: BTreeMap<String, String>,
+    /// Whether the operator lets it be reserved.
+    pub reservable: bool,
+    /// Whether it works.
+    pub health: Health,
+}
+
+impl Host {
+    /// A healthy, reservable host of that size; the caller fills in what else it knows.
+    pub fn new(id: HostId, name: impl Into<String>, vcpus: u32, memory_mib: u32, disk_gib: u32) -> Self {
+        let name = name.into();
+        Self {
+            id,
+            service_name: name.clone(),
+            name,
+            vcpus,
+            memory_mib,
+            disk_gib,
+            other_resources: BTreeMap::new(),
+            traits: BTreeSet::new(),
+            cpu_info: String::new(),
+            hypervisor_type: String::new(),
+            hypervisor_version: 0,
+            availability_zone: String::new(),
+            capabilities: BTreeMap::new(),
+            reservable: true,
+            health: Health::Up,
+        }
+    }
+
+    /// What instances may use of it.
+    pub fn capacity(&self) -> Resources {
+        Resources {
+            vcpus: self.vcpus.into(),
+            memory_mib: self.memory_mib.into(),
+            disk_gib: self.disk_gib.into(),
+            other: self.other_resources.clone(),
+        }
+    }
+
+    /// The value of a property that requirements may name: a column of Blazar's host table, or else an extra
+    /// capability (spec §4.1). Columns win, as in Blazar's evaluation.
+    pub fn property(&self, name: &str) -> Option<Cow<'_, str>> {
+        let number = |number: u64| Cow::Owned(number.to_string());
+        Some(match name {
+            "id" => number(self.id.0),
+            "hypervisor_hostname" => Cow::Borrowed(self.name.as_str()),
+            "service_name" => Cow::Borrowed(self.service_name.as_str()),
+            "vcpus" => number(self.vcpus.into()),
+            "memory_mb" => number(self.memory_mib.into()),
+            "local_gb" => number(self.disk_gib.into()),
+            "cpu_info" => Cow::Borrowed(self.cpu_info.as_str()),
+            "hypervisor_type" => Cow::Borrowed(self.hypervisor_type.as_str()),
+            "hypervisor_version" => number(self.hypervisor_version),
+            "availability_zone" => Cow::Borrowed(self.availability_zone.as_str()),
+            "reservable" => Cow::Borrowed(if self.reservable { "True" } else { "False" }),
+            capability => Cow::Borrowed(self.capabilities.get(capability)?.as_str()),
+        })
+    }
+}
+
+/// The network that floating IPs come from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NetworkId(pub String);
+
+/// A floating IP that may be leased (spec §1.12).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatingIp {
+    /// Its identifier.
+    pub id: FloatingIpId,
+    /// The network it belongs to.
+    pub network: NetworkId,
+    /// The address.
+    pub address: std::net::IpAddr,
+    /// Whether the operator lets it be reserved.
+    pub reservable: bool,
+}
+
+/// All that may be leased.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    hosts: BTreeMap<HostId, Host>,
+    floating_ips: BTreeMap<FloatingIpId, FloatingIp>,
+}
+
+impl Inventory {
+    /// Of these parts; of several with one identifier the last counts.
+    pub fn new(
+        hosts: impl IntoIterator<Item = Host>,
+        floating_ips: impl IntoIterator<Item = FloatingIp>,
+    ) -> Self {
+        Self {
+            hosts: hosts.into_iter().map(|host| (host.id, host)).collect(),
+            floating_ips: floating_ips.into_iter().map(|ip| (ip.id, ip)).collect(),
+        }
+    }
+
+    /// The host of that identifier.
+    pub fn host(&self, id: HostId) -> Option<&Host> {
+        self.hosts.get(&id)
+    }
+
+    /// The same, to change it.
+    pub fn host_mut(&mut self, id: HostId) -> Option<&mut Host> {
+        self.hosts.get_mut(&id)
+    }
+
+    /// All hosts, by identifier.
+    pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> {
+        self.hosts.values()
+    }
+
+    /// Adds a host, or exchanges the one of that identifier.
+    pub fn put_host(&mut self, host: Host) {
+        self.hosts.insert(host.id, host);
+    }
+
+    /// Takes a host away.
+    pub fn remove_host(&mut self, id: HostId) -> Option<Host> {
+        self.hosts.remove(&id)
+    }
+
+    /// The floating IP of that identifier.
+    pub fn floating_ip(&self, id: FloatingIpId) -> Option<&FloatingIp> {
+        self.floating_ips.get(&id)
+    }
+
+    /// All floating IPs, by identifier.
+    pub fn floating_ips(&self) -> impl ExactSizeIterator<Item = &FloatingIp> {
+        self.floating_ips.values()
+    }
+
+    /// Adds a floating IP, or exchanges the one of that identifier.
+    pub fn put_floating_ip(&mut self, ip: FloatingIp) {
+        self.floating_ips.insert(ip.id, ip);
+    }
+
+    /// Takes a floating IP away.
+    pub fn remove_floating_ip(&mut self, id: FloatingIpId) -> Option<FloatingIp> {
+        self.floating_ips.remove(&id)
+    }
+}

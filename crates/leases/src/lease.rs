@@ -1,0 +1,292 @@
+//! Leases as they are kept: what was asked, what was given, and how far things are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use crate::project::Owner;
+use crate::status::{self, EventStatus, LeaseStatus, ReservationStatus};
+use crate::terms::{ReservationTerms, Terms};
+use crate::window::{Window, earlier};
+
+/// What a reservation was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// Whole hosts.
+    Hosts(BTreeSet<HostId>),
+    /// So many slots on each host; never 0.
+    Slots(BTreeMap<HostId, u32>),
+    /// Addresses.
+    FloatingIps(BTreeSet<FloatingIpId>),
+}
+
+impl Allocation {
+    /// The hosts that are in it, whole or in part.
+    pub fn hosts(&self) -> BTreeSet<HostId> {
+        match self {
+            Self::Hosts(hosts) => hosts.clone(),
+            Self::Slots(slots) => slots.keys().copied().collect(),
+            Self::FloatingIps(_) => BTreeSet::new(),
+        }
+    }
+
+    /// How many hosts, slots or addresses it has.
+    pub fn amount(&self) -> u64 {
+        match self {
+            Self::Hosts(hosts) => hosts.len() as u64,
+            Self::Slots(slots) => slots.values().map(|n| u64::from(*n)).sum(),
+            Self::FloatingIps(ips) => ips.len() as u64,
+        }
+    }
+}
+
+/// A reservation of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Its identifier.
+    pub id: ReservationId,
+    /// What was asked for.
+    pub terms: ReservationTerms,
+    /// What was given.
+    pub allocation: Allocation,
+    /// How far it is.
+    pub status: ReservationStatus,
+    /// Something failed and there was no replacement. Cleared when it is whole again.
+    pub missing_resources: bool,
+    /// Something was exchanged while the lease was active. Cleared by the owner's next change of the lease.
+    pub resources_changed: bool,
+}
+
+/// The kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// The lease starts.
+    StartLease,
+    /// The lease ends soon.
+    BeforeEndLease,
+    /// The lease ends.
+    EndLease,
+}
+
+impl EventKind {
+    /// Blazar's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StartLease => "start_lease",
+            Self::BeforeEndLease => "before_end_lease",
+            Self::EndLease => "end_lease",
+        }
+    }
+}
+
+/// An event of a lease, as the API shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happens.
+    pub kind: EventKind,
+    /// When it is due.
+    pub at: Timestamp,
+    /// How far it is.
+    pub status: EventStatus,
+}
+
+/// How far a lease's events are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventStatuses {
+    /// The start.
+    pub start: EventStatus,
+    /// The action before the end.
+    pub before_end: EventStatus,
+    /// The end.
+    pub end: EventStatus,
+}
+
+impl EventStatuses {
+    /// Nothing has begun.
+    pub const UNDONE: Self =
+        Self { start: EventStatus::Undone, before_end: EventStatus::Undone, end: EventStatus::Undone };
+}
+
+/// What happens to the guests of a lease when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EndAction {
+    /// They are deleted, as Blazar does.
+    #[default]
+    DeleteGuests,
+    /// They stay where they are; only the hosts leave the lease.
+    KeepGuests,
+}
+
+/// A lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its identifier.
+    pub id: LeaseId,
+    /// Its name; not unique.
+    pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// From when to when.
+    pub window: Window,
+    /// When the action before the end is due; none if absent.
+    pub before_end: Option<Timestamp>,
+    /// What becomes of guests at the end.
+    pub end_action: EndAction,
+    /// What is reserved.
+    pub reservations: Vec<Reservation>,
+    /// How far it is.
+    pub status: LeaseStatus,
+    /// How far its events are.
+    pub events: EventStatuses,
+    /// Why it does not get on, if it does not: in words for its owner.
+    pub reason: Option<String>,
+}
+
+/// What a new lease is called and whose it is.
+#[derive(Clone, Debug)]
+pub struct NewLease {
+    /// Its identifier.
+    pub id: LeaseId,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// What becomes of guests at the end.
+    pub end_action: EndAction,
+    /// Identifiers for its reservations, one each.
+    pub reservations: Vec<ReservationId>,
+}
+
+impl Lease {
+    /// A lease of these terms that was given `allocations`, one per reservation.
+    ///
+    /// `before_end_lead` is how long before the end the before-end action is due unless the terms say when;
+    /// none means never.
+    pub fn new(
+        new: NewLease,
+        terms: Terms,
+        allocations: Vec<Allocation>,
+        before_end_lead: Option<SignedDuration>,
+    ) -> Self {
+        let window = terms.window();
+        let before_end =
+            terms.before_end().or_else(|| before_end_lead.map(|lead| before_end_at(&window, lead)));
+        let reservations = terms
+            .reservations
+            .into_iter()
+            .zip(allocations)
+            .zip(new.reservations)
+            .map(|((terms, allocation), id)| Reservation {
+                id,
+                terms,
+                allocation,
+                status: ReservationStatus::Pending,
+                missing_resources: false,
+                resources_changed: false,
+            })
+            .collect();
+        Self {
+            id: new.id,
+            name: new.name,
+            owner: new.owner,
+            window,
+            before_end,
+            end_action: new.end_action,
+            reservations,
+            status: LeaseStatus::Pending,
+            events: EventStatuses::UNDONE,
+            reason: None,
+        }
+    }
+
+    /// Whether it has less than it was promised.
+    pub fn degraded(&self) -> bool {
+        self.reservations.iter().any(|r| r.missing_resources)
+    }
+
+    /// Its events in the order of their times.
+    pub fn events(&self) -> Vec<Event> {
+        let event = |kind, at, status| Event { kind, at, status };
+        let start = event(EventKind::StartLease, self.window.start(), self.events.start);
+        let before_end =
+            self.before_end.map(|at| event(EventKind::BeforeEndLease, at, self.events.before_end));
+        let end = event(EventKind::EndLease, self.window.end(), self.events.end);
+        std::iter::once(start).chain(before_end).chain([end]).collect()
+    }
+
+    /// Whether what it was given is kept from others. A lease that is over, failed or being deleted keeps
+    /// nothing, although its hosts may still have to be emptied: the planner sees to that order, and the
+    /// calendar to the time for cleaning.
+    pub fn keeps_resources(&self) -> bool {
+        !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
+    }
+
+    /// Whether nothing will ever happen to it by itself.
+    pub fn over(&self) -> bool {
+        self.status.stable() && self.events.end == EventStatus::Done
+    }
+
+    /// The reservation of that identifier.
+    pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
+        self.reservations.iter().find(|r| r.id == id)
+    }
+
+    /// Whether its status, its events and its reservations fit together.
+    pub fn consistent(&self) -> bool {
+        let reservations = self.reservations.iter().map(|r| r.status);
+        status::fits(self.status, reservations, self.events.start, self.events.end)
+    }
+
+    /// The lease as it is from the moment its deletion was accepted: its time ends then, its hosts are taken
+    /// back, and after that it is forgotten.
+    #[must_use]
+    pub fn deleted(&self, now: Timestamp) -> Self {
+        let length = now.duration_since(self.window.start()).min(self.window.length());
+        let window = Window::starting(self.window.start(), length);
+        Self { status: LeaseStatus::Deleting, window, reason: None, ..self.clone() }
+    }
+}
+
+/// When the before-end action is due: so long before the end, but not before the start (spec §3.2).
+pub(crate) fn before_end_at(window: &Window, lead: SignedDuration) -> Timestamp {
+    earlier(window.end(), lead).max(window.start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, lease, window};
+
+    #[test]
+    fn the_action_before_the_end_is_never_due_before_the_start() {
+        let hour = SignedDuration::from_hours(1);
+        assert_eq!(before_end_at(&window(0, 30), hour), at(0));
+        assert_eq!(before_end_at(&window(0, 90), hour), at(30));
+    }
+
+    #[test]
+    fn events_come_in_the_order_of_time() {
+        let lease = Lease { before_end: Some(at(50)), ..lease(1, window(0, 60), &[]) };
+        let events: Vec<_> = lease.events().iter().map(|e| (e.kind.name(), e.at)).collect();
+        assert_eq!(events, [("start_lease", at(0)), ("before_end_lease", at(50)), ("end_lease", at(60))]);
+    }
+
+    #[test]
+    fn a_lease_is_degraded_as_long_as_something_is_missing() {
+        let mut lease = lease(1, window(0, 60), &[1]);
+        assert!(!lease.degraded() && lease.consistent());
+        lease.reservations[0].missing_resources = true;
+        assert!(lease.degraded());
+    }
+
+    #[test]
+    fn a_deleted_lease_keeps_nothing() {
+        let lease = lease(1, window(0, 60), &[1]);
+        assert!(lease.keeps_resources());
+        let deleted = lease.deleted(at(20));
+        assert!(!deleted.keeps_resources());
+        assert_eq!(deleted.window, window(0, 20));
+        assert_eq!(lease.deleted(at(90)).window, window(0, 60));
+    }
+}

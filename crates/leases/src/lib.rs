@@ -1,0 +1,50 @@
+//! The leasing core: who may have which hosts, or room on them, from when to when, and how hosts change hands.
+//!
+//! This crate is pure. It performs no input or output, reads no clock and no environment, draws no random
+//! numbers, and knows neither JSON nor a database. Time and identifiers are arguments; results are values.
+//!
+//! ```text
+//! Terms ──admission──► Allocations ──► Lease ──► Calendar         what is promised
+//!                                        │
+//! Observed hosts, history ───────────────┴─plan──► changes of leases, next steps, when to look again
+//! ```
+//!
+//! - A [`lease::Lease`] has a window of time and reservations: whole hosts, room for instances, addresses. What
+//!   may be asked for is in [`terms`], what hosts are like in [`host`], what they must be like in
+//!   [`requirement`].
+//! - The [`calendar`] knows what is taken when. [`admission`] decides about new leases and changed ones, and
+//!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
+//!   instances is found by the placement core (crate `placement`).
+//! - [`enforcement`] holds the operator's limits, [`filters`] counts what ruled hosts out.
+//! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
+//!   Blazar's, as its clients know them.
+//! - The planner, [`plan`], compares what leases want now with what was observed and says what to do next. It
+//!   remembers nothing: after a crash it goes on from what is there.
+//!
+//! What always holds: windows are half-open and in UTC. Two leases never have the same host at the same instant,
+//! and slots never use more than their host has. A refusal changes nothing. A lease that has started loses
+//! nothing by a change. A host is held only after it was fenced, drained and verified, and a lease is ACTIVE only
+//! when it holds all it was given. Every lease comes to an end.
+//!
+//! What is not here: the store decides last whether a booking stands, and serialises decisions on one calendar;
+//! the fleet performs steps; the server reads requests, cuts dates to minutes and asks external services.
+//!
+//! Numbers such as `W5` or `§3.1` refer to the specification of the leasing side, where Blazar's behaviour was
+//! recorded.
+
+pub mod admission;
+pub mod calendar;
+pub mod enforcement;
+pub mod filters;
+pub mod host;
+pub mod ids;
+pub mod lease;
+pub mod plan;
+pub mod project;
+pub mod requirement;
+pub mod resources;
+pub mod status;
+pub mod terms;
+#[cfg(test)]
+mod testing;
+pub mod window;

@@ -1,0 +1,128 @@
+//! Handing over whole hosts, and taking them back.
+
+use super::Claims;
+use super::effort::{Effort, Waiting};
+use super::life;
+use super::observed::{Guest, GuestOwner, ObservedHost, Place};
+use super::step::Action;
+use crate::host::Health;
+use crate::ids::{HostId, ReservationId};
+use crate::lease::{EndAction, Lease};
+use crate::window::later;
+
+/// The next steps of one host.
+pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
+    let wanted = claims.hosts.get(&host).copied();
+    if observed.health == Health::Failed {
+        // It is looked at again when it has recovered; until then healing finds another.
+        if let Some((lease, reservation)) = wanted
+            && observed.place != Place::Held(reservation.id)
+        {
+            effort.waits(lease.id, Waiting::HostFailed(host));
+        }
+        return;
+    }
+    match (observed.place, wanted) {
+        (Place::FreePool, None) => {}
+        (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
+        (Place::Held(holder), Some((_, reservation))) if holder == reservation.id => {}
+        (Place::Held(holder), wanted) => {
+            if let Some((lease, _)) = wanted {
+                effort.waits(lease.id, Waiting::TakingBack(host));
+            }
+            take_back(effort, claims, host, holder, observed);
+        }
+        // Whoever it was fenced for does not want it any more.
+        (Place::Fenced { .. }, None) => effort.step(Action::Unfence(host), None),
+        (Place::Fenced { verified_for }, Some((lease, reservation))) => {
+            if !drained(effort, claims, host, observed, lease) {
+                return;
+            }
+            let verified = verified_for == Some(reservation.id);
+            let next = if verified { Action::Hold } else { Action::Verify };
+            effort.step(next(host, reservation.id), Some(lease.id));
+        }
+    }
+}
+
+/// The end of a hold: the lease's guests, as its end action says, then the host.
+fn take_back(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    holder: ReservationId,
+    observed: &ObservedHost,
+) {
+    let lease = claims.lease_of(holder);
+    let lease_id = lease.map(|lease| lease.id);
+    let mut empty = true;
+    for guest in doomed(lease, observed) {
+        effort.step(Action::DeleteGuest(host, guest.id), lease_id);
+        empty = false;
+    }
+    if empty {
+        effort.step(Action::Release(host, holder), lease_id);
+    }
+}
+
+/// Guests that a lease leaves behind and that go with it. Those of a lease that nobody knows stay: what is not
+/// understood is not deleted.
+pub(super) fn doomed<'o>(
+    lease: Option<&Lease>,
+    observed: &'o ObservedHost,
+) -> impl Iterator<Item = &'o Guest> {
+    let doomed = lease.filter(|lease| lease.end_action == EndAction::DeleteGuests).map(|lease| lease.id);
+    observed
+        .guests
+        .iter()
+        .filter(move |guest| doomed.is_some_and(|lease| guest.owner == GuestOwner::Lease(lease)))
+}
+
+/// Plans what empties a fenced host for a lease; says whether it is empty.
+fn drained(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    observed: &ObservedHost,
+    lease: &Lease,
+) -> bool {
+    let now = effort.world.now;
+    let mut empty = true;
+    for guest in &observed.guests {
+        match guest.owner {
+            GuestOwner::Lease(owner) if owner == lease.id => continue,
+            GuestOwner::Preemptible => stop(effort, host, guest, lease),
+            GuestOwner::Lease(owner) => {
+                let owner = claims.leases.get(&owner).copied();
+                let leaves = owner.filter(|owner| {
+                    !life::wants_host(owner, host, now) && owner.end_action == EndAction::DeleteGuests
+                });
+                match leaves {
+                    Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
+                    None => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
+                }
+            }
+            GuestOwner::Other => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
+        }
+        empty = false;
+    }
+    if !observed.slots.is_empty() {
+        effort.waits(lease.id, Waiting::TakingBack(host));
+        empty = false;
+    }
+    empty
+}
+
+/// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
+fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
+    let Some(since) = guest.stopping_since else {
+        effort.step(Action::StopGuest(host, guest.id), Some(lease.id));
+        return;
+    };
+    let deadline = later(since, effort.world.rules.grace);
+    if deadline <= effort.world.now {
+        effort.step(Action::DeleteGuest(host, guest.id), Some(lease.id));
+    } else {
+        effort.wake(deadline);
+    }
+}

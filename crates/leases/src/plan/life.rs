@@ -1,0 +1,266 @@
+//! The life of a lease: which status comes next, and when to look again.
+//!
+//! One change at a time; the next plan makes the next. Every change is one that [`LeaseStatus::may_become`]
+//! allows and leaves the lease consistent.
+
+use jiff::Timestamp;
+
+use super::World;
+use super::effort::Effort;
+use super::observed::Place;
+use super::step::Action;
+use crate::host::Health;
+use crate::ids::HostId;
+use crate::lease::{Allocation, EventStatuses, Lease, Reservation};
+use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
+use crate::terms::{BeforeEndAction, ReservationTerms};
+
+/// What becomes of a lease now.
+pub(super) enum Next {
+    /// Nothing.
+    Stay,
+    /// This.
+    Become(Box<Lease>),
+    /// It was deleted and is gone.
+    Forget,
+}
+
+/// Whether the lease should have its hosts, slots and addresses now.
+pub(super) fn wants_resources(lease: &Lease, now: Timestamp) -> bool {
+    match lease.status {
+        LeaseStatus::Starting => lease.window.contains(now),
+        // Until its end is begun: what is due before the end is done first, even if it is late.
+        LeaseStatus::Active => !lease.window.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether the lease should have the host, or slots of it, now.
+pub(super) fn wants_host(lease: &Lease, host: HostId, now: Timestamp) -> bool {
+    wants_resources(lease, now) && lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host))
+}
+
+/// What becomes of a lease now.
+pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
+    let now = world.now;
+    let ended = lease.window.end() <= now;
+    let events = lease.events;
+    let to = match lease.status {
+        LeaseStatus::Creating => Change::status(LeaseStatus::Pending, events),
+        LeaseStatus::Updating => Change::status(stable_status(events.start, events.end), events),
+        LeaseStatus::Pending if lease.window.start() <= now => {
+            let events = EventStatuses { start: EventStatus::InProgress, ..events };
+            Change::status(LeaseStatus::Starting, events)
+        }
+        LeaseStatus::Starting if lease.window.is_empty() || (!ended && ready(lease, world)) => {
+            let events = EventStatuses { start: EventStatus::Done, ..events };
+            Change::all(LeaseStatus::Active, events, ReservationStatus::Active)
+        }
+        LeaseStatus::Starting if ended => {
+            let events = EventStatuses { start: EventStatus::Error, ..events };
+            Change::all(LeaseStatus::Error, events, ReservationStatus::Error)
+        }
+        LeaseStatus::Active => match before_end(lease, world) {
+            Some(status) => {
+                Change::status(LeaseStatus::Active, EventStatuses { before_end: status, ..events })
+            }
+            None if ended && events.before_end != EventStatus::InProgress => {
+                let events = EventStatuses { end: EventStatus::InProgress, ..events };
+                Change::status(LeaseStatus::Terminating, events)
+            }
+            None => return Next::Stay,
+        },
+        LeaseStatus::Error if ended && events.end == EventStatus::Undone => {
+            let events = EventStatuses { end: EventStatus::InProgress, ..events };
+            Change::status(LeaseStatus::Terminating, events)
+        }
+        LeaseStatus::Terminating if returned(lease, world) => {
+            let started = events.start == EventStatus::Done;
+            let status = if started { LeaseStatus::Terminated } else { LeaseStatus::Error };
+            let events = EventStatuses { end: EventStatus::Done, ..events };
+            Change::all(status, events, ReservationStatus::Deleted)
+        }
+        // It is remembered as long as anything is left: once forgotten, nobody knows whose the guests are.
+        LeaseStatus::Deleting if returned(lease, world) && left_behind(lease, world).next().is_none() => {
+            return Next::Forget;
+        }
+        _ => return Next::Stay,
+    };
+    Next::Become(Box::new(to.apply(lease)))
+}
+
+/// A change of statuses.
+struct Change {
+    status: LeaseStatus,
+    events: EventStatuses,
+    reservations: Option<ReservationStatus>,
+}
+
+impl Change {
+    fn status(status: LeaseStatus, events: EventStatuses) -> Self {
+        Self { status, events, reservations: None }
+    }
+
+    fn all(status: LeaseStatus, events: EventStatuses, reservations: ReservationStatus) -> Self {
+        Self { status, events, reservations: Some(reservations) }
+    }
+
+    fn apply(self, lease: &Lease) -> Lease {
+        let mut after = Lease { status: self.status, events: self.events, ..lease.clone() };
+        if let Some(status) = self.reservations {
+            for reservation in &mut after.reservations {
+                reservation.status = status;
+            }
+        }
+        if after.status == LeaseStatus::Error && lease.status == LeaseStatus::Starting {
+            let last = lease.reason.as_deref().unwrap_or("its end came first");
+            after.reason = Some(format!("the lease could not start before its end: {last}"));
+        }
+        debug_assert!(
+            lease.status == after.status || lease.status.may_become(after.status),
+            "{:?} to {:?}",
+            lease.status,
+            after.status
+        );
+        debug_assert!(!lease.consistent() || after.consistent(), "{after:?}");
+        after
+    }
+}
+
+/// Whether a starting lease holds all that it was given, and was given something.
+fn ready(lease: &Lease, world: &World<'_>) -> bool {
+    let observed = world.observed;
+    lease.reservations.iter().all(|reservation| match &reservation.allocation {
+        Allocation::Hosts(hosts) => {
+            let held = |host| observed.hosts.get(host).map(|h| h.place) == Some(Place::Held(reservation.id));
+            !hosts.is_empty() && hosts.iter().all(held)
+        }
+        Allocation::Slots(slots) => {
+            let granted = |(host, count): (_, &u32)| {
+                observed.hosts.get(host).and_then(|h| h.slots.get(&reservation.id)) == Some(count)
+            };
+            !slots.is_empty() && slots.iter().all(granted)
+        }
+        Allocation::FloatingIps(ips) => {
+            ips.iter().all(|ip| observed.floating_ips.get(ip) == Some(&reservation.id))
+        }
+    })
+}
+
+/// Whether nothing of the lease is left on any machine that works. What is on a failed host is taken back when
+/// it recovers; the lease is over nevertheless.
+fn returned(lease: &Lease, world: &World<'_>) -> bool {
+    left_behind(lease, world).all(|(_, health)| health == Health::Failed)
+        && !world.observed.floating_ips.values().any(|holder| lease.reservation(*holder).is_some())
+}
+
+/// Hosts that the lease still has something of.
+pub(super) fn left_behind<'a>(
+    lease: &'a Lease,
+    world: &World<'a>,
+) -> impl Iterator<Item = (HostId, Health)> + 'a {
+    let hosts = world.observed.hosts.iter();
+    hosts
+        .filter(|(_, host)| {
+            lease
+                .reservations
+                .iter()
+                .any(|r| host.place == Place::Held(r.id) || host.slots.contains_key(&r.id))
+        })
+        .map(|(id, host)| (*id, host.health))
+}
+
+/// The next status of the before-end event of an active lease, if it changes.
+fn before_end(lease: &Lease, world: &World<'_>) -> Option<EventStatus> {
+    let at = lease.before_end?;
+    match lease.events.before_end {
+        EventStatus::Undone if at <= world.now => Some(EventStatus::InProgress),
+        EventStatus::InProgress => {
+            let snapshots = snapshots(lease, world);
+            if snapshots.iter().any(|snapshot| snapshot.state == SnapshotState::Wanted) {
+                None
+            } else if snapshots.iter().any(|snapshot| snapshot.state == SnapshotState::GivenUp) {
+                Some(EventStatus::Error)
+            } else {
+                Some(EventStatus::Done)
+            }
+        }
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SnapshotState {
+    Wanted,
+    Done,
+    GivenUp,
+}
+
+struct Snapshot {
+    action: Action,
+    state: SnapshotState,
+}
+
+/// The snapshots that a lease wants before its end. Hosts that have failed are left out.
+fn snapshots(lease: &Lease, world: &World<'_>) -> Vec<Snapshot> {
+    let snapshot = |reservation: &Reservation, host| {
+        let action = Action::Snapshot(host, reservation.id);
+        let failures = world.history.failures.get(&action).map_or(0, |failures| failures.times);
+        let done = world.history.done.get(&action);
+        // One that was made before the event was armed anew does not count.
+        let state = if done.is_some_and(|done| lease.before_end.is_some_and(|at| at <= *done)) {
+            SnapshotState::Done
+        } else if failures >= world.rules.snapshot_attempts {
+            SnapshotState::GivenUp
+        } else {
+            SnapshotState::Wanted
+        };
+        Snapshot { action, state }
+    };
+    let mut snapshots = Vec::new();
+    for reservation in &lease.reservations {
+        let ReservationTerms::Hosts(terms) = &reservation.terms else { continue };
+        let wanted = match terms.before_end {
+            BeforeEndAction::Default => world.rules.before_end,
+            chosen => chosen,
+        };
+        if wanted != BeforeEndAction::Snapshot {
+            continue;
+        }
+        let works = |host: &_| world.observed.hosts.get(host).is_some_and(|h| h.health != Health::Failed);
+        let hosts = reservation.allocation.hosts().into_iter().filter(works);
+        snapshots.extend(hosts.map(|host| snapshot(reservation, host)));
+    }
+    snapshots
+}
+
+/// The steps of an active lease whose end is near.
+pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
+    if lease.status != LeaseStatus::Active || lease.events.before_end != EventStatus::InProgress {
+        return;
+    }
+    for snapshot in snapshots(lease, &effort.world) {
+        if snapshot.state == SnapshotState::Wanted {
+            effort.step(snapshot.action, Some(lease.id));
+        }
+    }
+}
+
+/// When the lease is next due.
+pub(super) fn wake(effort: &mut Effort<'_>, lease: &Lease) {
+    match lease.status {
+        LeaseStatus::Pending => effort.wake(lease.window.start()),
+        LeaseStatus::Starting => effort.wake(lease.window.end()),
+        LeaseStatus::Active => {
+            let before_end = lease.before_end.filter(|_| lease.events.before_end == EventStatus::Undone);
+            if let Some(at) = before_end {
+                effort.wake(at);
+            }
+            // Once the end is due it waits for what comes before it, not for a time.
+            if effort.world.now < lease.window.end() {
+                effort.wake(lease.window.end());
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,250 @@
+//! What every host should be now, and the next steps towards it.
+//!
+//! The planner is level-triggered: it compares what the leases want with what was observed, and knows of no
+//! step that must have happened before. So it can be asked at any time, as often as one likes; after a crash,
+//! an outage or a lost reply the next plan goes on from what is there (spec W4, W5).
+//!
+//! Handing over a host is always *fence*, *drain*, *verify*, *hold*; only what was verified empty is held. A
+//! lease is ACTIVE once it holds everything it was given, and not before. What a lease still holds is taken
+//! back before another gets it. Leases wait for each other at shared hosts only, nowhere else (spec W3).
+//!
+//! The caller's cycle: observe, heal ([`crate::admission::heal_all`]), plan, commit the changes, perform the
+//! steps that are due and note what became of them, and again: at once if something changed, else at
+//! [`Plan::wake_at`] or when something new is observed.
+
+mod effort;
+mod handover;
+mod life;
+mod observed;
+mod shares;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use self::effort::Effort;
+pub use self::effort::Waiting;
+pub use self::observed::{Guest, GuestOwner, Observed, ObservedHost, Place};
+pub use self::step::{Action, Backoff, Failures, History, Step};
+use crate::host::Health;
+use crate::ids::{HostId, LeaseId, ReservationId};
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::status::LeaseStatus;
+use crate::terms::BeforeEndAction;
+
+/// What the operator has laid down for hand-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanRules {
+    /// How long a preemptible guest has to shut down before it is deleted.
+    pub grace: SignedDuration,
+    /// How failed steps are repeated.
+    pub backoff: Backoff,
+    /// What happens before the end where a lease does not say.
+    pub before_end: BeforeEndAction,
+    /// How often a snapshot is tried before the lease goes on without.
+    pub snapshot_attempts: u32,
+}
+
+impl Default for PlanRules {
+    /// A minute of grace, nothing before the end.
+    fn default() -> Self {
+        Self {
+            grace: SignedDuration::from_mins(1),
+            backoff: Backoff::default(),
+            before_end: BeforeEndAction::None,
+            snapshot_attempts: 3,
+        }
+    }
+}
+
+/// What a host should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// In the free pool.
+    FreePool,
+    /// The reservation's.
+    Held(ReservationId),
+}
+
+/// A lease that is to be committed as it is here, or forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// The lease as it is now.
+    Becomes(Lease),
+    /// It was deleted, and nothing is left of it.
+    Forgotten(LeaseId),
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What each host that was observed should be.
+    pub hosts: BTreeMap<HostId, Wanted>,
+    /// What to do to get there, as far as it can be done now. Steps of a lease that depend on each other are
+    /// in different plans, so all steps of a plan may be performed in any order, or together.
+    pub steps: Vec<Step>,
+    /// Changes to commit before any step is performed.
+    pub changes: Vec<LeaseChange>,
+    /// When to plan again even if nothing happens.
+    pub wake_at: Option<Timestamp>,
+}
+
+impl Plan {
+    /// The steps that are due.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(move |step| step.not_before <= now)
+    }
+}
+
+/// What a plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// What was seen.
+    pub observed: &'a Observed,
+    /// What became of earlier steps.
+    pub history: &'a History,
+    /// What the operator has laid down.
+    pub rules: &'a PlanRules,
+    /// The present, to the second.
+    pub now: Timestamp,
+}
+
+/// Plans for these leases. Leases that are over may be left out, as long as nothing of theirs is observed.
+pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -> Plan {
+    let mut plan = Plan::default();
+    // Leases as they are now; owned where that is not what they were.
+    let mut current: Vec<Cow<'a, Lease>> = Vec::new();
+    for lease in leases {
+        match life::next(lease, &world) {
+            life::Next::Forget => plan.changes.push(LeaseChange::Forgotten(lease.id)),
+            life::Next::Stay => current.push(Cow::Borrowed(lease)),
+            life::Next::Become(after) => current.push(Cow::Owned(*after)),
+        }
+    }
+    let mut effort = Effort::new(world);
+    let claims = Claims::new(current.iter().map(AsRef::as_ref), world.now);
+    for (&host, observed) in &world.observed.hosts {
+        plan.hosts.insert(host, claims.wanted(host));
+        handover::plan_host(&mut effort, &claims, host, observed);
+        shares::plan_slots(&mut effort, &claims, host, observed);
+    }
+    shares::plan_floating_ips(&mut effort, &claims);
+    for lease in &current {
+        life::plan_before_end(&mut effort, lease);
+        claims.explain_absences(&mut effort, lease);
+    }
+    let moved = |lease: &Cow<'_, Lease>| matches!(lease, Cow::Owned(_));
+    if current.iter().any(moved) || !plan.changes.is_empty() {
+        effort.wake(world.now);
+    }
+    for mut lease in current {
+        life::wake(&mut effort, &lease);
+        let reason = effort.reason(&lease);
+        if reason != lease.reason {
+            lease.to_mut().reason = reason;
+        }
+        if let Cow::Owned(lease) = lease {
+            plan.changes.push(LeaseChange::Becomes(lease));
+        }
+    }
+    (plan.steps, plan.wake_at) = effort.finish();
+    plan
+}
+
+/// What leases want now, and whose reservations are whose.
+struct Claims<'a> {
+    hosts: BTreeMap<HostId, (&'a Lease, &'a Reservation)>,
+    slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
+    reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
+    leases: BTreeMap<LeaseId, &'a Lease>,
+}
+
+impl<'a> Claims<'a> {
+    fn new(leases: impl Iterator<Item = &'a Lease>, now: Timestamp) -> Self {
+        let mut claims = Self {
+            hosts: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            reservations: BTreeMap::new(),
+            leases: BTreeMap::new(),
+        };
+        let mut wanting = Vec::new();
+        for lease in leases {
+            claims.leases.insert(lease.id, lease);
+            for reservation in &lease.reservations {
+                claims.reservations.insert(reservation.id, (lease, reservation));
+            }
+            if life::wants_resources(lease, now) {
+                wanting.push(lease);
+            }
+        }
+        // At most one lease wants a host, says the calendar. Should two, the one that runs keeps it.
+        wanting.sort_by_key(|lease| (lease.status != LeaseStatus::Active, lease.window.start(), lease.id));
+        for lease in wanting {
+            for reservation in &lease.reservations {
+                match &reservation.allocation {
+                    Allocation::Hosts(hosts) => {
+                        for &host in hosts {
+                            claims.hosts.entry(host).or_insert((lease, reservation));
+                        }
+                    }
+                    Allocation::Slots(slots) => {
+                        for (&host, &count) in slots {
+                            claims.slots.entry(host).or_default().insert(reservation.id, (lease.id, count));
+                        }
+                    }
+                    Allocation::FloatingIps(_) => {}
+                }
+            }
+        }
+        claims
+    }
+
+    fn wanted(&self, host: HostId) -> Wanted {
+        self.hosts.get(&host).map_or(Wanted::FreePool, |(_, reservation)| Wanted::Held(reservation.id))
+    }
+
+    /// The lease of a reservation, if it is known.
+    fn lease_of(&self, reservation: ReservationId) -> Option<&'a Lease> {
+        self.reservations.get(&reservation).map(|(lease, _)| *lease)
+    }
+
+    /// Slots of the host that are wanted, by reservation, with its lease.
+    fn slots(&self, host: HostId) -> impl Iterator<Item = (ReservationId, LeaseId, u32)> + '_ {
+        let wanted = self.slots.get(&host).into_iter().flatten();
+        wanted.map(|(reservation, (lease, count))| (*reservation, *lease, *count))
+    }
+
+    /// Says what a lease waits for where no step does.
+    fn explain_absences(&self, effort: &mut Effort<'_>, lease: &Lease) {
+        if lease.status == LeaseStatus::Deleting {
+            for (host, health) in life::left_behind(lease, &effort.world) {
+                if health == Health::Failed {
+                    effort.waits(lease.id, Waiting::HostFailed(host));
+                }
+            }
+        }
+        if lease.status != LeaseStatus::Starting {
+            return;
+        }
+        for reservation in &lease.reservations {
+            let hosts = reservation.allocation.hosts();
+            let needs_hosts = !matches!(reservation.allocation, Allocation::FloatingIps(_));
+            if needs_hosts && hosts.is_empty() {
+                effort.waits(lease.id, Waiting::NothingAllocated(reservation.id));
+            }
+            for host in hosts {
+                if !effort.world.observed.hosts.contains_key(&host) {
+                    effort.waits(lease.id, Waiting::HostGone(host));
+                }
+                let whole = matches!(reservation.allocation, Allocation::Hosts(_));
+                if whole && self.hosts.get(&host).is_some_and(|(other, _)| other.id != lease.id) {
+                    effort.waits(lease.id, Waiting::TakingBack(host));
+                }
+            }
+        }
+    }
+}

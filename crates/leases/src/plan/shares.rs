@@ -1,0 +1,96 @@
+//! Handing over slots of shared hosts, and addresses.
+//!
+//! Shared hosts stay in the free pool, and preemptible guests there stay where they are: which of them would have
+//! to go is a question of room, not of whose host it is.
+
+use super::Claims;
+use super::effort::{Effort, Waiting};
+use super::handover::doomed;
+use super::life;
+use super::observed::{ObservedHost, Place};
+use super::step::Action;
+use crate::host::Health;
+use crate::ids::{HostId, ReservationId};
+use crate::lease::Allocation;
+
+/// The next steps about slots of one host: what is not wanted any more is withdrawn before anything is granted
+/// (spec W5), so that the host is never over-committed.
+pub(super) fn plan_slots(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    observed: &ObservedHost,
+) {
+    let failed = observed.health == Health::Failed;
+    let mut others_leave = false;
+    for &reservation in observed.slots.keys() {
+        if claims.slots(host).all(|(wanted, ..)| wanted != reservation) {
+            others_leave = true;
+            if !failed {
+                withdraw(effort, claims, host, reservation, observed);
+            }
+        }
+        // One that is active beyond its end, for a late snapshot, has no right to its room any more either.
+        others_leave |= claims.lease_of(reservation).is_some_and(|l| l.window.end() <= effort.world.now);
+    }
+    for (reservation, lease, count) in claims.slots(host) {
+        if observed.slots.get(&reservation) == Some(&count) {
+            continue;
+        }
+        if failed {
+            effort.waits(lease, Waiting::HostFailed(host));
+        } else if others_leave || observed.place != Place::FreePool {
+            effort.waits(lease, Waiting::TakingBack(host));
+        } else {
+            effort.step(Action::Grant(host, reservation, count), Some(lease));
+        }
+    }
+}
+
+/// The guests of a lease that has nothing on the host any more, then its slots.
+fn withdraw(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    reservation: ReservationId,
+    observed: &ObservedHost,
+) {
+    let lease = claims.lease_of(reservation);
+    let stays = lease.is_some_and(|lease| life::wants_host(lease, host, effort.world.now));
+    let mut empty = true;
+    for guest in doomed(lease.filter(|_| !stays), observed) {
+        effort.step(Action::DeleteGuest(host, guest.id), lease.map(|lease| lease.id));
+        empty = false;
+    }
+    if empty {
+        effort.step(Action::Withdraw(host, reservation), lease.map(|lease| lease.id));
+    }
+}
+
+/// The next steps about addresses.
+pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
+    let world = effort.world;
+    for (lease, reservation) in claims.reservations.values() {
+        let Allocation::FloatingIps(ips) = &reservation.allocation else { continue };
+        if !life::wants_resources(lease, world.now) {
+            continue;
+        }
+        for &ip in ips {
+            match world.observed.floating_ips.get(&ip) {
+                None => effort.step(Action::Assign(ip, reservation.id), Some(lease.id)),
+                Some(holder) if *holder == reservation.id => {}
+                // It is taken back first, below.
+                Some(_) => effort.waits(lease.id, Waiting::TakingBackFloatingIp(ip)),
+            }
+        }
+    }
+    for (&ip, holder) in &world.observed.floating_ips {
+        let wanted = claims.reservations.get(holder).is_some_and(|(lease, reservation)| {
+            life::wants_resources(lease, world.now)
+                && matches!(&reservation.allocation, Allocation::FloatingIps(ips) if ips.contains(&ip))
+        });
+        if !wanted {
+            effort.step(Action::Unassign(ip, *holder), claims.lease_of(*holder).map(|lease| lease.id));
+        }
+    }
+}

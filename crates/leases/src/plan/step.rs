@@ -1,0 +1,169 @@
+//! Steps: what is to be done to the machines, and what became of earlier attempts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::window::later;
+
+/// Something to be done. Each is an *ensure*: doing it twice is doing it once. Each says when it applies; one
+/// that comes late, when it does not apply any more, has no effect and counts as done. So a step that was lost
+/// in a network and turns up a day later does no harm. It is also the key under which attempts are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// A host in the free pool: no new guest may land there.
+    Fence(HostId),
+    /// A guest on the host is asked to shut down.
+    StopGuest(HostId, GuestId),
+    /// A guest on the host is deleted.
+    DeleteGuest(HostId, GuestId),
+    /// A fenced host is looked at again, and is verified for the reservation if only guests of its lease are
+    /// there.
+    Verify(HostId, ReservationId),
+    /// A host that is verified for the reservation goes to its project.
+    Hold(HostId, ReservationId),
+    /// A host that the reservation holds goes back to the free pool.
+    Release(HostId, ReservationId),
+    /// A fenced host goes back to the free pool.
+    Unfence(HostId),
+    /// The reservation's project may use so many slots of the host, whatever it could use before. One that
+    /// comes late takes effect all the same; the next plan withdraws it.
+    Grant(HostId, ReservationId, u32),
+    /// The reservation's project may use no slots of the host.
+    Withdraw(HostId, ReservationId),
+    /// The reservation's project may use an address that nobody may use.
+    Assign(FloatingIpId, ReservationId),
+    /// The reservation's project may not use the address any more.
+    Unassign(FloatingIpId, ReservationId),
+    /// An image is made of each guest of the reservation on the host.
+    Snapshot(HostId, ReservationId),
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fence(host) => write!(f, "fence host {host}"),
+            Self::StopGuest(host, guest) => write!(f, "stop guest {guest} on host {host}"),
+            Self::DeleteGuest(host, guest) => write!(f, "delete guest {guest} on host {host}"),
+            Self::Verify(host, reservation) => {
+                write!(f, "verify that host {host} is empty for reservation {reservation}")
+            }
+            Self::Hold(host, reservation) => write!(f, "hand host {host} to reservation {reservation}"),
+            Self::Release(host, reservation) => {
+                write!(f, "take host {host} back from reservation {reservation}")
+            }
+            Self::Unfence(host) => write!(f, "unfence host {host}"),
+            Self::Grant(host, reservation, slots) => {
+                write!(f, "grant {slots} slots of host {host} to reservation {reservation}")
+            }
+            Self::Withdraw(host, reservation) => {
+                write!(f, "withdraw host {host} from reservation {reservation}")
+            }
+            Self::Assign(ip, reservation) => {
+                write!(f, "assign floating IP {ip} to reservation {reservation}")
+            }
+            Self::Unassign(ip, reservation) => {
+                write!(f, "take floating IP {ip} back from reservation {reservation}")
+            }
+            Self::Snapshot(host, reservation) => {
+                write!(f, "snapshot guests of reservation {reservation} on host {host}")
+            }
+        }
+    }
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What to do.
+    pub action: Action,
+    /// For which lease, if for one.
+    pub lease: Option<LeaseId>,
+    /// Not earlier than this: a step that failed waits before it is tried again.
+    pub not_before: Timestamp,
+}
+
+/// What is remembered of attempts at steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Actions that failed and have not succeeded since.
+    pub failures: BTreeMap<Action, Failures>,
+    /// When actions succeeded that leave nothing behind that is observed, that is, snapshots.
+    pub done: BTreeMap<Action, Timestamp>,
+}
+
+impl History {
+    /// Notes a success.
+    pub fn succeeded(&mut self, action: Action, at: Timestamp) {
+        self.failures.remove(&action);
+        if matches!(action, Action::Snapshot(..)) {
+            self.done.insert(action, at);
+        }
+    }
+
+    /// Notes a failure.
+    pub fn failed(&mut self, action: Action, at: Timestamp, message: impl Into<String>) {
+        let times = self.failures.get(&action).map_or(0, |failures| failures.times);
+        let failures = Failures { times: times.saturating_add(1), last_at: at, message: message.into() };
+        self.failures.insert(action, failures);
+    }
+}
+
+/// How often an action failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// How many times in a row, at least 1.
+    pub times: u32,
+    /// When the last time.
+    pub last_at: Timestamp,
+    /// What the fleet said.
+    pub message: String,
+}
+
+/// How long a failed step waits: the first time so long, then twice as long each time, up to a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: SignedDuration,
+    /// Never longer.
+    pub longest: SignedDuration,
+}
+
+impl Backoff {
+    /// When an action that failed so may be tried again.
+    pub fn next_attempt(&self, failures: &Failures) -> Timestamp {
+        let doublings = failures.times.saturating_sub(1).min(30);
+        let delay = self.first.checked_mul(1 << doublings).unwrap_or(SignedDuration::MAX);
+        later(failures.last_at, delay.min(self.longest))
+    }
+}
+
+impl Default for Backoff {
+    /// From five seconds to five minutes.
+    fn default() -> Self {
+        Self { first: SignedDuration::from_secs(5), longest: SignedDuration::from_mins(5) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn w22_the_delay_doubles_up_to_a_limit() {
+        let mut history = History::default();
+        let action = Action::Fence(HostId(1));
+        let backoff = Backoff::default();
+        let mut delays = Vec::new();
+        for _ in 0..9 {
+            history.failed(action, at(0), "no route");
+            delays.push(backoff.next_attempt(&history.failures[&action]).duration_since(at(0)).as_secs());
+        }
+        assert_eq!(delays, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
+        history.succeeded(action, at(1));
+        assert_eq!(history, History::default());
+    }
+}

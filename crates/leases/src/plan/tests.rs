@@ -1,0 +1,418 @@
+//! Plans for single situations. Whole histories are played in `tests/properties`.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::host::Health;
+use crate::ids::GuestId;
+use crate::lease::{Allocation, EndAction};
+use crate::requirement::Requirement;
+use crate::status::{EventStatus, ReservationStatus};
+use crate::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
+use crate::testing::{at, lease, minutes, new_lease, window};
+use crate::window::Window;
+
+/// A stage: leases, what is observed, what happened.
+struct Stage {
+    leases: Vec<Lease>,
+    observed: Observed,
+    history: History,
+    rules: PlanRules,
+}
+
+impl Stage {
+    fn new(hosts: u64, leases: Vec<Lease>) -> Self {
+        let hosts = (1..=hosts).map(|id| (HostId(id), ObservedHost::free())).collect();
+        let observed = Observed { hosts, ..Observed::default() };
+        Self { leases, observed, history: History::default(), rules: PlanRules::default() }
+    }
+
+    fn host(&mut self, id: u64) -> &mut ObservedHost {
+        self.observed.hosts.get_mut(&HostId(id)).expect("there")
+    }
+
+    /// Plans once and commits the changes.
+    fn plan(&mut self, now: i64) -> Plan {
+        let world =
+            World { observed: &self.observed, history: &self.history, rules: &self.rules, now: at(now) };
+        let plan = plan(&self.leases, world);
+        for change in &plan.changes {
+            match change {
+                LeaseChange::Becomes(lease) => {
+                    self.leases
+                        .iter_mut()
+                        .filter(|old| old.id == lease.id)
+                        .for_each(|old| *old = lease.clone());
+                }
+                LeaseChange::Forgotten(id) => self.leases.retain(|lease| lease.id != *id),
+            }
+        }
+        plan
+    }
+
+    /// Plans until nothing changes any more, and returns what there is to do then.
+    fn settle(&mut self, now: i64) -> Vec<Action> {
+        for _ in 0..10 {
+            let plan = self.plan(now);
+            if plan.changes.is_empty() {
+                return plan.due(at(now)).map(|step| step.action).collect();
+            }
+        }
+        panic!("does not settle");
+    }
+
+    /// Performs what there is to do, as a fleet would, until there is nothing left.
+    fn perform(&mut self, now: i64) -> Vec<Action> {
+        let mut performed = Vec::new();
+        for _ in 0..20 {
+            let due = self.settle(now);
+            if due.is_empty() {
+                return performed;
+            }
+            for action in due {
+                self.take_effect(action, now);
+                self.history.succeeded(action, at(now));
+                performed.push(action);
+            }
+        }
+        panic!("does not come to an end: {performed:?}");
+    }
+
+    fn take_effect(&mut self, action: Action, now: i64) {
+        match action {
+            Action::Fence(id) => self.host(id.0).place = Place::Fenced { verified_for: None },
+            Action::Verify(id, reservation) => {
+                self.host(id.0).place = Place::Fenced { verified_for: Some(reservation) };
+            }
+            Action::Hold(id, reservation) => self.host(id.0).place = Place::Held(reservation),
+            Action::Release(id, _) | Action::Unfence(id) => self.host(id.0).place = Place::FreePool,
+            Action::StopGuest(id, guest) => {
+                let mut guests = self.host(id.0).guests.iter_mut();
+                guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));
+            }
+            Action::DeleteGuest(id, guest) => self.host(id.0).guests.retain(|g| g.id != guest),
+            Action::Grant(id, reservation, count) => {
+                self.host(id.0).slots.insert(reservation, count);
+            }
+            Action::Withdraw(id, reservation) => {
+                self.host(id.0).slots.remove(&reservation);
+            }
+            Action::Assign(ip, reservation) => {
+                self.observed.floating_ips.insert(ip, reservation);
+            }
+            Action::Unassign(ip, _) => {
+                self.observed.floating_ips.remove(&ip);
+            }
+            Action::Snapshot(..) => {}
+        }
+    }
+
+    fn status(&self, lease: usize) -> LeaseStatus {
+        self.leases[lease].status
+    }
+}
+
+fn guest(id: u128, owner: GuestOwner) -> Guest {
+    Guest { id: GuestId(id), owner, stopping_since: None }
+}
+
+fn slots(number: u128, window: Window, on: &[(u64, u32)]) -> Lease {
+    let asked = InstancesTerms {
+        size: InstanceSize::new(8, 1024, 1).expect("a size"),
+        amount: NonZeroU32::new(on.iter().map(|(_, n)| n).sum()).expect("some"),
+        affinity: Affinity::Any,
+        requirement: Requirement::NONE,
+    };
+    let terms = Terms::new(window, None, vec![ReservationTerms::Instances(asked)]).expect("terms");
+    let on = on.iter().map(|(host, count)| (HostId(*host), *count)).collect();
+    Lease::new(new_lease(number, 1), terms, vec![Allocation::Slots(on)], None)
+}
+
+const FIRST: ReservationId = ReservationId(10);
+const SECOND: ReservationId = ReservationId(20);
+const ONE: HostId = HostId(1);
+const TWO: HostId = HostId(2);
+
+#[test]
+fn a_host_is_fenced_verified_and_held_and_then_the_lease_is_active() {
+    let mut stage = Stage::new(2, vec![lease(1, window(10, 60), &[1])]);
+    assert_eq!(stage.plan(9), Plan { wake_at: Some(at(10)), ..stage.plan(9) });
+    assert!(stage.settle(9).is_empty());
+    let performed = stage.perform(10);
+    assert_eq!(performed, [Action::Fence(ONE), Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+    assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+    assert!(stage.leases[0].over() && stage.leases[0].consistent());
+    assert_eq!(stage.plan(61), Plan { hosts: stage.plan(61).hosts, ..Plan::default() });
+}
+
+#[test]
+fn a_preemptible_guest_has_its_grace_time_and_is_then_deleted() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    stage.rules.grace = minutes(5);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Preemptible)];
+    let stop = Action::StopGuest(ONE, GuestId(7));
+    assert_eq!(stage.perform(10), [Action::Fence(ONE), stop]);
+    assert_eq!(stage.plan(14).wake_at, Some(at(15)));
+    assert!(stage.settle(14).is_empty());
+    let delete = Action::DeleteGuest(ONE, GuestId(7));
+    assert_eq!(stage.perform(15), [delete, Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
+}
+
+#[test]
+fn a_host_is_not_held_while_a_guest_is_there_even_if_it_was_verified() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    stage.host(1).place = Place::Fenced { verified_for: Some(FIRST) };
+    stage.host(1).guests = vec![guest(7, GuestOwner::Preemptible)];
+    assert_eq!(stage.settle(10), [Action::StopGuest(ONE, GuestId(7))]);
+}
+
+#[test]
+fn the_guest_of_somebody_else_is_not_touched_and_the_lease_says_so() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
+    assert_eq!(stage.perform(10), [Action::Fence(ONE)]);
+    assert_eq!(stage.status(0), LeaseStatus::Starting);
+    let reason = stage.leases[0].reason.as_deref().expect("a reason");
+    assert!(reason.starts_with("guest ") && reason.ends_with("on host 1 and cannot be removed"), "{reason}");
+    stage.host(1).guests.clear();
+    stage.perform(20);
+    assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn w3_a_lease_that_cannot_get_on_holds_up_no_other() {
+    let mut stage = Stage::new(2, vec![lease(1, window(10, 60), &[1]), lease(2, window(10, 60), &[2])]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
+    stage.perform(10);
+    assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Starting, LeaseStatus::Active));
+}
+
+#[test]
+fn w4_a_plan_goes_on_from_what_is_observed() {
+    let starting = |mut lease: Lease| {
+        lease.status = LeaseStatus::Starting;
+        lease.events.start = EventStatus::InProgress;
+        lease
+    };
+    let mut stage = Stage::new(2, vec![starting(lease(1, window(10, 60), &[1, 2]))]);
+    stage.host(1).place = Place::Held(FIRST);
+    stage.host(2).place = Place::Fenced { verified_for: None };
+    assert_eq!(stage.perform(12), [Action::Verify(TWO, FIRST), Action::Hold(TWO, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+    stage.leases[0].status = LeaseStatus::Terminating;
+    stage.leases[0].events.end = EventStatus::InProgress;
+    stage.host(1).place = Place::FreePool;
+    assert_eq!(stage.perform(60), [Action::Release(TWO, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+}
+
+#[test]
+fn w5_after_an_outage_ends_come_before_starts_on_the_same_host() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1]), lease(2, window(60, 120), &[1])]);
+    stage.perform(0);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Lease(LeaseId(1)))];
+    let performed = stage.perform(90);
+    let delete = Action::DeleteGuest(ONE, GuestId(7));
+    let hold = Action::Hold(ONE, SECOND);
+    assert_eq!(
+        performed,
+        [delete, Action::Release(ONE, FIRST), Action::Fence(ONE), Action::Verify(ONE, SECOND), hold]
+    );
+    assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Terminated, LeaseStatus::Active));
+}
+
+#[test]
+fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    assert_eq!(stage.settle(10), [Action::Fence(ONE)]);
+    stage.history.failed(Action::Fence(ONE), at(10), "no route to host");
+    assert!(stage.settle(10).is_empty());
+    let reason = stage.leases[0].reason.as_deref();
+    assert_eq!(reason, Some("could not fence host 1, 1 time(s) so far: no route to host"));
+    let wake_at = stage.plan(10).wake_at.expect("an instant");
+    assert_eq!(wake_at.duration_since(at(10)).as_secs(), 5);
+    stage.perform(11);
+    assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn a_lease_that_never_started_ends_in_error_and_frees_its_hosts() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
+    stage.perform(10);
+    stage.history.failed(Action::Unfence(ONE), at(59), "timed out");
+    assert_eq!(stage.perform(60), [Action::Unfence(ONE)]);
+    let lease = &stage.leases[0];
+    assert_eq!((lease.status, lease.over(), lease.consistent()), (LeaseStatus::Error, true, true));
+    assert_eq!(lease.reservations[0].status, ReservationStatus::Deleted);
+    let reason = lease.reason.as_deref().expect("a reason");
+    assert!(reason.starts_with("the lease could not start before its end: guest "), "{reason}");
+}
+
+#[test]
+fn a_lease_cut_to_nothing_ends_quietly() {
+    let mut stage = Stage::new(1, vec![Lease { window: window(10, 10), ..lease(1, window(10, 60), &[1]) }]);
+    assert!(stage.perform(10).is_empty());
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+}
+
+#[test]
+fn guests_stay_at_the_end_of_a_lease_that_says_so() {
+    let keep = Lease { end_action: EndAction::KeepGuests, ..lease(1, window(0, 60), &[1]) };
+    let mut stage = Stage::new(1, vec![keep]);
+    stage.perform(0);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Lease(LeaseId(1)))];
+    assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
+    assert_eq!(stage.host(1).guests.len(), 1);
+}
+
+#[test]
+fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    stage.leases[0] = stage.leases[0].deleted(at(10));
+    stage.host(1).health = Health::Failed;
+    assert!(stage.settle(10).is_empty());
+    assert_eq!(stage.leases[0].reason.as_deref(), Some("host 1 is down"));
+    stage.host(1).health = Health::Up;
+    assert_eq!(stage.perform(20), [Action::Release(ONE, FIRST)]);
+    assert!(stage.leases.is_empty());
+}
+
+#[test]
+fn a_lease_ends_although_one_of_its_hosts_is_down_and_the_host_is_freed_later() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    stage.host(1).health = Health::Failed;
+    assert!(stage.perform(60).is_empty());
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+    stage.host(1).health = Health::Up;
+    assert_eq!(stage.perform(70), [Action::Release(ONE, FIRST)]);
+}
+
+#[test]
+fn w20_a_host_that_was_exchanged_is_given_back_and_its_successor_handed_over() {
+    let mut stage = Stage::new(2, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    stage.host(1).health = Health::Failed;
+    stage.leases[0].reservations[0].allocation = Allocation::Hosts([TWO].into());
+    assert_eq!(stage.perform(10), [Action::Fence(TWO), Action::Verify(TWO, FIRST), Action::Hold(TWO, FIRST)]);
+    stage.host(1).health = Health::Up;
+    assert_eq!(stage.perform(20), [Action::Release(ONE, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+}
+
+#[test]
+fn slots_are_withdrawn_before_others_are_granted() {
+    let mut stage =
+        Stage::new(1, vec![slots(1, window(0, 60), &[(1, 2)]), slots(2, window(60, 90), &[(1, 2)])]);
+    assert_eq!(stage.perform(0), [Action::Grant(ONE, FIRST, 2)]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Lease(LeaseId(1)))];
+    let delete = Action::DeleteGuest(ONE, GuestId(7));
+    let withdraw = Action::Withdraw(ONE, FIRST);
+    assert_eq!(stage.perform(60), [delete, withdraw, Action::Grant(ONE, SECOND, 2)]);
+    assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Terminated, LeaseStatus::Active));
+}
+
+#[test]
+fn slots_are_not_granted_beside_those_of_a_lease_that_is_late_to_end() {
+    let late = Lease { before_end: Some(at(50)), ..slots(1, window(0, 60), &[(1, 2)]) };
+    let mut stage = Stage::new(1, vec![late, slots(2, window(60, 90), &[(1, 2)])]);
+    stage.perform(0);
+    let first = stage.plan(60);
+    assert_eq!((stage.status(0), stage.status(1)), (LeaseStatus::Active, LeaseStatus::Starting));
+    assert_eq!(first.steps, []);
+    assert_eq!(stage.perform(60), [Action::Withdraw(ONE, FIRST), Action::Grant(ONE, SECOND, 2)]);
+}
+
+#[test]
+fn a_host_goes_from_slots_to_a_whole_lease_and_back() {
+    let leases = vec![
+        slots(1, window(0, 60), &[(1, 2)]),
+        lease(2, window(60, 90), &[1]),
+        slots(3, window(90, 99), &[(1, 1)]),
+    ];
+    let mut stage = Stage::new(1, leases);
+    for now in [0, 60, 90, 99] {
+        stage.perform(now);
+    }
+    let all: Vec<_> = stage.leases.iter().map(|lease| lease.status).collect();
+    assert_eq!(all, [LeaseStatus::Terminated; 3]);
+    assert_eq!(*stage.host(1), ObservedHost::free());
+}
+
+#[test]
+fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_fail() {
+    let with_snapshot = |number: u128, host: u64| {
+        let mut asked = HostsTerms::new(1, 1).expect("a range");
+        asked.before_end = BeforeEndAction::Snapshot;
+        let terms = Terms::new(window(0, 60), Some(at(50)), vec![ReservationTerms::Hosts(asked)]);
+        let given = vec![Allocation::Hosts([HostId(host)].into())];
+        Lease::new(new_lease(number, 1), terms.expect("terms"), given, None)
+    };
+    let mut stage = Stage::new(2, vec![with_snapshot(1, 1), with_snapshot(2, 2)]);
+    stage.perform(0);
+    let fails = Action::Snapshot(TWO, SECOND);
+    for _ in 0..3 {
+        stage.history.failed(fails, at(65), "no space");
+    }
+    let performed = stage.perform(70);
+    let snapshot = Action::Snapshot(ONE, FIRST);
+    assert_eq!(
+        performed.iter().filter(|a| matches!(a, Action::Snapshot(..))).collect::<Vec<_>>(),
+        [&snapshot]
+    );
+    let order = |wanted| performed.iter().position(|action| *action == wanted).expect("performed");
+    assert!(order(snapshot) < order(Action::Release(ONE, FIRST)));
+    let events: Vec<_> = stage.leases.iter().map(|lease| (lease.status, lease.events.before_end)).collect();
+    let terminated = LeaseStatus::Terminated;
+    assert_eq!(events, [(terminated, EventStatus::Done), (terminated, EventStatus::Error)]);
+}
+
+#[test]
+fn addresses_are_assigned_and_taken_back() {
+    use crate::host::NetworkId;
+    use crate::ids::FloatingIpId;
+    use crate::terms::FloatingIpsTerms;
+    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
+    let terms = Terms::new(window(0, 60), None, vec![ReservationTerms::FloatingIps(asked)]).expect("terms");
+    let given = vec![Allocation::FloatingIps([FloatingIpId(5)].into())];
+    let mut stage = Stage::new(0, vec![Lease::new(new_lease(1, 1), terms, given, None)]);
+    assert_eq!(stage.perform(0), [Action::Assign(FloatingIpId(5), FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+    assert_eq!(stage.perform(60), [Action::Unassign(FloatingIpId(5), FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+}
+
+#[test]
+fn an_address_is_taken_back_before_another_lease_gets_it() {
+    use crate::host::NetworkId;
+    use crate::ids::FloatingIpId;
+    use crate::terms::FloatingIpsTerms;
+    let ip = FloatingIpId(5);
+    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
+    let lease = |number, window| {
+        let asked = vec![ReservationTerms::FloatingIps(asked.clone())];
+        let terms = Terms::new(window, None, asked).expect("terms");
+        Lease::new(new_lease(number, 1), terms, vec![Allocation::FloatingIps([ip].into())], None)
+    };
+    let mut stage = Stage::new(0, vec![lease(1, window(0, 60)), lease(2, window(60, 90))]);
+    stage.perform(0);
+    let taken_back = Action::Unassign(ip, FIRST);
+    assert_eq!(stage.settle(60), [taken_back]);
+    let reason = stage.leases[1].reason.as_deref();
+    assert!(reason.is_some_and(|reason| reason.ends_with("is being taken back from another lease")));
+    assert_eq!(stage.perform(60), [taken_back, Action::Assign(ip, SECOND)]);
+}
+
+#[test]
+fn a_lease_without_any_host_left_waits_and_says_so() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[])]);
+    assert!(stage.perform(0).is_empty());
+    assert_eq!(stage.status(0), LeaseStatus::Starting);
+    assert!(
+        stage.leases[0].reason.as_deref().is_some_and(|reason| reason.starts_with("nothing is available"))
+    );
+}

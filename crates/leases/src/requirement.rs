@@ -1,0 +1,334 @@
+//! What a host must be like: Blazar's property expressions (spec §4.1), with `or`, `not` and `in` beside them.
+//!
+//! Reading them from text is the server's; the constructors here keep the promises: no empty name, no empty
+//! value, no tree so deep that walking it could exhaust the stack.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::host::Host;
+
+/// How expressions may be nested.
+pub const MAX_DEPTH: usize = 32;
+
+/// Why an expression is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequirementError {
+    /// `$` alone.
+    #[error("a requirement names no property: write $name")]
+    NoName,
+    /// Nothing to compare with.
+    #[error("the requirement on ${0} has an empty value")]
+    NoValue(String),
+    /// `in` with an empty list, or `and`, `or` without parts.
+    #[error("'{0}' needs at least one operand")]
+    NoOperand(&'static str),
+    /// Nested too deep.
+    #[error("requirements may be nested {MAX_DEPTH} deep, not deeper")]
+    TooDeep,
+}
+
+/// How a property and a value are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `==`, or `=`.
+    Equal,
+    /// `!=`.
+    NotEqual,
+    /// `<`.
+    Less,
+    /// `<=`.
+    LessOrEqual,
+    /// `>`.
+    Greater,
+    /// `>=`.
+    GreaterOrEqual,
+}
+
+impl Operator {
+    /// The operator of that spelling.
+    pub fn from_symbol(symbol: &str) -> Option<Self> {
+        Some(match symbol {
+            "==" | "=" => Self::Equal,
+            "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Compare(Operator, String, String),
+    In(String, Vec<String>),
+    And(Vec<Requirement>),
+    Or(Vec<Requirement>),
+    Not(Box<Requirement>),
+}
+
+/// A requirement on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Requirement {
+    /// Nothing required if absent.
+    node: Option<Node>,
+    depth: usize,
+}
+
+impl Requirement {
+    /// Every host will do.
+    pub const NONE: Self = Self { node: None, depth: 0 };
+
+    /// `[operator, "$name", "value"]`; the name without `$`.
+    pub fn compare(
+        operator: Operator,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<Self, RequirementError> {
+        let (name, value) = (named(name)?, value.into());
+        if value.is_empty() {
+            return Err(RequirementError::NoValue(name));
+        }
+        Ok(Self { node: Some(Node::Compare(operator, name, value)), depth: 1 })
+    }
+
+    /// `["in", "$name", "value", ...]`: the property equals one of the values.
+    pub fn one_of(name: impl Into<String>, values: Vec<String>) -> Result<Self, RequirementError> {
+        let name = named(name)?;
+        if values.is_empty() {
+            return Err(RequirementError::NoOperand("in"));
+        }
+        if values.iter().any(String::is_empty) {
+            return Err(RequirementError::NoValue(name));
+        }
+        Ok(Self { node: Some(Node::In(name, values)), depth: 1 })
+    }
+
+    /// `["and", ...]`: all of them.
+    pub fn all(parts: Vec<Self>) -> Result<Self, RequirementError> {
+        Self::joined("and", parts, Node::And)
+    }
+
+    /// `["or", ...]`: at least one of them.
+    pub fn any(parts: Vec<Self>) -> Result<Self, RequirementError> {
+        Self::joined("or", parts, Node::Or)
+    }
+
+    /// `["not", ...]`.
+    pub fn negated(part: Self) -> Result<Self, RequirementError> {
+        let depth = deeper(std::slice::from_ref(&part))?;
+        Ok(Self { node: Some(Node::Not(Box::new(part))), depth })
+    }
+
+    fn joined(
+        word: &'static str,
+        parts: Vec<Self>,
+        node: fn(Vec<Self>) -> Node,
+    ) -> Result<Self, RequirementError> {
+        if parts.is_empty() {
+            return Err(RequirementError::NoOperand(word));
+        }
+        let depth = deeper(&parts)?;
+        Ok(Self { node: Some(node(parts)), depth })
+    }
+
+    /// Whether the host is as required.
+    ///
+    /// A property that the host does not have is unknown, and what follows from it as well: such a host never
+    /// matches, not with `!=`, and not with `not` either.
+    pub fn matches(&self, host: &Host) -> bool {
+        self.truth(host) == Some(true)
+    }
+
+    /// True, false, or unknown.
+    fn truth(&self, host: &Host) -> Option<bool> {
+        let Some(node) = &self.node else { return Some(true) };
+        match node {
+            Node::Compare(operator, name, value) => {
+                host.property(name).map(|property| operator.holds(order(&property, value)))
+            }
+            Node::In(name, values) => {
+                host.property(name).map(|property| values.iter().any(|v| order(&property, v).is_eq()))
+            }
+            Node::And(parts) => decided_by(false, parts, host),
+            Node::Or(parts) => decided_by(true, parts, host),
+            Node::Not(part) => part.truth(host).map(|truth| !truth),
+        }
+    }
+
+    /// The properties that it names, so that one in use is not changed under a lease.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        self.collect_names(&mut names);
+        names
+    }
+
+    fn collect_names<'a>(&'a self, names: &mut BTreeSet<&'a str>) {
+        match &self.node {
+            None => {}
+            Some(Node::Compare(_, name, _) | Node::In(name, _)) => {
+                names.insert(name);
+            }
+            Some(Node::And(parts) | Node::Or(parts)) => {
+                for part in parts {
+                    part.collect_names(names);
+                }
+            }
+            Some(Node::Not(part)) => part.collect_names(names),
+        }
+    }
+}
+
+/// One part that is `decisive` settles it; otherwise an unknown part leaves it unknown.
+fn decided_by(decisive: bool, parts: &[Requirement], host: &Host) -> Option<bool> {
+    let mut result = Some(!decisive);
+    for part in parts {
+        match part.truth(host) {
+            Some(truth) if truth == decisive => return Some(decisive),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    result
+}
+
+fn named(name: impl Into<String>) -> Result<String, RequirementError> {
+    let name = name.into();
+    if name.is_empty() { Err(RequirementError::NoName) } else { Ok(name) }
+}
+
+fn deeper(parts: &[Requirement]) -> Result<usize, RequirementError> {
+    let depth = 1 + parts.iter().map(|part| part.depth).max().unwrap_or(0);
+    if depth > MAX_DEPTH { Err(RequirementError::TooDeep) } else { Ok(depth) }
+}
+
+/// By number where both are numbers, else by text.
+///
+/// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
+fn order(property: &str, value: &str) -> Ordering {
+    // Whole numbers first: serial numbers are longer than a binary64 is exact.
+    if let (Ok(a), Ok(b)) = (property.parse::<i128>(), value.parse::<i128>()) {
+        return a.cmp(&b);
+    }
+    match (number(property), number(value)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => property.cmp(value),
+    }
+}
+
+/// Decimal numbers only: the words that Rust reads as numbers, such as `inf`, are text here.
+fn number(text: &str) -> Option<f64> {
+    let decimal = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E');
+    if !text.chars().all(decimal) {
+        return None;
+    }
+    // 0.0 is added so that "-0" equals "0".
+    text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| n + 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::HostId;
+
+    fn host(capabilities: &[(&str, &str)]) -> Host {
+        let mut host = Host::new(HostId(3), "node3", 16, 65_536, 1000);
+        host.capabilities = capabilities.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        host
+    }
+
+    fn compare(symbol: &str, name: &str, value: &str) -> Requirement {
+        let operator = Operator::from_symbol(symbol).expect("an operator");
+        Requirement::compare(operator, name, value).expect("well formed")
+    }
+
+    #[test]
+    fn w17_numbers_compare_as_numbers_and_the_rest_as_text() {
+        let host = host(&[("num", "8"), ("rack", "r1")]);
+        assert!(!compare(">=", "num", "10").matches(&host));
+        assert!(compare("<", "num", "10").matches(&host));
+        assert!(compare("==", "num", "8.0").matches(&host));
+        assert!(compare("<", "rack", "r2").matches(&host));
+        assert!(compare("<", "num", "a").matches(&host), "8 and a are compared as text");
+        let serial = "12345678901234567890";
+        assert!(!compare("==", "s", "12345678901234567891").matches(&self::host(&[("s", serial)])));
+    }
+
+    #[test]
+    fn columns_and_capabilities_stand_in_one_expression() {
+        let both = Requirement::all(vec![compare(">=", "vcpus", "16"), compare("==", "rack", "r1")]);
+        assert!(both.expect("well formed").matches(&host(&[("rack", "r1")])));
+        assert!(compare("=", "hypervisor_hostname", "node3").matches(&host(&[])));
+        assert!(compare("==", "memory_mb", "65536").matches(&host(&[])));
+        assert!(compare("==", "vcpus", "16").matches(&host(&[("vcpus", "2")])), "the column wins");
+    }
+
+    #[test]
+    fn w17_an_unknown_capability_matches_nothing_and_breaks_nothing() {
+        let unlike = compare("!=", "gpu", "yes");
+        assert!(!unlike.matches(&host(&[])));
+        let negated = Requirement::negated(compare("==", "gpu", "yes")).expect("well formed");
+        assert!(!negated.matches(&host(&[])));
+        assert!(negated.matches(&host(&[("gpu", "no")])));
+        let other = Requirement::any(vec![unlike, compare("==", "vcpus", "16")]).expect("well formed");
+        assert!(other.matches(&host(&[])), "a part that is true is enough for `or`");
+    }
+
+    #[test]
+    fn w17_a_nested_and_keeps_all_its_conditions() {
+        let inner = Requirement::all(vec![compare("==", "a", "1"), compare("==", "b", "1")]);
+        let outer = Requirement::all(vec![inner.expect("well formed"), compare("==", "c", "1")]);
+        let outer = outer.expect("well formed");
+        assert!(!outer.matches(&host(&[("a", "1"), ("b", "2"), ("c", "1")])));
+        assert!(outer.matches(&host(&[("a", "1"), ("b", "1"), ("c", "1")])));
+        assert_eq!(outer.names().into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn one_of_several_values_is_enough() {
+        let racks = Requirement::one_of("rack", vec!["r1".into(), "r2".into()]).expect("well formed");
+        assert!(racks.matches(&host(&[("rack", "r2")])));
+        assert!(!racks.matches(&host(&[("rack", "r3")])));
+        assert!(!racks.matches(&host(&[])));
+    }
+
+    #[test]
+    fn words_that_sound_like_numbers_are_text() {
+        assert!(!compare(">", "x", "9").matches(&host(&[("x", "-inf")])));
+        assert!(compare("==", "x", "nan").matches(&host(&[("x", "nan")])));
+    }
+
+    #[test]
+    fn a_dotted_name_is_a_plain_name() {
+        assert!(compare("==", "arch.smt_size", "48").matches(&host(&[("arch.smt_size", "48")])));
+    }
+
+    #[test]
+    fn malformed_requirements_are_refused() {
+        assert_eq!(Requirement::compare(Operator::Equal, "", "x"), Err(RequirementError::NoName));
+        assert_eq!(
+            Requirement::compare(Operator::Equal, "a", ""),
+            Err(RequirementError::NoValue("a".into()))
+        );
+        assert_eq!(Requirement::all(vec![]), Err(RequirementError::NoOperand("and")));
+        let deep = (0..MAX_DEPTH)
+            .try_fold(compare("==", "a", "1"), |inner, _| Requirement::negated(inner))
+            .expect_err("too deep");
+        assert_eq!(deep, RequirementError::TooDeep);
+    }
+}

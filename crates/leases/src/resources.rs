@@ -1,0 +1,135 @@
+//! Amounts of what a host has and an instance needs.
+
+use std::collections::BTreeMap;
+
+/// A class of resource beside the three that every host has, by Placement's name: `PCPU`, `CUSTOM_FPGA`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceClass(pub String);
+
+/// So much of each resource. Sums stop at the largest number there is, which no host has.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Resources {
+    /// Virtual CPUs.
+    pub vcpus: u64,
+    /// Memory, MiB.
+    pub memory_mib: u64,
+    /// Disk, GiB.
+    pub disk_gib: u64,
+    /// Other classes; one that is absent amounts to 0.
+    pub other: BTreeMap<ResourceClass, u64>,
+}
+
+impl Resources {
+    /// Sets the amount of the class of that name. Placement's names of the first three are known.
+    pub fn set(&mut self, class: &str, amount: u64) {
+        match class {
+            "VCPU" => self.vcpus = amount,
+            "MEMORY_MB" => self.memory_mib = amount,
+            "DISK_GB" => self.disk_gib = amount,
+            other => {
+                self.other.insert(ResourceClass(other.to_owned()), amount);
+            }
+        }
+    }
+
+    /// Whether every amount is 0.
+    pub fn is_nothing(&self) -> bool {
+        self.vcpus == 0
+            && self.memory_mib == 0
+            && self.disk_gib == 0
+            && self.other.values().all(|amount| *amount == 0)
+    }
+
+    /// Adds so many times that much.
+    pub fn add(&mut self, times: u32, size: &Self) {
+        let times = u64::from(times);
+        let sum = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs.saturating_mul(times));
+        sum(&mut self.vcpus, size.vcpus);
+        sum(&mut self.memory_mib, size.memory_mib);
+        sum(&mut self.disk_gib, size.disk_gib);
+        for (class, amount) in &size.other {
+            sum(self.other.entry(class.clone()).or_insert(0), *amount);
+        }
+    }
+
+    /// Takes so many times that much away, down to nothing.
+    pub fn subtract(&mut self, times: u32, size: &Self) {
+        let times = u64::from(times);
+        let rest = |mine: &mut u64, theirs: u64| *mine = mine.saturating_sub(theirs.saturating_mul(times));
+        rest(&mut self.vcpus, size.vcpus);
+        rest(&mut self.memory_mib, size.memory_mib);
+        rest(&mut self.disk_gib, size.disk_gib);
+        for (class, amount) in &size.other {
+            if let Some(mine) = self.other.get_mut(class) {
+                rest(mine, *amount);
+            }
+        }
+    }
+
+    /// Raises each amount to the other's where that is more.
+    pub fn raise_to(&mut self, other: &Self) {
+        let raise = |mine: &mut u64, theirs: u64| *mine = (*mine).max(theirs);
+        raise(&mut self.vcpus, other.vcpus);
+        raise(&mut self.memory_mib, other.memory_mib);
+        raise(&mut self.disk_gib, other.disk_gib);
+        for (class, amount) in &other.other {
+            raise(self.other.entry(class.clone()).or_insert(0), *amount);
+        }
+    }
+
+    /// How many instances of a size fit into this capacity when that much of it is used.
+    pub fn slots(&self, used: &Self, size: &Self) -> u32 {
+        let of = |resources: &Self, class| resources.other.get(class).copied().unwrap_or(0);
+        let three = [
+            (self.vcpus, used.vcpus, size.vcpus),
+            (self.memory_mib, used.memory_mib, size.memory_mib),
+            (self.disk_gib, used.disk_gib, size.disk_gib),
+        ];
+        let others = size.other.iter().map(|(class, need)| (of(self, class), of(used, class), *need));
+        let fitting = three
+            .into_iter()
+            .chain(others)
+            .filter_map(|(capacity, used, need)| capacity.saturating_sub(used).checked_div(need));
+        fitting.min().map_or(u32::MAX, |slots| u32::try_from(slots).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(vcpus: u64, memory_mib: u64, disk_gib: u64) -> Resources {
+        Resources { vcpus, memory_mib, disk_gib, other: BTreeMap::new() }
+    }
+
+    #[test]
+    fn the_scarcest_resource_decides_how_many_fit() {
+        let capacity = size(16, 64, 100);
+        assert_eq!(capacity.slots(&size(0, 0, 0), &size(2, 16, 1)), 4);
+        assert_eq!(capacity.slots(&size(13, 0, 0), &size(2, 16, 1)), 1);
+        assert_eq!(capacity.slots(&size(20, 0, 0), &size(2, 16, 1)), 0);
+    }
+
+    #[test]
+    fn what_is_not_needed_does_not_limit() {
+        assert_eq!(size(4, 8, 0).slots(&size(0, 0, 0), &size(1, 1, 0)), 4);
+    }
+
+    #[test]
+    fn a_class_that_the_host_lacks_leaves_no_slot() {
+        let mut needed = size(1, 1, 1);
+        needed.other.insert(ResourceClass("PCPU".into()), 1);
+        let mut capacity = size(4, 4, 4);
+        assert_eq!(capacity.slots(&size(0, 0, 0), &needed), 0);
+        capacity.other.insert(ResourceClass("PCPU".into()), 2);
+        assert_eq!(capacity.slots(&size(0, 0, 0), &needed), 2);
+    }
+
+    #[test]
+    fn taking_away_undoes_adding() {
+        let mut used = size(3, 5, 7);
+        used.add(4, &size(1, 2, 3));
+        used.subtract(4, &size(1, 2, 3));
+        assert_eq!(used, size(3, 5, 7));
+    }
+}

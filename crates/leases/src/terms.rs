@@ -1,0 +1,506 @@
+//! What is asked for: the terms of a lease. Values here cannot be wrong in themselves; whether they can be met
+//! is [`crate::admission`]'s question.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::host::NetworkId;
+use crate::requirement::Requirement;
+use crate::resources::{ResourceClass, Resources};
+use crate::window::Window;
+
+/// Why terms are none. Texts are Blazar's where it has one (spec §1.8, appendix A).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TermsError {
+    /// The end is not after the start.
+    #[error("End date must be later than start date.")]
+    EndNotAfterStart,
+    /// The instant of the before-end action is not strictly inside.
+    #[error("Datetime is out of lease limits")]
+    BeforeEndOutOfLimits,
+    /// No host wanted.
+    #[error("Malformed parameter min and max (must be greater than or equal to 1)")]
+    NoHosts,
+    /// `max < min`.
+    #[error("Invalid values for min/max of hosts. Max must be equal to or larger than min.")]
+    MaxBelowMin,
+    /// Instances without CPU or memory, or that use nothing of their host at all.
+    #[error("{0} must be >= 1")]
+    EmptySize(&'static str),
+    /// More addresses required than wanted.
+    #[error(
+        "Invalid values for required_floatingips and amount. \
+         The amount must be equal to or longer than length of required_floatingips."
+    )]
+    MoreRequiredThanAmount,
+    /// A flavor's extra spec that placement does not understand, and so could not honour.
+    #[error("flavor {flavor} has the extra spec {key}={value}, which reservations do not support")]
+    UnsupportedExtraSpec {
+        /// The flavor.
+        flavor: String,
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// From when to when; not empty.
+    window: Window,
+    /// When the before-end action is due, if not at the usual distance from the end.
+    before_end: Option<Timestamp>,
+    /// What is to be reserved; may be empty, as in Blazar.
+    pub reservations: Vec<ReservationTerms>,
+}
+
+impl Terms {
+    /// Terms for that window.
+    pub fn new(
+        window: Window,
+        before_end: Option<Timestamp>,
+        reservations: Vec<ReservationTerms>,
+    ) -> Result<Self, TermsError> {
+        if window.is_empty() {
+            return Err(TermsError::EndNotAfterStart);
+        }
+        check_before_end(&window, before_end)?;
+        Ok(Self { window, before_end, reservations })
+    }
+
+    /// From when to when.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// When the before-end action is due, if not at the usual distance from the end.
+    pub fn before_end(&self) -> Option<Timestamp> {
+        self.before_end
+    }
+}
+
+/// The before-end action must be due strictly inside the window.
+pub(crate) fn check_before_end(window: &Window, at: Option<Timestamp>) -> Result<(), TermsError> {
+    match at {
+        Some(at) if at <= window.start() || window.end() <= at => Err(TermsError::BeforeEndOutOfLimits),
+        _ => Ok(()),
+    }
+}
+
+/// One thing to be reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReservationTerms {
+    /// Whole hosts: `physical:host`.
+    Hosts(HostsTerms),
+    /// Room for instances of a size: `virtual:instance`.
+    Instances(InstancesTerms),
+    /// Room for instances of an existing flavor: `flavor:instance`.
+    Flavor(FlavorTerms),
+    /// Addresses: `virtual:floatingip`.
+    FloatingIps(FloatingIpsTerms),
+}
+
+impl ReservationTerms {
+    /// Blazar's name of the type.
+    pub fn resource_type(&self) -> &'static str {
+        match self {
+            Self::Hosts(_) => "physical:host",
+            Self::Instances(_) => "virtual:instance",
+            Self::Flavor(_) => "flavor:instance",
+            Self::FloatingIps(_) => "virtual:floatingip",
+        }
+    }
+
+    /// Slots of room for instances, if that is what is asked for.
+    pub fn slots(&self) -> Option<SlotsTerms<'_>> {
+        match self {
+            Self::Instances(terms) => Some(terms.slots()),
+            Self::Flavor(terms) => Some(terms.slots()),
+            Self::Hosts(_) | Self::FloatingIps(_) => None,
+        }
+    }
+}
+
+/// What to do with a lease's hosts shortly before its end (spec §3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BeforeEndAction {
+    /// What the operator has configured.
+    #[default]
+    Default,
+    /// Nothing.
+    None,
+    /// An image of every guest.
+    Snapshot,
+}
+
+/// Whole hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostsTerms {
+    min: NonZeroU32,
+    max: NonZeroU32,
+    /// `hypervisor_properties`.
+    pub hypervisor: Requirement,
+    /// `resource_properties`; both requirements must hold, and they are evaluated alike (spec §4.1).
+    pub resource: Requirement,
+    /// What to do shortly before the end.
+    pub before_end: BeforeEndAction,
+}
+
+impl HostsTerms {
+    /// At least `min` and if possible `max` hosts, any.
+    pub fn new(min: u32, max: u32) -> Result<Self, TermsError> {
+        let (Some(min), Some(max)) = (NonZeroU32::new(min), NonZeroU32::new(max)) else {
+            return Err(TermsError::NoHosts);
+        };
+        if max < min {
+            return Err(TermsError::MaxBelowMin);
+        }
+        Ok(Self {
+            min,
+            max,
+            hypervisor: Requirement::NONE,
+            resource: Requirement::NONE,
+            before_end: BeforeEndAction::Default,
+        })
+    }
+
+    /// With that requirement as `resource_properties`.
+    #[must_use]
+    pub fn requiring(self, resource: Requirement) -> Self {
+        Self { resource, ..self }
+    }
+
+    /// The same with other numbers.
+    pub fn with_range(self, min: u32, max: u32) -> Result<Self, TermsError> {
+        let Self { min, max, .. } = Self::new(min, max)?;
+        Ok(Self { min, max, ..self })
+    }
+
+    /// Fewer would not do.
+    pub fn min(&self) -> u32 {
+        self.min.get()
+    }
+
+    /// More are not wanted.
+    pub fn max(&self) -> u32 {
+        self.max.get()
+    }
+}
+
+/// How a reservation's instances relate to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Affinity {
+    /// Anywhere (`null`).
+    #[default]
+    Any,
+    /// All on one host (`true`).
+    OneHost,
+    /// Each on a host of its own (`false`).
+    DistinctHosts,
+}
+
+impl From<Option<bool>> for Affinity {
+    fn from(affinity: Option<bool>) -> Self {
+        match affinity {
+            None => Self::Any,
+            Some(true) => Self::OneHost,
+            Some(false) => Self::DistinctHosts,
+        }
+    }
+}
+
+/// The size of one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceSize {
+    vcpus: NonZeroU32,
+    memory_mib: NonZeroU32,
+    disk_gib: u32,
+}
+
+impl InstanceSize {
+    /// At least one virtual CPU and some memory; disk may be 0. Blazar accepts no CPU, and even -1.
+    pub fn new(vcpus: u32, memory_mib: u32, disk_gib: u32) -> Result<Self, TermsError> {
+        let vcpus = NonZeroU32::new(vcpus).ok_or(TermsError::EmptySize("vcpus"))?;
+        let memory_mib = NonZeroU32::new(memory_mib).ok_or(TermsError::EmptySize("memory_mb"))?;
+        Ok(Self { vcpus, memory_mib, disk_gib })
+    }
+
+    /// Virtual CPUs.
+    pub fn vcpus(&self) -> u32 {
+        self.vcpus.get()
+    }
+
+    /// Memory, MiB.
+    pub fn memory_mib(&self) -> u32 {
+        self.memory_mib.get()
+    }
+
+    /// Disk, GiB.
+    pub fn disk_gib(&self) -> u32 {
+        self.disk_gib
+    }
+
+    /// What one instance uses of its host.
+    pub fn resources(&self) -> Resources {
+        Resources {
+            vcpus: self.vcpus().into(),
+            memory_mib: self.memory_mib().into(),
+            disk_gib: self.disk_gib.into(),
+            other: BTreeMap::new(),
+        }
+    }
+}
+
+/// Room for instances of a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstancesTerms {
+    /// The size of each.
+    pub size: InstanceSize,
+    /// How many.
+    pub amount: NonZeroU32,
+    /// How they relate to each other.
+    pub affinity: Affinity,
+    /// `resource_properties`.
+    pub requirement: Requirement,
+}
+
+impl InstancesTerms {
+    /// The slots that are asked for.
+    pub fn slots(&self) -> SlotsTerms<'_> {
+        SlotsTerms {
+            size: self.size.resources(),
+            amount: self.amount.get(),
+            affinity: self.affinity,
+            requirement: Some(&self.requirement),
+            traits: None,
+        }
+    }
+}
+
+/// Room for instances of a flavor, as it was when the lease was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlavorTerms {
+    /// The flavor.
+    pub flavor: Flavor,
+    /// How many.
+    pub amount: NonZeroU32,
+}
+
+impl FlavorTerms {
+    /// The slots that are asked for. Blazar has no affinity for them.
+    pub fn slots(&self) -> SlotsTerms<'_> {
+        SlotsTerms {
+            size: self.flavor.resources.clone(),
+            amount: self.amount.get(),
+            affinity: Affinity::Any,
+            requirement: None,
+            traits: Some(&self.flavor.traits),
+        }
+    }
+}
+
+/// A flavor's sizes, as Nova has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlavorSize {
+    /// Size of an instance; its disk is the root disk.
+    pub instance: InstanceSize,
+    /// The second disk, GiB.
+    pub ephemeral_gib: u32,
+}
+
+/// A snapshot of a flavor: what it asks of a host (spec §4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flavor {
+    /// Its identifier.
+    pub id: String,
+    resources: Resources,
+    traits: FlavorTraits,
+}
+
+/// Traits that a flavor wants or does not want.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct FlavorTraits {
+    /// A host must have all of these.
+    pub required: BTreeSet<String>,
+    /// A host must have none of these.
+    pub forbidden: BTreeSet<String>,
+}
+
+impl Flavor {
+    /// Reads what the flavor asks of a host from its sizes and extra specs.
+    ///
+    /// Extra specs that only concern the guest are nothing to a reservation. Those that ask for resources or
+    /// traits in a way that is not understood are refused: ignoring them would promise what is not there.
+    pub fn new(
+        id: impl Into<String>,
+        size: FlavorSize,
+        extra_specs: &BTreeMap<String, String>,
+    ) -> Result<Self, TermsError> {
+        let mut flavor =
+            Self { id: id.into(), resources: size.instance.resources(), traits: FlavorTraits::default() };
+        flavor.resources.disk_gib += u64::from(size.ephemeral_gib);
+        // The policy first: an explicit `resources:VCPU` overrides what follows from it.
+        if extra_specs.get("hw:cpu_policy").is_some_and(|policy| policy == "dedicated") {
+            let vcpus = std::mem::take(&mut flavor.resources.vcpus);
+            flavor.resources.other.insert(ResourceClass("PCPU".to_owned()), vcpus);
+        }
+        for (key, value) in extra_specs {
+            flavor.read_extra_spec(key, value)?;
+        }
+        if flavor.resources.is_nothing() {
+            return Err(TermsError::EmptySize("the flavor's resources"));
+        }
+        Ok(flavor)
+    }
+
+    fn read_extra_spec(&mut self, key: &str, value: &str) -> Result<(), TermsError> {
+        let unsupported = || TermsError::UnsupportedExtraSpec {
+            flavor: self.id.clone(),
+            key: key.to_owned(),
+            value: value.to_owned(),
+        };
+        if let Some(class) = key.strip_prefix("resources:") {
+            let amount: u64 = value.parse().map_err(|_| unsupported())?;
+            self.resources.set(class, amount);
+        } else if let Some(name) = key.strip_prefix("trait:") {
+            let list = match value {
+                "required" => &mut self.traits.required,
+                "forbidden" => &mut self.traits.forbidden,
+                _ => return Err(unsupported()),
+            };
+            list.insert(name.to_owned());
+        } else if key.starts_with("resources") || key.starts_with("trait") {
+            // Numbered groups, which may be served by different providers.
+            return Err(unsupported());
+        }
+        Ok(())
+    }
+
+    /// What one instance uses of its host.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Traits that it wants or does not want.
+    pub fn traits(&self) -> &FlavorTraits {
+        &self.traits
+    }
+}
+
+/// Addresses of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatingIpsTerms {
+    /// The network.
+    pub network: NetworkId,
+    amount: u32,
+    required: BTreeSet<IpAddr>,
+}
+
+impl FloatingIpsTerms {
+    /// So many addresses, these among them. An amount of 0 is accepted, as in Blazar.
+    pub fn new(
+        network: NetworkId,
+        amount: u32,
+        required: impl IntoIterator<Item = IpAddr>,
+    ) -> Result<Self, TermsError> {
+        let required: BTreeSet<IpAddr> = required.into_iter().collect();
+        if required.len() > amount as usize {
+            return Err(TermsError::MoreRequiredThanAmount);
+        }
+        Ok(Self { network, amount, required })
+    }
+
+    /// How many.
+    pub fn amount(&self) -> u32 {
+        self.amount
+    }
+
+    /// These must be among them.
+    pub fn required(&self) -> &BTreeSet<IpAddr> {
+        &self.required
+    }
+}
+
+/// Slots of room for instances: what `virtual:instance` and `flavor:instance` have in common.
+#[derive(Clone, Debug)]
+pub struct SlotsTerms<'a> {
+    /// What one slot uses of its host.
+    pub size: Resources,
+    /// How many slots.
+    pub amount: u32,
+    /// How they relate to each other.
+    pub affinity: Affinity,
+    /// What hosts must be like, if anything is required.
+    pub requirement: Option<&'a Requirement>,
+    /// Traits of hosts, if any are wanted or not wanted.
+    pub traits: Option<&'a FlavorTraits>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flavor(specs: &[(&str, &str)]) -> Result<Flavor, TermsError> {
+        let specs = specs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let instance = InstanceSize::new(4, 2048, 10).expect("a size");
+        Flavor::new("f1", FlavorSize { instance, ephemeral_gib: 5 }, &specs)
+    }
+
+    #[test]
+    fn the_range_of_hosts_is_checked_as_blazar_does() {
+        assert_eq!(HostsTerms::new(0, 2), Err(TermsError::NoHosts));
+        assert_eq!(HostsTerms::new(2, 1), Err(TermsError::MaxBelowMin));
+        assert_eq!(HostsTerms::new(1, 1).map(|t| (t.min(), t.max())), Ok((1, 1)));
+    }
+
+    #[test]
+    fn w9_a_before_end_date_out_of_limits_is_refused_before_anything_happens() {
+        let at = |second| Timestamp::from_second(second).expect("in range");
+        let window = Window::new(at(0), at(60)).expect("forwards");
+        for outside in [-1, 0, 60, 61] {
+            assert_eq!(Terms::new(window, Some(at(outside)), vec![]), Err(TermsError::BeforeEndOutOfLimits));
+        }
+        assert!(Terms::new(window, Some(at(1)), vec![]).is_ok());
+        let nothing = Window::new(at(0), at(0)).expect("forwards");
+        assert_eq!(Terms::new(nothing, None, vec![]), Err(TermsError::EndNotAfterStart));
+    }
+
+    #[test]
+    fn a_flavor_asks_for_root_and_ephemeral_disk() {
+        assert_eq!(flavor(&[("hw:boot_menu", "true")]).map(|f| f.resources().disk_gib), Ok(15));
+    }
+
+    #[test]
+    fn dedicated_cpus_are_a_resource_of_their_own() {
+        let flavor =
+            flavor(&[("hw:cpu_policy", "dedicated"), ("resources:CUSTOM_FPGA", "1")]).expect("known");
+        assert_eq!(flavor.resources().vcpus, 0);
+        let others: Vec<_> = flavor.resources().other.iter().map(|(c, n)| (c.0.as_str(), *n)).collect();
+        assert_eq!(others, [("CUSTOM_FPGA", 1), ("PCPU", 4)]);
+    }
+
+    #[test]
+    fn what_a_flavor_asks_and_nobody_understands_is_refused() {
+        assert!(flavor(&[("resources1:CUSTOM_FPGA", "1")]).is_err());
+        assert!(flavor(&[("trait:HW_CPU", "preferred")]).is_err());
+        assert!(flavor(&[("resources:VCPU", "many")]).is_err());
+        let nothing = [("resources:VCPU", "0"), ("resources:MEMORY_MB", "0"), ("resources:DISK_GB", "0")];
+        assert!(flavor(&nothing).is_err());
+        let traits = flavor(&[("trait:A", "required"), ("trait:B", "forbidden")]).expect("known");
+        assert!(traits.traits().required.contains("A") && traits.traits().forbidden.contains("B"));
+    }
+
+    #[test]
+    fn more_required_addresses_than_wanted_are_refused() {
+        let addresses = ["10.0.0.1", "10.0.0.2"].map(|a| a.parse().expect("an address"));
+        let network = NetworkId("n".into());
+        let refused = FloatingIpsTerms::new(network, 1, addresses);
+        assert_eq!(refused, Err(TermsError::MoreRequiredThanAmount));
+    }
+}

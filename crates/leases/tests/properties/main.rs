@@ -1,0 +1,6 @@
+//! Properties of the leasing core on random leases, changes and histories.
+
+mod admitting;
+mod calendar;
+mod generate;
+mod planning;
