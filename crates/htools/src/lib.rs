@@ -1,7 +1,8 @@
 //! Ganeti's placement tools: formats, options and programs, deciding with [`placement`].
 //!
-//! This crate reads files and prints; it decides nothing. Each format turns into the plain values of
-//! [`data::ClusterData`] at the edge, and each program is one module with one `run` function.
+//! This crate reads files and sockets, prints, and submits jobs; where anything goes is decided in [`placement`].
+//! Each format turns into the plain values of [`data::ClusterData`] at the edge, and each program is one module
+//! with one `run` function.
 
 pub mod commands;
 pub mod data;

@@ -1,4 +1,5 @@
-//! Decisions on a cluster: the score, allocation, relocation, evacuation, balancing and redundancy.
+//! Decisions on a cluster: the score, allocation, relocation, evacuation, balancing, repair, capacity, reboots,
+//! switching nodes off, redundancy, and what would be if things were different.
 //!
 //! Everything here is pure: a decision is a function of a [`cluster::Cluster`] and options. In *exact* mode the
 //! decisions are the reference's, tie-breaks and last bits included (`spec/htools-algorithms.md`); speed comes

@@ -14,7 +14,7 @@ use crate::tally::Tally;
 use crate::{bench, captures, execution, feasibility, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
-const SEEDS: u64 = 750;
+const SEEDS: u64 = 320;
 /// Clusters that are filled and compared with what was promised.
 const FILLINGS: u64 = 200;
 /// A case may take that many seconds; the reference exceeds it now and then.
