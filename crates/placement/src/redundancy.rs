@@ -7,12 +7,12 @@
 
 use std::cell::RefCell;
 
-use cluster::{Cluster, GroupIdx, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Undo};
+use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Undo};
 
 use crate::board::Board;
 use crate::evacuate::Latest;
 use crate::homeless::{Homeless, Rescue, used_memory};
-use crate::slots::{Count, Newcomer, Slots};
+use crate::slots::{Count, Newcomer, Slots, Tables};
 
 /// A tentative placement as the test sees it.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub struct Redundancy {
     /// What is known of each node, by index; only tested nodes' entries are meant.
     knowledge: Vec<Knowledge>,
     /// The slots of each group whose table is not too large.
-    slots: Vec<Slots>,
+    slots: Tables,
     /// How many nodes are known not to be evacuable.
     stuck: usize,
     /// The nodes that every placement may affect, ascending.
@@ -66,14 +66,11 @@ impl Redundancy {
 
     /// As [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
     pub fn among(cluster: &mut Cluster, nodes: &[NodeIdx], tested: &[NodeIdx]) -> Self {
-        let mut groups: Vec<GroupIdx> = nodes.iter().map(|n| cluster.node(*n).group).collect();
-        groups.sort_unstable();
-        groups.dedup();
         let mut redundancy = Self {
             nodes: nodes.to_vec(),
             tested: tested.to_vec(),
             knowledge: vec![Knowledge::Open; cluster.nodes.len()],
-            slots: groups.into_iter().filter_map(|g| Slots::new(cluster, g, nodes, tested)).collect(),
+            slots: Tables::new(cluster, nodes, tested),
             stuck: 0,
             open: Vec::new(),
             suspects: RefCell::default(),
@@ -86,7 +83,7 @@ impl Redundancy {
     }
 
     fn look_at(&self, cluster: &mut Cluster, node: NodeIdx) -> Knowledge {
-        if self.slots.iter().any(|slots| slots.counts(node)) {
+        if self.slots.counts(node) {
             return Knowledge::Counted;
         }
         if only_fails_over(cluster, node) {
@@ -110,10 +107,7 @@ impl Redundancy {
 
     /// Takes a placement over that changed the nodes `changed`; `cluster` is the cluster *after* it.
     pub fn update(&mut self, cluster: &mut Cluster, changed: &[NodeIdx]) {
-        for node in changed {
-            let tested = self.tested.binary_search(node).is_ok();
-            self.slots.retain_mut(|slots| slots.update(cluster, *node, tested).is_some());
-        }
+        self.slots.update(cluster, changed, &self.tested);
         let affected = affected_by(cluster, changed);
         for position in 0..self.tested.len() {
             let node = self.tested[position];
@@ -136,13 +130,13 @@ impl Redundancy {
     ) -> Inquiry<'_> {
         // What is counted about the node of a hidden instance is wrong.
         let sure = tentative.is_none_or(|t| t.hidden.is_none());
-        let several = self.slots.len() > 1;
+        let several = self.slots.0.len() > 1;
         let ask = |slots| GroupInquiry {
             slots,
             newcomer: slots.newcomer(cluster, instance),
             standing: if several { slots.standing(sure) } else { Count::Unsettled(Vec::new()) },
         };
-        Inquiry { redundancy: self, tentative, sure, groups: self.slots.iter().map(ask).collect() }
+        Inquiry { redundancy: self, tentative, sure, groups: self.slots.0.iter().map(ask).collect() }
     }
 
     /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already; slots tell that

@@ -6,8 +6,8 @@
 //! - *Surely wanted:* so many instances of the node are at least as large. With fewer slots elsewhere, some
 //!   instance is left over, and the node cannot be emptied.
 //! - *Possibly wanted:* so many slots can be gone, at worst, when the last instance of that size has got its own. An
-//!   instance of size A destroys at most ⌈A/B⌉ slots of size B, of memory or disk, whichever is more. With as many
-//!   slots elsewhere for each size, the node can be emptied whatever path the reference takes.
+//!   instance of size A destroys at most ⌈A/B⌉ slots of size B, of memory or disk, whichever is more, and no more than
+//!   one node has. With as many slots elsewhere for each size, the node can be emptied whatever path the reference takes.
 //!
 //! A placement destroys slots on the nodes that it changes only. So whether all other nodes still find theirs can
 //! be asked of the greatest claim on each size, and only sizes that are scarce need be looked at.
@@ -32,8 +32,9 @@ pub(crate) struct Slots {
     nodes: Vec<NodeIdx>,
     /// What is free on them.
     rooms: Vec<Room>,
-    /// Whether the node in a room must stay evacuable, and counting slots can tell.
-    counted: Vec<bool>,
+    /// By room: the sizes of the node's instances in the order in which they get new nodes, if it must stay
+    /// evacuable and counting slots can tell.
+    residents: Vec<Option<Vec<Size>>>,
     /// One row per size.
     rows: Vec<Row>,
     row_of: HashMap<Size, usize>,
@@ -46,6 +47,8 @@ struct Row {
     /// By room.
     slots: Vec<u32>,
     total: i64,
+    /// The most in one room.
+    most: u32,
     /// What the instances of counted nodes want, by ascending room.
     claims: Vec<Claim>,
     /// The greatest claims to what is elsewhere, sure and possible ones.
@@ -90,9 +93,41 @@ impl Row {
     fn new(size: Size, rooms: &[Room]) -> Self {
         let slots: Vec<u32> = rooms.iter().map(|room| slots(room, &size) as u32).collect();
         let total = slots.iter().copied().map(i64::from).sum();
-        Self { size, slots, total, claims: Vec::new(), sure: Greatest::NONE, possible: Greatest::NONE }
+        let most = slots.iter().copied().max().unwrap_or(0);
+        Self { size, slots, total, most, claims: Vec::new(), sure: Greatest::NONE, possible: Greatest::NONE }
     }
 
+    /// How many slots can be gone when an instance has got its own, after those before it.
+    fn possible(&self, before: &[Size]) -> i64 {
+        let most = i64::from(self.most);
+        1 + before.iter().map(|other| destroyed(other, &self.size).min(most)).sum::<i64>()
+    }
+
+    /// Takes over what a room has now; returns whether claims must be made anew.
+    fn set(&mut self, at: usize, room: &Room) -> bool {
+        let (old, now) = (self.slots[at], slots(room, &self.size) as u32);
+        self.slots[at] = now;
+        self.total += i64::from(now) - i64::from(old);
+        let unchanged =
+            old < self.most && now <= self.most || self.slots.contains(&self.most) && now <= self.most;
+        if !unchanged {
+            self.most = self.slots.iter().copied().max().unwrap_or(0);
+        }
+        !unchanged
+    }
+
+    /// Makes the possible claims anew, after the most slots in one room changed.
+    fn claim_anew(&mut self, residents: &[Option<Vec<Size>>]) {
+        let mut claims = std::mem::take(&mut self.claims);
+        for claim in &mut claims {
+            let instances = residents[claim.room].as_deref().unwrap_or_default();
+            let last = instances.iter().rposition(|size| *size == self.size).unwrap_or(0);
+            claim.possible = self.possible(&instances[..last]);
+        }
+        self.claims = claims;
+    }
+
+    /// Finds the greatest claims.
     fn rank(&mut self) {
         (self.sure, self.possible) = (Greatest::NONE, Greatest::NONE);
         for claim in &self.claims {
@@ -123,19 +158,15 @@ fn destroyed(taken: &Size, other: &Size) -> i64 {
     by(taken.memory, other.memory).max(by_disk).min(MOST_SLOTS)
 }
 
-/// What instances, which get new nodes in this order, want of their own sizes: surely and possibly.
-fn wants(instances: &[Size]) -> Vec<(Size, i64, i64)> {
+/// The sizes that occur, and where each occurs last.
+fn sizes(instances: &[Size]) -> impl Iterator<Item = (usize, Size)> + '_ {
     let last_of_size = |(position, size): &(usize, &Size)| !instances[position + 1..].contains(size);
-    instances
-        .iter()
-        .enumerate()
-        .filter(last_of_size)
-        .map(|(position, size)| {
-            let sure = instances.iter().filter(|other| other.covers(size)).count() as i64;
-            let before: i64 = instances[..position].iter().map(|other| destroyed(other, size)).sum();
-            (*size, sure, before + 1)
-        })
-        .collect()
+    instances.iter().enumerate().filter(last_of_size).map(|(position, size)| (position, *size))
+}
+
+/// How many slots of a size instances surely want.
+fn sure(instances: &[Size], size: &Size) -> i64 {
+    instances.iter().filter(|other| other.covers(size)).count() as i64
 }
 
 /// An instance to be placed, as a group sees it.
@@ -159,6 +190,45 @@ pub(crate) enum Count {
     Unsettled(Vec<NodeIdx>),
 }
 
+/// The slots of all groups whose table is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables(pub Vec<Slots>);
+
+impl Tables {
+    /// The slots of the nodes in `list`; of these, the nodes `tested` must stay evacuable. Both ascending.
+    pub fn new(cluster: &Cluster, list: &[NodeIdx], tested: &[NodeIdx]) -> Self {
+        let mut groups: Vec<GroupIdx> = list.iter().map(|n| cluster.node(*n).group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        Self(groups.into_iter().filter_map(|group| Slots::new(cluster, group, list, tested)).collect())
+    }
+
+    /// Whether counting can tell about that node.
+    pub fn counts(&self, node: NodeIdx) -> bool {
+        self.0.iter().any(|slots| slots.counts(node))
+    }
+
+    /// Takes over that nodes changed; `cluster` is the cluster *after* it.
+    pub fn update(&mut self, cluster: &Cluster, changed: &[NodeIdx], tested: &[NodeIdx]) {
+        for node in changed {
+            let is_tested = tested.binary_search(node).is_ok();
+            self.0.retain_mut(|slots| slots.update(cluster, *node, is_tested).is_some());
+        }
+    }
+
+    /// What counting says of things as they are.
+    pub fn standing(&self) -> Count {
+        let mut unsettled = Vec::new();
+        for slots in &self.0 {
+            match slots.standing(true) {
+                Count::Stuck => return Count::Stuck,
+                Count::Unsettled(nodes) => unsettled.extend(nodes),
+            }
+        }
+        Count::Unsettled(unsettled)
+    }
+}
+
 impl Slots {
     /// The slots of `group`, of whose nodes `tested` must stay evacuable to those in `list`, both ascending. None if
     /// the table would be too large, or with exclusive storage, where disks are not all that matters.
@@ -168,8 +238,8 @@ impl Slots {
             return None;
         }
         let rooms = nodes.iter().map(|n| room(cluster, *n)).collect();
-        let counted = vec![false; nodes.len()];
-        let mut slots = Self { group, nodes, rooms, counted, rows: Vec::new(), row_of: HashMap::new() };
+        let residents = vec![None; nodes.len()];
+        let mut slots = Self { group, nodes, rooms, residents, rows: Vec::new(), row_of: HashMap::new() };
         for room in 0..slots.nodes.len() {
             if tested.binary_search(&slots.nodes[room]).is_ok() {
                 slots.count(cluster, room)?;
@@ -186,24 +256,31 @@ impl Slots {
 
     /// The tested nodes that counting can tell about.
     fn counted(&self) -> impl Iterator<Item = NodeIdx> + '_ {
-        self.nodes.iter().zip(&self.counted).filter(|(_, counted)| **counted).map(|(node, _)| *node)
+        self.nodes
+            .iter()
+            .zip(&self.residents)
+            .filter(|(_, residents)| residents.is_some())
+            .map(|(node, _)| *node)
     }
 
     /// Whether counting can tell about that node.
     pub fn counts(&self, node: NodeIdx) -> bool {
-        self.nodes.binary_search(&node).is_ok_and(|room| self.counted[room])
+        self.nodes.binary_search(&node).is_ok_and(|room| self.residents[room].is_some())
     }
 
     /// Takes the claims of a node's instances in, if they can be counted; fails if the table grows too large.
     fn count(&mut self, cluster: &Cluster, room: usize) -> Option<()> {
-        let instances = countable(cluster, self.group, self.nodes[room]);
-        self.counted[room] = instances.is_some();
-        for (size, sure, possible) in wants(&instances.unwrap_or_default()) {
+        let residents = countable(cluster, self.group, self.nodes[room]);
+        for (last, size) in sizes(residents.as_deref().unwrap_or_default()) {
             let row = self.row(&size)?;
-            let claims = &mut self.rows[row].claims;
-            let at = claims.partition_point(|claim| claim.room < room);
-            claims.insert(at, Claim { room, sure, possible });
+            let row = &mut self.rows[row];
+            let instances = residents.as_deref().unwrap_or_default();
+            let claim =
+                Claim { room, sure: sure(instances, &size), possible: row.possible(&instances[..last]) };
+            let at = row.claims.partition_point(|claim| claim.room < room);
+            row.claims.insert(at, claim);
         }
+        self.residents[room] = residents;
         Some(())
     }
 
@@ -226,14 +303,19 @@ impl Slots {
         let Ok(room) = self.nodes.binary_search(&node) else { return Some(()) };
         self.rooms[room] = self::room(cluster, node);
         for row in &mut self.rows {
-            let now = slots(&self.rooms[room], &row.size);
-            row.total += now - i64::from(row.slots[room]);
-            row.slots[room] = now as u32;
-            if let Ok(claim) = row.claims.binary_search_by_key(&room, |claim| claim.room) {
+            let outdated = row.set(room, &self.rooms[room]);
+            let leaving = row.claims.binary_search_by_key(&room, |claim| claim.room);
+            if let Ok(claim) = leaving {
                 row.claims.remove(claim);
+            }
+            if outdated {
+                row.claim_anew(&self.residents);
+            }
+            if outdated || leaving.is_ok() {
                 row.rank();
             }
         }
+        self.residents[room] = None;
         if !tested {
             return Some(());
         }
@@ -293,7 +375,7 @@ impl Slots {
             }
             return count;
         };
-        if !self.counted[room] {
+        if self.residents[room].is_none() {
             return self.judge(critical, usize::MAX, drop, sure);
         }
         if sure && self.surely_stuck_with(newcomer, room) {
@@ -354,13 +436,13 @@ impl Slots {
     /// The node in `room` can be emptied; the newcomer is there already as far as `cluster` goes.
     fn can_be_emptied_with(&self, cluster: &Cluster, newcomer: &Newcomer, room: usize) -> bool {
         let Some(instances) = countable(cluster, self.group, self.nodes[room]) else { return false };
-        wants(&instances).iter().all(|(size, _, possible)| {
-            let elsewhere = match self.row_of.get(size).map(|row| &self.rows[*row]) {
-                Some(row) => row.total - i64::from(row.slots[room]),
-                None if *size == newcomer.size => newcomer.total - slots(&self.rooms[room], size),
-                None => return false,
-            };
-            elsewhere >= *possible
+        sizes(&instances).all(|(last, size)| match self.row_of.get(&size).map(|row| &self.rows[*row]) {
+            Some(row) => row.total - i64::from(row.slots[room]) >= row.possible(&instances[..last]),
+            None if size == newcomer.size => {
+                let gone: i64 = instances[..last].iter().map(|other| destroyed(other, &size)).sum();
+                newcomer.total - slots(&self.rooms[room], &size) > gone
+            }
+            None => false,
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
 use crate::board::Board;
 use crate::pair;
 use crate::redundancy::{self, Redundancy, can_evacuate};
+use crate::slots::{Count, Tables};
 
 /// Steps without a look at redundancy are at least so long at first.
 const LEAST_BIG_STEP: usize = 20;
@@ -44,6 +45,8 @@ pub(super) struct Filler<'a> {
 struct Known {
     /// What can be emptied.
     redundancy: Option<Redundancy>,
+    /// The slots that lost nodes' instances need; kept through placements.
+    slots: Option<Tables>,
     /// Whether every node can.
     all_evacuable: Option<bool>,
     /// What refuses shapes that do not fit, if redundancy is looked at or not.
@@ -184,24 +187,43 @@ impl<'a> Filler<'a> {
 
     fn all_evacuable(&mut self) -> bool {
         if self.known.all_evacuable.is_none() {
-            let stuck = self.find_tested(|cluster, list, node| !can_evacuate(cluster, list, node, None));
-            self.known.all_evacuable = Some(stuck.is_none());
+            let stuck = match self.slots().standing() {
+                Count::Stuck => true,
+                Count::Unsettled(nodes) => self
+                    .find_among(&nodes, |cluster, list, node| !can_evacuate(cluster, list, node, None))
+                    .is_some(),
+            };
+            self.known.all_evacuable = Some(!stuck);
         }
         self.known.all_evacuable == Some(true)
     }
 
     /// Whether some node cannot be emptied, and could not even if more were placed.
     fn surely_stuck(&mut self) -> bool {
-        self.find_tested(|cluster, list, node| redundancy::surely_stuck(cluster, list, node)).is_some()
+        let counted = self.slots().standing();
+        counted == Count::Stuck
+            || self
+                .find_among(&[], |cluster, list, node| redundancy::surely_stuck(cluster, list, node))
+                .is_some()
     }
 
-    /// A tested node for which something holds; the last one found is asked about first.
-    fn find_tested(
+    fn slots(&mut self) -> &Tables {
+        let (cluster, tested) = (&*self.cluster, &self.ground.tested);
+        self.known.slots.get_or_insert_with(|| Tables::new(cluster, &self.nodes, tested))
+    }
+
+    /// A node for which something holds, among those tested that slots do not tell about, and `unsettled`; the last
+    /// one found is asked about first.
+    fn find_among(
         &mut self,
+        unsettled: &[NodeIdx],
         mut holds: impl FnMut(&mut Cluster, &[NodeIdx], NodeIdx) -> bool,
     ) -> Option<NodeIdx> {
-        let tested = self.suspect.iter().chain(&self.ground.tested).copied();
-        let found = tested.into_iter().find(|node| holds(self.cluster, &self.nodes, *node));
+        let slots = self.known.slots.as_ref();
+        let counts = |node: NodeIdx| slots.is_some_and(|slots| slots.counts(node));
+        let tested = self.suspect.iter().chain(&self.ground.tested).copied().filter(|node| !counts(*node));
+        let found =
+            tested.chain(unsettled.iter().copied()).find(|node| holds(self.cluster, &self.nodes, *node));
         self.suspect = found.or(self.suspect);
         found
     }
@@ -220,8 +242,9 @@ impl<'a> Filler<'a> {
                 return Round { refused: Some(trials.failures) };
             };
             if logged && self.start.is_none() {
-                let (board, known) = (self.board.clone(), std::mem::take(&mut self.known));
-                self.start = Some(Start { board, known });
+                let known = Known { slots: self.known.slots.clone(), ..Known::default() };
+                let known = std::mem::replace(&mut self.known, known);
+                self.start = Some(Start { board: self.board.clone(), known });
             }
             instance.name = format!("new-{}", self.placed.len());
             let undo = self.place(shape, instance.clone(), &best.outcome, checked);
@@ -299,6 +322,9 @@ impl<'a> Filler<'a> {
         let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
         self.board.update(self.cluster, &self.nodes, &changed);
         self.known.refused.clear();
+        if let Some(slots) = &mut self.known.slots {
+            slots.update(self.cluster, &changed, &self.ground.tested);
+        }
         // What was accepted with a look at redundancy leaves every node evacuable.
         self.known.all_evacuable = checked.then_some(true);
         match &mut self.known.redundancy {
