@@ -108,8 +108,7 @@ impl Row {
         let (old, now) = (self.slots[at], slots(room, &self.size) as u32);
         self.slots[at] = now;
         self.total += i64::from(now) - i64::from(old);
-        let unchanged =
-            old < self.most && now <= self.most || self.slots.contains(&self.most) && now <= self.most;
+        let unchanged = now <= self.most && (old < self.most || self.slots.contains(&self.most));
         if !unchanged {
             self.most = self.slots.iter().copied().max().unwrap_or(0);
         }
