@@ -165,7 +165,8 @@ impl Redundancy {
             return false;
         }
         let stuck = self.find_stuck(cluster, &changed, &affected, tentative);
-        if let Some(stuck) = stuck {
+        // A node that changed is not suspected of the next placement, which changes another.
+        if let Some(stuck) = stuck.filter(|n| !changed.contains(n)) {
             let mut suspects = self.suspects.borrow_mut();
             suspects.retain(|n| *n != stuck);
             suspects.push(stuck);
@@ -173,8 +174,8 @@ impl Redundancy {
         stuck.is_none()
     }
 
-    /// One of the nodes that cannot be emptied. Those that changed are the most likely, because they have more
-    /// instances than before; of the others, the cheap arguments have a look at all first.
+    /// One of the nodes that cannot be emptied. The one found last is the most likely; then those that changed,
+    /// because they have more instances than before; of the others, the cheap arguments have a look at all first.
     fn find_stuck(
         &self,
         cluster: &mut Cluster,
@@ -184,12 +185,12 @@ impl Redundancy {
     ) -> Option<NodeIdx> {
         let suspects = self.suspects.borrow();
         let concerned = |n: &NodeIdx| nodes.binary_search(n).is_ok();
-        let mut likely = changed.iter().copied().filter(concerned);
+        let mut likely = suspects.last().into_iter().chain(changed).copied().filter(concerned);
         let stuck = likely.find(|n| !can_evacuate(cluster, &self.nodes, *n, tentative));
         if stuck.is_some() {
             return stuck;
         }
-        let suspected = suspects.iter().rev().copied().filter(concerned);
+        let suspected = suspects.iter().rev().skip(1).copied().filter(concerned);
         let others = nodes.iter().copied().filter(|n| !suspects.contains(n));
         let mut undecided = Vec::new();
         for node in suspected.chain(others).filter(|n| !changed.contains(n)) {
