@@ -475,3 +475,56 @@ fn countable(cluster: &Cluster, group: GroupIdx, node: NodeIdx) -> Option<Vec<Si
     }
     Some(homeless.in_order())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(memory: i64, disk: i64) -> Size {
+        Size { memory, disk: Some(disk) }
+    }
+
+    fn rooms(free: &[(i64, i64)]) -> Vec<Room> {
+        free.iter().map(|&(memory, disk)| Room { memory, disk, willing: true }).collect()
+    }
+
+    #[test]
+    fn an_instance_destroys_slots_by_what_it_takes_most_of() {
+        assert_eq!(destroyed(&size(4, 10), &size(4, 10)), 1);
+        assert_eq!(destroyed(&size(5, 10), &size(4, 10)), 2);
+        assert_eq!(destroyed(&size(4, 31), &size(4, 10)), 4);
+        assert_eq!(destroyed(&Size { memory: 4, disk: None }, &size(4, 10)), 1);
+        assert_eq!(destroyed(&size(4, 10), &size(0, 0)), 0);
+    }
+
+    #[test]
+    fn no_node_loses_more_slots_than_one_node_has() {
+        let row = Row::new(size(2, 1), &rooms(&[(5, 99), (3, 99), (2, 99)]));
+        assert_eq!((row.total, row.most), (3, 2));
+        assert_eq!(row.possible(&[size(9, 1), size(2, 1)]), 2 + 1 + 1);
+    }
+
+    #[test]
+    fn the_most_in_one_room_follows_the_rooms() {
+        let mut free = rooms(&[(5, 99), (5, 99), (3, 99)]);
+        let mut row = Row::new(size(2, 1), &free);
+        free[0].memory = 3;
+        assert!(!row.set(0, &free[0]), "another room has as many");
+        free[1].memory = 3;
+        assert!(row.set(1, &free[1]));
+        assert_eq!((row.total, row.most), (3, 1));
+        free[1].memory = 9;
+        assert!(row.set(1, &free[1]));
+        assert_eq!((row.total, row.most), (6, 4));
+    }
+
+    #[test]
+    fn a_node_needs_slots_elsewhere() {
+        let mut row = Row::new(size(2, 1), &rooms(&[(5, 99), (3, 99), (2, 99)]));
+        row.claims = vec![Claim { room: 0, sure: 2, possible: 2 }, Claim { room: 2, sure: 3, possible: 4 }];
+        row.rank();
+        assert_eq!((row.sure.but_of(usize::MAX), row.sure.but_of(0), row.sure.but_of(2)), (4, 3, 4));
+        assert_eq!(row.unsettled(3, usize::MAX).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(row.unsettled(3, 0).collect::<Vec<_>>(), [2]);
+    }
+}

@@ -5,7 +5,7 @@ use placement::redundancy::{Redundancy, Tentative, by_simulation, can_evacuate};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::generate::{cases, recipes};
+use crate::generate::{Recipe, cases, load, recipes};
 
 /// All placements of a copy of an instance that are possible by force.
 fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
@@ -34,8 +34,41 @@ fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
     found
 }
 
+/// A cluster on which nothing fails over, so that slots can be counted.
+fn without_mirrors(recipe: &Recipe) -> Cluster {
+    let mut parts = recipe.parts();
+    parts.instances.retain(|instance| instance.secondary.is_none());
+    parts.nodes.iter_mut().for_each(|node| node.exclusive_storage = false);
+    load(parts, recipe.style.recorded_n1)
+}
+
 proptest! {
     #![proptest_config(cases(256))]
+
+    #[test]
+    fn counting_slots_says_what_emptying_every_node_says(
+        recipe in recipes(),
+        pick: Index,
+        stuffed in 0_usize..12,
+    ) {
+        let mut cluster = without_mirrors(&recipe);
+        prop_assume!(!cluster.instances.is_empty());
+        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let mut copy = cluster.instances[pick.index(cluster.instances.len())].clone();
+        copy.forthcoming = false;
+        let mut kept = Redundancy::new(&mut cluster, &nodes);
+        for step in 0..=stuffed {
+            let outcomes = placements(&cluster, &copy);
+            let Some(outcome) = outcomes.get(step % outcomes.len().max(1)) else { break };
+            let inquiry = kept.inquiry(&cluster, &copy, None);
+            cluster.add(copy.clone(), outcome);
+            let holds = inquiry.holds(&mut cluster, outcome);
+            let each = nodes.iter().all(|n| by_simulation(&mut cluster, &nodes, *n, None));
+            prop_assert_eq!(holds, each, "{:?}", outcome);
+            kept.update(&mut cluster, &[outcome.primary]);
+            copy.memory = (copy.memory - 64).max(0);
+        }
+    }
 
     #[test]
     fn redundancy_holds_if_every_node_can_be_emptied(
