@@ -71,7 +71,7 @@ Measurements
                                   counts (--bless: record them anew)
 
 Real peers
-  lab ganeti [--keep]           six virtual nodes with real daemons and real jobs,
+  lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,
                                   all decisions taken by ours (root; some minutes)
 
 To look at

@@ -51,7 +51,8 @@ pub(super) fn ground(
         writeln!(io.err, "Bad groups: [{}]", names.join(","))?;
     }
     // The reference numbers the nodes of simulated clusters from 1.
-    let base = u32::from(!options.simulate.is_empty());
+    let simulated = !options.simulate.is_empty() && options.master.is_none() && options.luxi.is_none();
+    let base = u32::from(simulated);
     writeln!(io.err, "Allocatable nodes: {}", targets(&ground.targets, base))
 }
 

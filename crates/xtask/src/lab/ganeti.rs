@@ -41,6 +41,7 @@ pub struct Ran {
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
+    let ours = arguments.text("--ours")?;
     arguments.finish()?;
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
@@ -48,7 +49,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if output_of(Command::new("id").arg("-u"))?.trim() != "0" {
         bail!("the lab makes network namespaces and installs packages: run it as root");
     }
-    let ours = places::ours()?;
+    let ours = ours.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     let lab = Lab::prepare(&shared, &ours)?;
     let result = lab.run(&ours);
     if keep {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::ganeti::Lab;
 use crate::compare;
@@ -192,8 +192,7 @@ fn balance(lab: &Lab, tally: &mut Tally) -> Result<()> {
 /// A node goes offline, and our `harep` mends what lost its mirror there.
 fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("harep");
-    let node = lab.instance("snodes", "vm2")?;
-    ensure!(node != "node1", "the master would go offline");
+    let (broken, node) = mirrored_off_the_master(lab)?;
     let primaries = lab.must(&["gnt-node", "list", "--no-headers", "-o", "pinst_list", &node])?;
     for name in primaries.trim().split(',').filter(|name| !name.is_empty()) {
         lab.must(&["gnt-instance", "migrate", "-f", name])?;
@@ -214,6 +213,17 @@ fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     }
     let second = lab.must(&[&lab.program("harep"), "-L", "--job-delay", "0"])?;
     println!("{}", second.trim_end());
-    ensure!(lab.instance("snodes", "vm2")? != node, "vm2 is still mirrored on {node}");
+    ensure!(lab.instance("snodes", &broken)? != node, "{broken} is still mirrored on {node}");
     lab.must(&["gnt-node", "modify", "-O", "no", &node]).map(drop)
+}
+
+/// An instance whose mirror may go offline, since it is not on the master node, and where the mirror is.
+fn mirrored_off_the_master(lab: &Lab) -> Result<(String, String)> {
+    for name in ["vm1", "vm2", "vm3", "vm5", "vm6"] {
+        let node = lab.instance("snodes", name)?;
+        if node != "node1" {
+            return Ok((name.to_owned(), node));
+        }
+    }
+    bail!("all mirrors are on the master node")
 }
