@@ -3,7 +3,7 @@
 //! Both run against a daemon that only pretends; it lets jobs succeed, fail, take their time, or refuses them.
 //! Compared are exit status, standard output and every request.
 
-mod mask;
+pub mod mask;
 mod replay;
 mod scenario;
 
