@@ -277,6 +277,7 @@ fn try_pairs(
                 let partners = Partners::new(cluster, &lists[*list], *node, bases[at], &chords);
                 trial.with_primary(cluster, primary, &partners, limit, &mut acceptable)
             }
+            Err(_) if !counted => continue,
             Err(mode) => {
                 trials.failures.add_many(*mode, partners_of(*node, &pairs.partners[*list]));
                 continue;
