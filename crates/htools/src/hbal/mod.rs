@@ -14,9 +14,10 @@ use thiserror::Error;
 
 use crate::commands::{self, InstanceNames};
 use crate::execute::{self, ExecuteError};
-use crate::io::{FAILURE, Io, SUCCESS};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
 use crate::number::fixed;
-use crate::options::{self, Options, PrintCommands, Program};
+use crate::options::{Options, PrintCommands, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 use crate::tables;
@@ -41,31 +42,20 @@ enum HbalError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hbal, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match narrated(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HbalError::Output(_) | HbalError::Execute(ExecuteError::Output(_))) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hbal, args, io, narrated, |error| {
+        matches!(error, HbalError::Output(_) | HbalError::Execute(ExecuteError::Output(_)))
+    })
 }
 
 /// Balances, telling on standard output what happens, or, with `--json`, printing one document at the end.
-fn narrated(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
+fn narrated(options: &Options, io: &mut Io<'_>) -> Result<u8, HbalError> {
     let mut nowhere = io::sink();
     let out: &mut dyn io::Write = if options.json { &mut nowhere } else { &mut *io.out };
     let document = balance(options, &mut Io { stdin: &mut *io.stdin, out, err: &mut *io.err })?;
     if options.json {
         io.out.write_all(document.as_bytes())?;
     }
-    Ok(())
+    Ok(SUCCESS)
 }
 
 /// What a run is about: the group and what is in it.

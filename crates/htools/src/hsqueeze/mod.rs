@@ -12,8 +12,9 @@ use thiserror::Error;
 
 use crate::commands;
 use crate::execute::{self, ExecuteError, JobSet};
-use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, Options, PrintCommands, Program};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
+use crate::options::{Options, PrintCommands, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 
@@ -34,23 +35,12 @@ enum HsqueezeError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hsqueeze, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match squeeze(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HsqueezeError::Output(_) | HsqueezeError::Execute(ExecuteError::Output(_))) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hsqueeze, args, io, squeeze, |error| {
+        matches!(error, HsqueezeError::Output(_) | HsqueezeError::Execute(ExecuteError::Output(_)))
+    })
 }
 
-fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
+fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<u8, HsqueezeError> {
     let mut cluster = source::load(options, io)?;
     if let Some(prefix) = &options.save {
         saving::save(&saving::whole(&cluster), prefix, "original", "before hsqueeze run", io)?;
@@ -78,7 +68,7 @@ fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
         };
         saving::save(&saving::whole(&cluster), prefix, "squeezed", when, io)?;
     }
-    Ok(())
+    Ok(SUCCESS)
 }
 
 /// The moves, grouped into what can run together.
