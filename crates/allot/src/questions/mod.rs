@@ -13,6 +13,7 @@ use std::io;
 
 use clap::{Parser, Subcommand};
 use htools::io::{Io, SUCCESS};
+use htools::saving::SaveError;
 use htools::source::SourceError;
 use thiserror::Error;
 
@@ -55,8 +56,8 @@ enum QuestionError {
     NoChange,
     #[error(transparent)]
     Spec(#[from] SpecError),
-    #[error("{path}: {source}")]
-    Write { path: String, source: io::Error },
+    #[error(transparent)]
+    Save(#[from] SaveError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
     #[error("cannot write the document: {0}")]

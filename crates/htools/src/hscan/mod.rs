@@ -4,7 +4,7 @@
 mod tests;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cluster::{Cluster, LoadError, NodeIdx};
 use placement::board::Board;
@@ -18,8 +18,9 @@ use crate::luxi::{self, LuxiError, QueryError};
 use crate::number::fixed;
 use crate::options::{LuxiSocket, Options, Program};
 use crate::rapi::{self, RapiError};
+use crate::saving::{self, SaveError};
 use crate::source::{load_options, luxi_path};
-use crate::{saving, tables};
+use crate::tables;
 
 /// What the cluster is called whose master daemon is asked.
 const LOCAL: &str = "LOCAL";
@@ -33,8 +34,8 @@ enum HscanError {
     /// There is no master daemon to ask, and no other cluster.
     #[error(transparent)]
     NoDaemon(LuxiError),
-    #[error("{}: {source}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Save(#[from] SaveError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -117,7 +118,7 @@ impl Scanned {
         }
         let file = format!("{}.data", name.replace('/', "_"));
         let path = Path::new(&options.output_dir).join(file);
-        std::fs::write(&path, self.into_text()).map_err(|source| HscanError::Write { path, source })
+        Ok(saving::write(path, &self.into_text())?)
     }
 
     /// The cluster in the text format, as it was received. What the options override is for this run, not for the file.
