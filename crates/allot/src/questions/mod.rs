@@ -15,6 +15,7 @@ use clap::{Parser, Subcommand};
 use htools::io::{Io, SUCCESS};
 use htools::saving::SaveError;
 use htools::source::SourceError;
+use serde::Serialize;
 use thiserror::Error;
 
 use spec::SpecError;
@@ -90,4 +91,17 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             NO_ANSWER
         }
     }
+}
+
+/// Prints an answer: one JSON document, or words for a person.
+fn tell<D: Serialize>(
+    json: bool,
+    document: impl FnOnce() -> D,
+    words: impl FnOnce(&mut Io<'_>) -> Result<(), QuestionError>,
+    io: &mut Io<'_>,
+) -> Result<(), QuestionError> {
+    if json {
+        return Ok(writeln!(io.out, "{}", serde_json::to_string_pretty(&document())?)?);
+    }
+    words(io)
 }
