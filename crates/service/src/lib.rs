@@ -18,7 +18,7 @@ use store::{FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, Notificatio
 
 pub use settings::Settings;
 pub use types::{
-    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, HostAllocation, HostSelector,
+    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
     IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
     ServiceError, Statistics,
 };
