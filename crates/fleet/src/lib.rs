@@ -14,7 +14,10 @@
 
 pub mod conformance;
 pub mod hooks;
+mod late;
+mod saved;
 pub mod simulated;
+mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
