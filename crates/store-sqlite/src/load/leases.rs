@@ -39,7 +39,7 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
             window: window(row.starts_us, row.ends_us)?,
             before_end: maybe_instant(row.before_end_us)?,
             end_action: named("end action", &row.end_action, end_action_from_name)?,
-            reservations,
+            reservations: reservations.into_values().collect(),
             status: named("lease status", &row.status, LeaseStatus::from_name)?,
             events: EventStatuses {
                 start: event(&row.start_event)?,
@@ -62,7 +62,8 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
 /// What belongs to a lease.
 #[derive(Default)]
 struct OfLease {
-    reservations: Vec<Reservation>,
+    /// By position.
+    reservations: BTreeMap<i64, Reservation>,
     wording: BTreeMap<ReservationId, Wording>,
 }
 
@@ -72,23 +73,24 @@ async fn reservations(
 ) -> Result<HashMap<LeaseId, OfLease>, StoreError> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
     let mut rows = sqlx::query!(
-        r#"SELECT lease, id, terms, status, missing_resources AS "missing_resources: bool",
+        r#"SELECT lease, id, position, terms, status, missing_resources AS "missing_resources: bool",
              resources_changed AS "resources_changed: bool", hypervisor_properties, resource_properties
-         FROM reservation ORDER BY lease, position"#
+         FROM reservation"#
     )
     .fetch(db);
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
         let key = (LeaseId(uuid(&row.lease)?), ReservationId(uuid(&row.id)?));
         let of_lease = of_leases.entry(key.0).or_default();
         let terms = terms_from_json(&row.terms)?;
-        of_lease.reservations.push(Reservation {
+        let reservation = Reservation {
             id: key.1,
             allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
             terms,
             status: named("reservation status", &row.status, ReservationStatus::from_name)?,
             missing_resources: row.missing_resources,
             resources_changed: row.resources_changed,
-        });
+        };
+        of_lease.reservations.insert(row.position, reservation);
         let wording = Wording {
             hypervisor_properties: row.hypervisor_properties,
             resource_properties: row.resource_properties,
