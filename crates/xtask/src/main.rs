@@ -17,6 +17,7 @@ mod kinds;
 mod known;
 mod lab;
 mod leasing;
+mod listening;
 mod live;
 mod luxi_server;
 mod places;
