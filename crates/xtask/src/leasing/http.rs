@@ -38,7 +38,6 @@ impl Answer {
 pub struct Http {
     client: Client,
     base: String,
-    token: Option<String>,
 }
 
 impl Http {
@@ -47,21 +46,13 @@ impl Http {
         // Fails only if a provider was installed before, by an earlier client; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(limit).no_proxy().build().context("no HTTP client")?;
-        Ok(Self { client, base: base.to_owned(), token: None })
-    }
-
-    /// The same, with a token.
-    pub fn with_token(&self, token: &str) -> Self {
-        Self { token: Some(token.to_owned()), ..self.clone() }
+        Ok(Self { client, base: base.to_owned() })
     }
 
     /// Sends a request to a path such as `/v1/leases`.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
         request = request.header("accept", "application/json");
-        if let Some(token) = &self.token {
-            request = request.header("x-auth-token", token);
-        }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
@@ -94,7 +85,7 @@ impl Caller {
     /// A client of the service at that address.
     pub fn new(base: &str) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, Duration::from_secs(60))? })
+        Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, Duration::from_mins(1))? })
     }
 
     /// The client itself, to send many requests at once.

@@ -6,14 +6,15 @@
 
 mod cases;
 mod clients;
-mod date;
+pub mod date;
 mod fleet;
 mod gabbi;
 pub mod http;
+mod processes;
 mod python;
 mod race;
 mod schemathesis;
-mod server;
+pub mod server;
 
 use anyhow::{Result, bail};
 
@@ -31,10 +32,11 @@ const RACE_SEED: u64 = 1;
 pub type Stage = (&'static str, fn(&Executable) -> Result<Tally>);
 
 /// All stages, in order of cost.
-pub const STAGES: [Stage; 4] = [
+pub const STAGES: [Stage; 5] = [
     ("races", |ours| race::run(ours, RACE_SEED, RACES)),
     ("gabbi", gabbi::run),
     ("schemathesis", schemathesis::run),
+    ("processes", processes::run),
     ("clients", clients::run),
 ];
 

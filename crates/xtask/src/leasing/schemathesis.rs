@@ -1,4 +1,4 @@
-//! Generated requests against every address of the OpenAPI document.
+//! Generated requests against every address of the API's own description.
 //!
 //! They are the same in every run of the same versions. What is asked of answers: no failure of the server, and
 //! status, type and body as the document says.
@@ -49,7 +49,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     })
 }
 
-/// How many operations an OpenAPI document names.
+/// How many operations the description names.
 fn operations(document: &serde_json::Value) -> usize {
     const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
     let paths = document["paths"].as_object().into_iter().flatten();

@@ -13,7 +13,7 @@ use super::http::Caller;
 use crate::run::{Executable, output_of};
 
 /// A service that does not answer after that long does not start.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 /// How long a service that was told to stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// How much of the log a complaint shows.
@@ -24,8 +24,10 @@ const LINES_SHOWN: usize = 15;
 pub struct Launch {
     program: PathBuf,
     directory: PathBuf,
+    database: PathBuf,
     arguments: Vec<String>,
     through: Vec<String>,
+    environment: Vec<(String, String)>,
 }
 
 impl Launch {
@@ -34,8 +36,10 @@ impl Launch {
         Self {
             program: ours.path.clone(),
             directory: directory.to_owned(),
+            database: directory.join("allot.db"),
             arguments: Vec::new(),
             through: Vec::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -45,15 +49,36 @@ impl Launch {
         self
     }
 
+    /// The same with another way to log in than none: `tokens:FILE`.
+    pub fn with_auth(self, auth: &str) -> Self {
+        self.with(["--auth", auth])
+    }
+
+    /// The same with so many machines, numbered from 1. Without this, there are a few in each of several racks.
+    pub fn with_machines(self, number: usize) -> Self {
+        self.with(["--simulated-racks", "1", "--simulated-hosts-per-rack"]).with([number.to_string()])
+    }
+
+    /// The same with machines that take their time, as real ones do.
+    pub fn with_lifelike_machines(self) -> Self {
+        self.with(["--simulated-timing", "lifelike"])
+    }
+
     /// The same as an argument of another program, which becomes it.
     pub fn through<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.through = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The file of the database.
-    pub fn database(&self) -> PathBuf {
-        self.directory.join("allot.db")
+    /// The same with a variable of the environment.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with the database elsewhere.
+    pub fn with_database(self, file: PathBuf) -> Self {
+        Self { database: file, ..self }
     }
 
     /// Starts it, and returns when it is ready.
@@ -72,8 +97,11 @@ impl Launch {
         let mut words: Vec<String> = self.through.clone();
         words.push(self.program.display().to_string());
         words.extend(["serve".to_owned(), "--listen".to_owned(), listen.clone(), "--database".to_owned()]);
-        words.push(format!("sqlite://{}", self.database().display()));
+        words.push(format!("sqlite://{}", self.database.display()));
         words.extend(["--fleet".to_owned(), "simulated".to_owned()]);
+        // Machines are as they were left when the service starts again, as real ones would be.
+        words.push("--simulated-state-file".to_owned());
+        words.push(self.directory.join("machines.json").display().to_string());
         words.extend(self.arguments.iter().cloned());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(&self.directory).stdin(Stdio::null());
@@ -82,6 +110,7 @@ impl Launch {
                 command.env_remove(name);
             }
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdout(written.try_clone()?).stderr(written);
         let child = command.spawn().with_context(|| format!("cannot run {}", words[0]))?;
         let url = format!("http://{listen}");
@@ -129,11 +158,6 @@ impl Server {
             }
             sleep(Duration::from_millis(10));
         }
-    }
-
-    /// Whether the process still runs.
-    pub fn is_running(&mut self) -> Result<bool> {
-        Ok(self.child.try_wait()?.is_none())
     }
 
     /// Ends it as a power cut would, but for what the kernel still writes.

@@ -1,7 +1,5 @@
 //! Commands on floating IPs.
 
-use anyhow::Result;
-
 use super::Bench;
 use super::values::{column, columns, is, same};
 use crate::leasing::cases::Cases;
