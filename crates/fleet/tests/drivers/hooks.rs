@@ -367,11 +367,15 @@ async fn leases_run_on_a_rack_whose_hooks_fail_for_a_while_and_whose_process_cra
     let mut statuses = Vec::new();
     while minute < 90 {
         if minute == 60 {
-            at_the_end.iter().for_each(|moment| rack.set_failing(moment, true));
+            for moment in at_the_end {
+                rack.set_failing(moment, true);
+            }
         }
         if minute == 70 {
             assert_eq!(conductor.leases[0].status, LeaseStatus::Terminating);
-            at_the_end.iter().for_each(|moment| rack.set_failing(moment, false));
+            for moment in at_the_end {
+                rack.set_failing(moment, false);
+            }
         }
         conductor.turn(&rack.fleet, at(minute * 60)).await;
         statuses.push(conductor.leases[0].status);
