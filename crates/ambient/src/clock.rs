@@ -70,6 +70,22 @@ impl Clock for FastClock {
     }
 }
 
+/// How long something takes, in time that passes and not in that of a [`Clock`]: for logs and metrics only.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Begins to measure.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// How long it has been.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// How long it is until then, if it is not over.
 fn left(now: Timestamp, instant: Timestamp) -> Option<Duration> {
     Duration::try_from(instant.duration_since(now)).ok().filter(|left| !left.is_zero())

@@ -7,5 +7,5 @@
 mod clock;
 mod ids;
 
-pub use clock::{Clock, FastClock, ManualClock, SystemClock};
+pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};

@@ -14,7 +14,10 @@
 
 pub mod conformance;
 pub mod hooks;
+mod late;
+mod saved;
 pub mod simulated;
+mod site;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,7 +25,7 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 use leases::host::{Health, NetworkId};
-use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Action, Observed};
 use thiserror::Error;
 
@@ -81,13 +84,16 @@ pub struct Subnet {
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// Under which claim something is done.
+/// Under which claim something is done, and for whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationKey {
     /// Names the operation: the same for a repetition of it.
     pub key: String,
     /// Higher for each claim of it: what comes with a lower one than was seen is late.
     pub fence: u64,
+    /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
+    /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
+    pub lease: Option<LeaseId>,
 }
 
 /// How a call that changes something went.

@@ -77,6 +77,15 @@ impl Resources {
         }
     }
 
+    /// Whether there is at least as much of each resource in `room`.
+    pub fn fits_into(&self, room: &Self) -> bool {
+        let of = |class| room.other.get(class).copied().unwrap_or(0);
+        self.vcpus <= room.vcpus
+            && self.memory_mib <= room.memory_mib
+            && self.disk_gib <= room.disk_gib
+            && self.other.iter().all(|(class, amount)| *amount <= of(class))
+    }
+
     /// How many instances of a size fit into this capacity when that much of it is used.
     pub fn slots(&self, used: &Self, size: &Self) -> u32 {
         let of = |resources: &Self, class| resources.other.get(class).copied().unwrap_or(0);

@@ -6,19 +6,34 @@
 //!
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
+mod execution;
+mod flavors;
+mod floating_ips;
+mod hosts;
+mod leasing;
+mod notices;
+mod reading;
 mod settings;
+mod state;
 mod types;
+mod writing;
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ambient::{Clock, Ids};
 use fleet::Fleet;
-use leases::ids::{FloatingIpId, HostId, LeaseId};
-use store::{FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, Notification, PropertyRecord, Store};
+use jiff::Timestamp;
+use store::Store;
+use tokio::sync::{Notify, watch};
 
+use crate::execution::Progress;
+use crate::state::State;
+
+pub use execution::{ClaimedStep, Cycle, Performed};
 pub use settings::Settings;
 pub use types::{
-    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, HostAllocation, HostSelector,
+    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
     IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
     ServiceError, Statistics,
 };
@@ -43,18 +58,40 @@ pub struct Parts {
 pub struct Service {
     parts: Parts,
     settings: Settings,
+    /// What the store holds. Never locked across a wait.
+    state: RwLock<State>,
+    /// How far things are. Never locked across a wait, and always after `state` where both are.
+    progress: Mutex<Progress>,
+    /// Writers take turns, so that what is decided on is what is committed to.
+    turn: tokio::sync::Mutex<()>,
+    /// It is not known whether `state` is what the store holds.
+    doubtful: AtomicBool,
+    /// Counts changes of `state`.
+    changes: watch::Sender<u64>,
+    /// Wakes the loop.
+    wake: Notify,
+    /// The loop runs.
+    running: AtomicBool,
 }
 
-#[expect(unused_variables, clippy::unused_async, clippy::unimplemented, reason = "contract")]
 impl Service {
     /// Loads what the store holds and gives up claims of an earlier run.
     pub async fn open(parts: Parts, settings: Settings) -> Result<Arc<Self>, OpenError> {
-        unimplemented!()
-    }
-
-    /// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
-    pub async fn run(self: Arc<Self>, stop: tokio::sync::watch::Receiver<bool>) {
-        unimplemented!()
+        parts.store.release_claims(&settings.holder).await?;
+        let snapshot = parts.store.load().await?;
+        let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
+            .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
+        Ok(Arc::new(Self {
+            parts,
+            settings,
+            state: RwLock::new(state),
+            progress: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            doubtful: AtomicBool::new(false),
+            changes: watch::Sender::new(0),
+            wake: Notify::new(),
+            running: AtomicBool::new(false),
+        }))
     }
 
     /// The time that the service goes by.
@@ -62,162 +99,24 @@ impl Service {
         &self.parts.clock
     }
 
-    /// A lease.
-    pub fn lease(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
-        unimplemented!()
+    /// What the store holds, to look at. What is changed under the lock is changed whole, so a reader that
+    /// panicked leaves nothing behind.
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases, in the order of their creation.
-    pub fn leases(&self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
-        unimplemented!()
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a lease. A request with a key that was served before gets the same answer.
-    pub async fn create_lease(
-        &self,
-        caller: &Caller,
-        new: NewLease,
-        key: Option<IdempotencyKey>,
-    ) -> Result<Created, ServiceError> {
-        unimplemented!()
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes a lease.
-    pub async fn update_lease(
-        &self,
-        caller: &Caller,
-        id: LeaseId,
-        changes: LeaseChanges,
-    ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than
-    /// [`Settings::delete_wait`]; then it is DELETING, and goes by itself.
-    pub async fn delete_lease(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        unimplemented!()
-    }
-
-    /// All hosts, by identifier.
-    pub fn hosts(&self) -> Vec<Arc<HostRecord>> {
-        unimplemented!()
-    }
-
-    /// A host.
-    pub fn host(&self, id: HostId) -> Option<Arc<HostRecord>> {
-        unimplemented!()
-    }
-
-    /// Takes a machine of the fleet on as a host that may be leased.
-    pub async fn add_host(
-        &self,
-        caller: &Caller,
-        which: HostSelector,
-        capabilities: Vec<(String, String)>,
-    ) -> Result<Arc<HostRecord>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Sets capabilities of a host, or takes away those without a value. All or nothing.
-    pub async fn update_host(
-        &self,
-        caller: &Caller,
-        id: HostId,
-        capabilities: Vec<(String, Option<String>)>,
-    ) -> Result<Arc<HostRecord>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Gives a host back to the fleet.
-    pub async fn remove_host(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
-        unimplemented!()
-    }
-
-    /// One entry for every host, or for one of them, with what is reserved of it.
-    pub fn allocations(&self, filter: &AllocationFilter) -> Vec<HostAllocation> {
-        unimplemented!()
-    }
-
-    /// The names and values of capabilities.
-    pub fn properties(&self) -> Vec<Property> {
-        unimplemented!()
-    }
-
-    /// Hides a property from lists, or shows it.
-    pub async fn set_property_private(
-        &self,
-        caller: &Caller,
-        name: &str,
-        private: bool,
-    ) -> Result<PropertyRecord, ServiceError> {
-        unimplemented!()
-    }
-
-    /// All floating IPs.
-    pub fn floating_ips(&self) -> Vec<Arc<FloatingIpRecord>> {
-        unimplemented!()
-    }
-
-    /// A floating IP.
-    pub fn floating_ip(&self, id: FloatingIpId) -> Option<Arc<FloatingIpRecord>> {
-        unimplemented!()
-    }
-
-    /// Takes an address on that may be leased.
-    pub async fn add_floating_ip(
-        &self,
-        caller: &Caller,
-        new: NewFloatingIp,
-    ) -> Result<Arc<FloatingIpRecord>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Takes an address away.
-    pub async fn remove_floating_ip(&self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
-        unimplemented!()
-    }
-
-    /// All flavors.
-    pub fn flavors(&self) -> Vec<Arc<FlavorRecord>> {
-        unimplemented!()
-    }
-
-    /// A flavor.
-    pub fn flavor(&self, id: &str) -> Option<Arc<FlavorRecord>> {
-        unimplemented!()
-    }
-
-    /// Enters a flavor, or exchanges the one of that identifier.
-    pub async fn put_flavor(
-        &self,
-        caller: &Caller,
-        flavor: FlavorRecord,
-    ) -> Result<Arc<FlavorRecord>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Takes a flavor away. Leases that have it keep it.
-    pub async fn remove_flavor(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
-        unimplemented!()
-    }
-
-    /// Notifications after that number, at most so many, oldest first.
-    pub async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, ServiceError> {
-        unimplemented!()
-    }
-
-    /// Returns when there may be a notification after that number.
-    pub async fn notified(&self, after: u64) {
-        unimplemented!()
-    }
-
-    /// Figures for metrics.
-    pub fn statistics(&self) -> Statistics {
-        unimplemented!()
-    }
-
-    /// Whether requests can be served: the store can be written to and the loop runs.
-    pub async fn ready(&self) -> Result<(), ServiceError> {
-        unimplemented!()
+    /// Wakes the loop if that instant comes before it would look at the clock by itself.
+    fn wake_if_soon(&self, at: Timestamp) {
+        if at <= self.now() + self.settings.observe_interval {
+            self.wake.notify_one();
+        }
     }
 }

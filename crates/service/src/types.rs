@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use leases::admission::{Changes, Refusal};
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
-use leases::lease::{EndAction, Lease};
+use leases::lease::EndAction;
 use leases::project::{ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
-use store::{LeaseRecord, StoreError, Wording};
+use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
 use thiserror::Error;
 
 /// On whose behalf something is done.
@@ -166,16 +166,29 @@ pub enum EnforcerVerdict {
     Deny(String),
 }
 
+/// A lease with what it was given, in full: an external service is told hosts and addresses with all their
+/// fields (spec §3.7).
+#[derive(Clone, Debug)]
+pub struct GrantedLease {
+    /// The lease.
+    pub lease: Arc<LeaseRecord>,
+    /// The hosts of its allocations, by identifier.
+    pub hosts: Vec<Arc<HostRecord>>,
+    /// The addresses of its allocations, by identifier.
+    pub floating_ips: Vec<Arc<FloatingIpRecord>>,
+}
+
 /// An external service that may refuse leases (spec §3.7). It is asked without any lock being held, and what it
 /// says counts for what it was asked about: hosts are not exchanged after that.
 #[async_trait]
 pub trait Enforcer: fmt::Debug + Send + Sync {
     /// About a new lease and what it would be given.
-    async fn check_create(&self, caller: &Caller, lease: &LeaseRecord) -> EnforcerVerdict;
+    async fn check_create(&self, caller: &Caller, lease: &GrantedLease) -> EnforcerVerdict;
     /// About a change: what the lease is, and what it would be.
-    async fn check_update(&self, caller: &Caller, now: &LeaseRecord, then: &LeaseRecord) -> EnforcerVerdict;
+    async fn check_update(&self, caller: &Caller, now: &GrantedLease, then: &GrantedLease)
+    -> EnforcerVerdict;
     /// The lease has ended, or was deleted before its end. The answer does not matter.
-    async fn on_end(&self, lease: &Lease);
+    async fn on_end(&self, lease: &GrantedLease);
 }
 
 /// Why a call has no effect.

@@ -1,1 +1,1 @@
-//! conformance
+//! What every store promises, as functions that hold a store to it.

@@ -1,1 +1,1 @@
-//! encoding
+//! Domain values as text for columns.

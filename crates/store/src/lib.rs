@@ -15,6 +15,7 @@
 //!
 //! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
 
+pub mod booking;
 pub mod conformance;
 pub mod encoding;
 pub mod memory;
@@ -24,12 +25,14 @@ use std::fmt;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use thiserror::Error;
 
-pub use record::{
+use crate::booking::Subject;
+pub use crate::record::{
     AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord, NewNotification,
     Notification, PropertyRecord, Version, Wording,
 };
@@ -98,6 +101,10 @@ pub enum Write {
 }
 
 /// What happens together, or not at all.
+///
+/// Leases give up first what they do not have any more, then hosts and addresses come and go, then leases take
+/// what is new to them. So hosts can change hands within one commit, and a host can go together with the lease
+/// that had it, whatever the order of writes. Versions are compared in the order of writes.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// When: the time of all records in it.
@@ -157,6 +164,58 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// The words for what is in the way, alike in all stores.
+impl CommitError {
+    /// A lease is not of the version expected.
+    pub fn stale_lease(id: LeaseId) -> Self {
+        Self::Stale { what: format!("lease {id}") }
+    }
+
+    /// A host is not of the version expected, or gone.
+    pub fn stale_host(id: HostId) -> Self {
+        Self::stale_subject(Subject::Host(id))
+    }
+
+    /// A flavor is gone.
+    pub fn stale_flavor(id: &str) -> Self {
+        Self::Stale { what: format!("flavor {id}") }
+    }
+
+    /// A host or an address is gone.
+    pub fn stale_subject(subject: Subject) -> Self {
+        Self::Stale { what: subject.to_string() }
+    }
+
+    /// A host or an address is in another lease.
+    pub fn taken(subject: Subject) -> Self {
+        Self::Taken { what: subject.to_string() }
+    }
+
+    /// Slots do not fit.
+    pub fn no_room(subject: Subject) -> Self {
+        match subject {
+            Subject::Host(id) => Self::NoRoom(id),
+            // An address has no slots, so there cannot be too many of them.
+            Subject::FloatingIp(_) => Self::taken(subject),
+        }
+    }
+
+    /// A host or an address cannot be removed.
+    pub fn in_use(subject: Subject) -> Self {
+        Self::InUse { what: subject.to_string() }
+    }
+
+    /// Another host has that name.
+    pub fn host_exists(name: &str) -> Self {
+        Self::Exists { what: format!("a host named {name}") }
+    }
+
+    /// The network has that address, or there is one of that identifier.
+    pub fn floating_ip_exists(ip: &FloatingIp) -> Self {
+        Self::Exists { what: format!("floating IP {} of network {}", ip.address, ip.network.0) }
+    }
+}
+
 /// The store does not work.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -183,7 +242,8 @@ impl fmt::Display for Holder {
 pub struct Claim {
     /// The step.
     pub action: Action,
-    /// Counts the claims of the step: the higher one is the valid one.
+    /// Counts claims: of two claims of a step, the one with the higher number is the valid one. No number is
+    /// given twice, not even to different steps.
     pub fence: u64,
 }
 
@@ -196,7 +256,7 @@ pub struct Finished {
     pub result: Result<(), String>,
 }
 
-/// A store. All times are given by the caller.
+/// A store. All times are given by the caller, and kept to the microsecond.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
     /// Reads everything, as of one instant.
@@ -238,7 +298,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The number of the last notification that this listener has been told; 0 at first.
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError>;
 
-    /// Notes how far a listener has been told.
+    /// Notes how far a listener has been told; never back.
     async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError>;
 
     /// Forgets notifications, audit records and keys of requests from before that time; notifications only as

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::host::{FloatingIp, Host};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::Lease;
@@ -38,7 +38,7 @@ pub struct Wording {
 pub struct LeaseRecord {
     /// The lease.
     pub lease: Lease,
-    /// The words of its reservations.
+    /// The words of its reservations; of one without words, none or an empty entry, which is the same.
     pub wording: BTreeMap<ReservationId, Wording>,
     /// Its version.
     pub version: Version,
@@ -160,4 +160,14 @@ pub struct IdempotencyRecord {
     pub lease: LeaseId,
     /// When.
     pub at: Timestamp,
+}
+
+impl IdempotencyRecord {
+    /// How long a key stands for the request that it came with.
+    pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+    /// Whether a request with that key is a repetition at that time.
+    pub fn counts_at(&self, now: Timestamp) -> bool {
+        now.duration_since(self.at) < Self::VALID_FOR
+    }
 }

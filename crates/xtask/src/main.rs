@@ -16,6 +16,7 @@ mod json;
 mod kinds;
 mod known;
 mod lab;
+mod listening;
 mod live;
 mod luxi_server;
 mod places;
