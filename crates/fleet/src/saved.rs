@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::FleetError;
+
 /// Why a driver's file is of no use.
 #[derive(Debug, Error)]
 pub enum StateError {
@@ -36,6 +38,9 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
+    /// It cannot be told as text.
+    #[error("cannot tell the state of the fleet as JSON: {0}")]
+    Encode(serde_json::Error),
 }
 
 /// What the file holds, if it is there.
@@ -51,8 +56,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StateE
 
 /// Text to be written.
 pub(crate) fn text(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
-    serde_json::to_vec(state)
-        .map_err(|error| StateError::Write { path: PathBuf::new(), source: io::Error::other(error) })
+    serde_json::to_vec(state).map_err(StateError::Encode)
 }
 
 /// Exchanges the file for one with that text: whoever reads it, even after a crash or a power cut, sees the old
@@ -71,6 +75,48 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::rename(&beside, path)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// A driver's file, and which version of the state is in it.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+    version: tokio::sync::Mutex<u64>,
+}
+
+impl StateFile {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), version: tokio::sync::Mutex::new(0) }
+    }
+
+    /// Returns when the version that `current` tells, or a newer one, is in the file. Versions begin at 1. Those
+    /// who wait for each other here are served by one write.
+    pub(crate) async fn keep(
+        &self,
+        current: impl Fn() -> (u64, Result<Vec<u8>, StateError>) + Send,
+        version: u64,
+    ) -> Result<(), StateError> {
+        let mut kept = self.version.lock().await;
+        if *kept >= version {
+            return Ok(());
+        }
+        let (version, text) = current();
+        let (path, text) = (self.path.clone(), text?);
+        let written = tokio::task::spawn_blocking(move || write(&path, &text)).await;
+        written.map_err(|error| StateError::Write {
+            path: self.path.clone(),
+            source: io::Error::other(error),
+        })??;
+        *kept = version;
+        Ok(())
+    }
+}
+
+impl From<StateError> for FleetError {
+    /// What was done may be lost, so it does not count as done.
+    fn from(error: StateError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
 }
 
 /// What can be written as text. The crate `leases` knows no serialisation.
@@ -114,7 +160,6 @@ pub(crate) mod id {
 
     use super::Identifier;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub(crate) fn serialize<T: Identifier, S: Serializer>(id: &T, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&id.text())
     }

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ambient::{Clock, ManualClock};
-use jiff::{SignedDuration, Timestamp};
+use ambient::ManualClock;
+use jiff::Timestamp;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use super::*;
-use crate::{Guests as _, Inventory as _, Isolation as _};
+use crate::{Inventory as _, Isolation as _};
 
 const HOST: HostId = HostId(1);
 const LEASE: LeaseId = LeaseId(10);

@@ -1,0 +1,3 @@
+//! Every driver is held to the promises of the conformance suite.
+
+mod simulated;
