@@ -1,6 +1,8 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
 mod client;
+mod config;
+mod duration;
 mod links;
 mod questions;
 
