@@ -297,9 +297,9 @@ async fn w4_machines_do_not_notice_that_the_process_ends() {
     );
     assert_eq!(fleet.look(HostId(3)), None);
     assert_eq!(fleet.holder_of(ip), Some(RESERVATION));
-    let late = OperationKey { fence: 0, ..key("grant") };
-    fleet.grant(HostId(2), RESERVATION, 9, &late).await.expect("done");
-    assert_eq!(fleet.look(HostId(2)).expect("taken on").slots.get(&RESERVATION), Some(&4));
+    let of_a_new_store = OperationKey { fence: 0, ..key("grant") };
+    fleet.grant(HostId(2), RESERVATION, 9, &of_a_new_store).await.expect("done");
+    assert_eq!(fleet.look(HostId(2)).expect("taken on").slots.get(&RESERVATION), Some(&9));
     std::fs::write(&file, "{").expect("a file");
     let refused = SimulatedFleet::persistent(&file, clock.clone(), 1, &layout);
     assert!(matches!(refused, Err(StateError::Corrupt { .. })));
