@@ -120,6 +120,13 @@ pub(crate) fn load(
     merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text)
 }
 
+impl Configuration {
+    /// Everything as it is by default.
+    pub(crate) fn standard() -> Result<Self, ConfigError> {
+        Self::read(&Values::default())
+    }
+}
+
 /// Flags before the environment, the environment before the file.
 fn merge(
     flags: &BTreeMap<&'static str, String>,
