@@ -17,6 +17,9 @@ use crate::{Machine, Network, StateError, Subnet};
 /// How long a hook may take if it does not say.
 const TIME_LIMIT_SECONDS: u64 = 60;
 
+/// The same for [`Moment::Check`]: whoever looks at the machines waits for the slowest.
+const CHECK_TIME_LIMIT_SECONDS: u64 = 10;
+
 /// The configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,7 +156,7 @@ pub struct HookConfig {
     /// The address of a web hook.
     #[serde(default)]
     pub webhook: Option<String>,
-    /// How long it may take; 60 if not given.
+    /// How long it may take; 60 if not given, for checks 10.
     #[serde(default)]
     pub time_limit_seconds: Option<u64>,
     /// A header of the web hook's request whose value is secret.
@@ -213,7 +216,8 @@ pub enum HooksError {
 
 impl HookConfig {
     pub(super) fn time_limit(&self, moment: Moment) -> Result<Duration, HooksError> {
-        match self.time_limit_seconds.unwrap_or(TIME_LIMIT_SECONDS) {
+        let usual = if moment == Moment::Check { CHECK_TIME_LIMIT_SECONDS } else { TIME_LIMIT_SECONDS };
+        match self.time_limit_seconds.unwrap_or(usual) {
             0 => Err(HooksError::TimeLimit(moment)),
             seconds => Ok(Duration::from_secs(seconds)),
         }

@@ -27,6 +27,7 @@ pub(super) struct Ledger {
     pub(super) hosts: BTreeMap<HostId, Record>,
     #[serde(with = "by_id")]
     pub(super) floating_ips: BTreeMap<FloatingIpId, Handed>,
+    #[serde(skip)]
     pub(super) fences: Fences,
 }
 

@@ -23,7 +23,7 @@
 //!
 //! [hooks.check]
 //! exec = ["/usr/local/lib/allot/check"]
-//! time_limit_seconds = 10
+//! time_limit_seconds = 5
 //! ```
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
@@ -34,7 +34,8 @@
 //!
 //! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
 //! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
-//! a program killed (not what it has started itself).
+//! a program killed (not what it has started itself). The
+//! limit is 60 seconds if none is given, for checks 10.
 //!
 //! **What it must stand.** Being called again for what is done already: after a crash, a lost answer or a failure
 //! a hook is repeated, never left out. If `on_hold` was begun and the lease does not want the host any more,

@@ -13,6 +13,9 @@ use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Out
 use jiff::Timestamp;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
+use leases::status::LeaseStatus;
+
+use crate::conductor::{Conductor, address, at, hosts, lease, slots};
 
 const SCRIPT: &str = r#"#!/bin/sh
 # Fails as long as there is a file of the moment's name.
@@ -338,4 +341,53 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     let seen = fleet.observe(&[HOST].into()).await.expect("an answer");
     let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
     assert_eq!(stopping.expect("still there").stopping_since, Some(Timestamp::UNIX_EPOCH));
+}
+
+#[tokio::test]
+async fn leases_run_on_a_rack_whose_hooks_fail_for_a_while_and_whose_process_crashes() {
+    let mut rack = rack();
+    for host in [1, 2] {
+        rack.fleet.adopt(HostId(host)).await.expect("nothing is there yet");
+    }
+    let leases = vec![lease(1, 0, 60, vec![hosts(&[1]), slots(2, 2), address(7)])];
+    let mut conductor = Conductor::new([HostId(1), HostId(2)], leases);
+    // Each hook fails for two minutes, one after another, and the process dies in the middle of it.
+    let moments = ["on_fence", "check", "on_grant", "on_assign", "on_hold"];
+    let mut minute = 0;
+    for moment in moments {
+        rack.set_failing(moment, true);
+        for _ in 0..2 {
+            conductor.turn(&rack.fleet, at(minute * 60)).await;
+            rack.restart();
+            minute += 1;
+        }
+        rack.set_failing(moment, false);
+    }
+    let at_the_end = ["on_release", "on_withdraw", "on_unassign"];
+    let mut statuses = Vec::new();
+    while minute < 90 {
+        if minute == 60 {
+            for moment in at_the_end {
+                rack.set_failing(moment, true);
+            }
+        }
+        if minute == 70 {
+            assert_eq!(conductor.leases[0].status, LeaseStatus::Terminating);
+            for moment in at_the_end {
+                rack.set_failing(moment, false);
+            }
+        }
+        conductor.turn(&rack.fleet, at(minute * 60)).await;
+        statuses.push(conductor.leases[0].status);
+        minute += 1;
+    }
+    assert!(statuses.contains(&LeaseStatus::Active), "{:?}", conductor.leases);
+    assert_eq!(statuses.last(), Some(&LeaseStatus::Terminated), "{:?}", conductor.leases);
+    let log = rack.log();
+    for (last_of_them, other) in
+        [("on_release", "on_hold"), ("on_withdraw", "on_grant"), ("on_unassign", "on_assign")]
+    {
+        let position = |moment: &str| log.iter().rposition(|line| line.starts_with(moment));
+        assert!(position(last_of_them) > position(other), "{log:#?}");
+    }
 }
