@@ -25,6 +25,7 @@ mod random;
 mod run;
 mod shrink;
 mod soak;
+mod sqlx_prepare;
 mod tally;
 mod test;
 mod vectors;
@@ -62,6 +63,10 @@ Checks
   feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
                                   and hcheck approves (default 300)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
+
+Database
+  sqlx-prepare [--check]        what the compiler knows of the store's queries, after
+                                  one or the schema has changed (--check: compare)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
@@ -117,6 +122,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),
+        Some("sqlx-prepare") => sqlx_prepare::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {
