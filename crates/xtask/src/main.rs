@@ -82,7 +82,12 @@ Real peers
                                   all decisions taken by ours (root; some minutes)
 
 To look at
-  demo                          a cluster, balanced, and an allocation explained
+  demo                          the leasing service on simulated racks, with leases past,
+                                  present and coming; prints what to try
+      --listen ADDR:PORT          (default 127.0.0.1:1234)
+      --speed FACTOR              of the service's clock (default 60)
+      --directory DIR             keep the database there
+  demo balance                  a cluster, balanced, and an allocation explained
   cluster --out PREFIX          write PREFIX.data and PREFIX.*.json
       --nodes N --seed S          (default 20 nodes, seed 1)
       --instances-per-node K      (default 10)
