@@ -25,6 +25,7 @@ mod random;
 mod run;
 mod shrink;
 mod soak;
+mod sqlx_prepare;
 mod tally;
 mod test;
 mod vectors;
@@ -66,6 +67,10 @@ Checks
                                   schemathesis, processes (kill -9, a full disk, a
                                   clock that is set), clients (blazar, openstack)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
+
+Database
+  sqlx-prepare [--check]        what the compiler knows of the store's queries, after
+                                  one or the schema has changed (--check: compare)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
@@ -129,6 +134,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),
+        Some("sqlx-prepare") => sqlx_prepare::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

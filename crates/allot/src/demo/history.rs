@@ -94,8 +94,8 @@ impl Past<'_> {
             wording: request.wording,
             end_action: request.end_action,
         };
-        self.service.create_lease(&caller(booking.project, booking.user), new, None).await?;
-        Ok(())
+        let created = self.service.create_lease(&caller(booking.project, booking.user), new, None).await;
+        created.map(drop).map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))
     }
 
     /// Lets time pass until then, from one thing that happens to the next.

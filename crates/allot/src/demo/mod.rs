@@ -179,7 +179,11 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
         enforcer: None,
     };
     // Nothing fails in this past, so the fleet need not be looked at often.
-    let settings = Settings { observe_interval: SignedDuration::from_hours(6), ..Settings::default() };
+    let settings = Settings {
+        observe_interval: SignedDuration::from_hours(6),
+        unknown_after: PAST,
+        ..Settings::default()
+    };
     let service = Service::open(parts, settings).await?;
     let hosts = u64::from(RACKS * HOSTS_PER_RACK);
     history::Past { service: &service, fleet: &fleet, clock: &clock }.pass(layout, hosts, present).await?;
