@@ -48,3 +48,17 @@ pub struct Group {
     /// The group's instance policy.
     pub policy: Policy,
 }
+
+impl Group {
+    /// A group that new instances may join, under the default policy; the caller fills in what it knows.
+    pub fn new(name: impl Into<String>, uuid: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            uuid: uuid.into(),
+            alloc_policy: AllocPolicy::Preferred,
+            tags: Vec::new(),
+            networks: Vec::new(),
+            policy: Policy::default(),
+        }
+    }
+}

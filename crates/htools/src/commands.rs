@@ -3,6 +3,10 @@
 use cluster::{Cluster, Move};
 use placement::balance::Step;
 
+use crate::io::Io;
+use crate::options::PrintCommands;
+use crate::saving::{self, SaveError};
+
 /// How commands name instances; nodes always go by their short names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceNames {
@@ -39,6 +43,34 @@ pub fn script(lines: &[String]) -> String {
         script.push('\n');
     }
     script
+}
+
+/// The lines for a person: without the checks, which only a script can do.
+pub fn readable(lines: &[String]) -> impl Iterator<Item = &str> {
+    lines.iter().map(String::as_str).filter(|line| line.trim() != "check")
+}
+
+/// Prints the lines under a title, or writes the script to a file, as `-C` says.
+pub(crate) fn print(
+    where_to: &PrintCommands,
+    title: &str,
+    lines: &[String],
+    script: &str,
+    io: &mut Io<'_>,
+) -> Result<(), SaveError> {
+    match where_to {
+        PrintCommands::Stdout => {
+            writeln!(io.out, "\n{title}")?;
+            for line in readable(lines) {
+                writeln!(io.out, "  {line}")?;
+            }
+        }
+        PrintCommands::File(path) => {
+            saving::write(path, script)?;
+            writeln!(io.out, "The commands have been written to file '{path}'")?;
+        }
+    }
+    Ok(())
 }
 
 /// The short form of a move, as the listing shows it.

@@ -8,6 +8,7 @@ pub mod commands;
 pub mod data;
 pub mod dynu;
 mod execute;
+mod frame;
 pub mod hail;
 pub mod harep;
 pub mod hbal;

@@ -14,6 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::json::quoted;
+
 pub use network::{Answers, PORT, ask};
 
 /// Which reports are used; exactly one kind is.
@@ -146,10 +148,6 @@ pub enum MissingData {
     /// Reports do not cover these instances.
     #[error("No CPU information available for [{}]", quoted(.0))]
     Instances(Vec<String>),
-}
-
-fn quoted(names: &[String]) -> String {
-    names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(",")
 }
 
 #[derive(Deserialize)]

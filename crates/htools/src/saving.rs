@@ -1,6 +1,7 @@
 //! Saving the state of a cluster where `-S` says (formats spec §1.8).
 
 use std::io;
+use std::path::PathBuf;
 
 use cluster::{Cluster, InstanceIdx, NodeIdx};
 use thiserror::Error;
@@ -8,12 +9,17 @@ use thiserror::Error;
 use crate::io::Io;
 use crate::text;
 
-/// Why a state was not saved.
+/// Why something was not saved.
 #[derive(Debug, Error)]
-pub(crate) enum SaveError {
+pub enum SaveError {
     /// The file cannot be written.
-    #[error("{path}: {source}")]
-    Write { path: String, source: io::Error },
+    #[error("{}: {source}", .path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Nobody reads what is printed.
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
@@ -26,6 +32,12 @@ pub fn whole(cluster: &Cluster) -> String {
     text::serialize(cluster, &nodes, &instances)
 }
 
+/// Writes a file.
+pub fn write(path: impl Into<PathBuf>, text: &str) -> Result<(), SaveError> {
+    let path = path.into();
+    std::fs::write(&path, text).map_err(|source| SaveError::Write { path, source })
+}
+
 /// Writes a state to `PREFIX.SUFFIX` and says so; `when` tells which state it is (`before balancing`).
 pub(crate) fn save(
     text: &str,
@@ -35,7 +47,7 @@ pub(crate) fn save(
     io: &mut Io<'_>,
 ) -> Result<(), SaveError> {
     let path = format!("{prefix}.{suffix}");
-    std::fs::write(&path, text).map_err(|source| SaveError::Write { path: path.clone(), source })?;
+    write(&path, text)?;
     writeln!(io.err, "The cluster state {when} has been written to file '{path}'")?;
     Ok(())
 }

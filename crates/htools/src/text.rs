@@ -33,15 +33,15 @@ pub enum TextError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowError {
     /// Too few fields.
-    #[error("Invalid/incomplete {kind} data: '{fields}'")]
+    #[error("Invalid/incomplete {kind} data: '[{fields}]'")]
     Incomplete {
         /// Which kind of row.
         kind: &'static str,
-        /// The fields, as a list.
+        /// The fields, quoted.
         fields: String,
     },
     /// Too few fields in a policy.
-    #[error("Invalid ipolicy data: '{0}'")]
+    #[error("Invalid ipolicy data: '[{0}]'")]
     IncompletePolicy(String),
     /// A word that must be one of a few is none of them.
     #[error("{prefix}Invalid string value for type {kind}: {word:?}")]
@@ -102,11 +102,11 @@ pub enum RowError {
     #[error("Wrong number of elems found with name {0}")]
     PolicyOwner(String),
     /// A specification without its six numbers.
-    #[error("Invalid ispec data for {what}: {fields}")]
+    #[error("Invalid ispec data for {what}: [{fields}]")]
     Spec {
         /// Which one.
         what: String,
-        /// The fields, as a list.
+        /// The fields, quoted.
         fields: String,
     },
     /// A minimum without maximum.

@@ -1,17 +1,17 @@
 //! Splitting moves into sets of jobs that can run at the same time (algorithms spec §3.5).
 
-use cluster::NodeIdx;
+use cluster::{Cluster, DiskTemplate, NodeIdx};
 
 use crate::balance::Step;
 
 /// Sets of steps, in the order of time; the steps of one set share no node.
 ///
 /// Grouping is greedy from the last step backwards, as the reference does it.
-pub fn job_sets(steps: &[Step], drbd: impl Fn(&Step) -> bool) -> Vec<Vec<Step>> {
+pub fn job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     let mut sets: Vec<Vec<Step>> = Vec::new();
     let mut busy: Vec<NodeIdx> = Vec::new();
     for step in steps.iter().rev() {
-        let nodes = involved(step, drbd(step));
+        let nodes = involved(cluster, step);
         match sets.last_mut() {
             Some(set) if nodes.iter().all(|n| !busy.contains(n)) => {
                 set.push(step.clone());
@@ -31,7 +31,8 @@ pub fn job_sets(steps: &[Step], drbd: impl Fn(&Step) -> bool) -> Vec<Vec<Step>> 
 }
 
 /// The nodes that a step involves: the new ones, and those that it leaves.
-fn involved(step: &Step, drbd: bool) -> Vec<NodeIdx> {
+fn involved(cluster: &Cluster, step: &Step) -> Vec<NodeIdx> {
+    let drbd = cluster.instance(step.instance).template == DiskTemplate::Drbd;
     let old_secondary = if drbd { step.from.1 } else { None };
     [Some(step.to.0), step.to.1, Some(step.from.0), old_secondary].into_iter().flatten().collect()
 }

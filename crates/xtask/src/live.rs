@@ -3,100 +3,35 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::arguments::Arguments;
-
-/// The name of a daemon's socket in its directory.
-pub const SOCKET: &str = "socket";
-/// What ends a message.
-const END: u8 = 3;
+use crate::listening::Listening;
+use crate::luxi_server::{Reply, Server};
 
 /// A file that shows that a directory is a daemon's.
 pub const MARK: &str = "cluster.luxi";
 
-/// A server that ends with its owner.
-#[derive(Debug)]
-struct Running<A> {
-    address: A,
-    wake: fn(&A),
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl<A> Drop for Running<A> {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
-        // It waits for a connection, and now gets one.
-        (self.wake)(&self.address);
-        if let Some(thread) = self.thread.take() {
-            // A server that failed shows as a difference.
-            let _ = thread.join();
+/// Starts a master daemon that answers from `*.luxi` files in its directory, on a socket there.
+pub fn daemon(directory: &Path) -> Result<Server> {
+    let files = directory.to_owned();
+    let answer = move |_: &str, arguments: &Value| {
+        let subject = arguments[0].as_str().unwrap_or("cluster");
+        match fs::read_to_string(files.join(format!("{subject}.luxi"))) {
+            Ok(result) => Reply::Result(result),
+            Err(_) => Reply::Refusal(r#"["OpPrereqError", ["unknown", "wrong_input"]]"#.to_owned()),
         }
-    }
-}
-
-/// A master daemon that answers from `*.luxi` files in its directory, on a socket there.
-#[derive(Debug)]
-pub struct Daemon {
-    _running: Running<PathBuf>,
-}
-
-impl Daemon {
-    /// Starts one.
-    pub fn start(directory: &Path) -> Result<Self> {
-        let address = directory.join(SOCKET);
-        let listener = UnixListener::bind(&address)
-            .with_context(|| format!("cannot listen on {}", address.display()))?;
-        let over = Arc::new(AtomicBool::new(false));
-        let (ends, directory) = (over.clone(), directory.to_owned());
-        let thread = thread::spawn(move || {
-            for stream in listener.incoming() {
-                if ends.load(Ordering::SeqCst) {
-                    return;
-                }
-                // A client that goes away early ends its own connection only.
-                let _ = stream.and_then(|stream| converse(&stream, &directory));
-            }
-        });
-        let wake = |address: &PathBuf| drop(UnixStream::connect(address));
-        Ok(Self { _running: Running { address, wake, over, thread: Some(thread) } })
-    }
-}
-
-/// Answers the messages of one connection.
-fn converse(stream: &UnixStream, directory: &Path) -> io::Result<()> {
-    let mut messages = BufReader::new(stream);
-    loop {
-        let mut message = Vec::new();
-        if messages.read_until(END, &mut message)? == 0 {
-            return Ok(());
-        }
-        message.pop();
-        let message: serde_json::Value = serde_json::from_slice(&message)?;
-        let subject = message["args"][0].as_str().unwrap_or("cluster");
-        let answer = match fs::read_to_string(directory.join(format!("{subject}.luxi"))) {
-            Ok(result) => format!("{{\"success\": true, \"result\": {result}}}"),
-            Err(_) => {
-                r#"{"success": false, "result": ["OpPrereqError", ["unknown", "wrong_input"]]}"#.to_owned()
-            }
-        };
-        let mut writer = stream;
-        writer.write_all(answer.as_bytes())?;
-        writer.write_all(&[END])?;
-    }
+    };
+    Server::start(directory, Box::new(answer))
 }
 
 /// A remote API that answers from `*.json` files in a directory, without encryption.
 #[derive(Debug)]
 pub struct Api {
-    running: Running<SocketAddr>,
+    listening: Listening<SocketAddr>,
 }
 
 impl Api {
@@ -104,23 +39,22 @@ impl Api {
     pub fn start(directory: &Path) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
         let address = listener.local_addr().context("cannot listen")?;
-        let over = Arc::new(AtomicBool::new(false));
-        let (ends, directory) = (over.clone(), directory.to_owned());
-        let thread = thread::spawn(move || {
-            for stream in listener.incoming() {
-                if ends.load(Ordering::SeqCst) {
-                    return;
-                }
-                let _ = stream.and_then(|stream| serve(stream, &directory));
-            }
-        });
-        let wake = |address: &SocketAddr| drop(TcpStream::connect(address));
-        Ok(Self { running: Running { address, wake, over, thread: Some(thread) } })
+        let directory = directory.to_owned();
+        let listening = Listening::start(
+            address,
+            |address| TcpStream::connect(address).is_ok(),
+            move || listener.accept().map(|(stream, _)| stream),
+            move |stream| {
+                // A client that goes away early ends its own connection only.
+                let _ = serve(stream, &directory);
+            },
+        );
+        Ok(Self { listening })
     }
 
     /// Its address, as for `-m`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.running.address)
+        format!("http://{}", self.listening.address())
     }
 }
 
@@ -147,9 +81,9 @@ fn serve(mut stream: TcpStream, directory: &Path) -> io::Result<()> {
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let directory = PathBuf::from(arguments.text("--dir")?.unwrap_or_else(|| ".".to_owned()));
     arguments.finish()?;
-    let _daemon = Daemon::start(&directory)?;
+    let daemon = daemon(&directory)?;
     let api = Api::start(&directory)?;
-    println!("-L{}\n-m {}\nuntil standard input ends", directory.join(SOCKET).display(), api.url());
+    println!("-L{}\n-m {}\nuntil standard input ends", daemon.socket().display(), api.url());
     io::stdin().read_to_end(&mut Vec::new()).context("cannot wait")?;
-    fs::remove_file(directory.join(SOCKET)).context("cannot remove the socket")
+    fs::remove_file(daemon.socket()).context("cannot remove the socket")
 }

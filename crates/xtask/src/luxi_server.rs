@@ -2,14 +2,17 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::listening::Listening;
+
+/// The name of the socket in its directory.
+pub const SOCKET: &str = "socket";
 /// What ends a message.
 const END: u8 = 3;
 
@@ -30,39 +33,34 @@ pub type Respond = Box<dyn FnMut(&str, &Value) -> Reply + Send>;
 
 /// A running server; it ends when this is dropped.
 pub struct Server {
-    directory: tempfile::TempDir,
+    listening: Listening<PathBuf>,
     requests: Arc<Mutex<Vec<String>>>,
-    ending: Arc<AtomicBool>,
-    listening: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts a server on a socket of its own.
-    pub fn start(respond: Respond) -> Result<Self> {
-        let directory = tempfile::tempdir().context("no temporary directory")?;
-        let listener = UnixListener::bind(directory.path().join("socket")).context("cannot listen")?;
-        let (requests, ending) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let respond = Arc::new(Mutex::new(respond));
-        let listening = thread::spawn({
-            let (requests, ending) = (Arc::clone(&requests), Arc::clone(&ending));
-            move || {
-                for stream in listener.incoming() {
-                    if ending.load(Ordering::SeqCst) {
-                        return;
-                    }
-                    let Ok(stream) = stream else { return };
-                    let (requests, respond) = (Arc::clone(&requests), Arc::clone(&respond));
-                    // Clients keep a connection open while they open the next.
-                    thread::spawn(move || serve(stream, &requests, &respond));
-                }
-            }
-        });
-        Ok(Self { directory, requests, ending, listening: Some(listening) })
+    /// Starts a server on a socket in the directory.
+    pub fn start(directory: &Path, respond: Respond) -> Result<Self> {
+        let socket = directory.join(SOCKET);
+        let listener =
+            UnixListener::bind(&socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (noted, respond) = (Arc::clone(&requests), Arc::new(Mutex::new(respond)));
+        let listening = Listening::start(
+            socket,
+            |socket| UnixStream::connect(socket).is_ok(),
+            move || listener.accept().map(|(stream, _)| stream),
+            move |stream| {
+                let (noted, respond) = (Arc::clone(&noted), Arc::clone(&respond));
+                // Clients keep a connection open while they open the next.
+                thread::spawn(move || serve(stream, &noted, &respond));
+            },
+        );
+        Ok(Self { listening, requests })
     }
 
     /// Where it listens.
-    pub fn socket(&self) -> PathBuf {
-        self.directory.path().join("socket")
+    pub fn socket(&self) -> &Path {
+        self.listening.address()
     }
 
     /// The requests so far, as they were written.
@@ -74,17 +72,6 @@ impl Server {
     pub fn calls(&self, method: &str) -> usize {
         let start = format!("{{\"method\":\"{method}\"");
         self.requests().iter().filter(|request| request.starts_with(&start)).count()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.ending.store(true, Ordering::SeqCst);
-        // Connecting wakes the listener, which then ends.
-        let woken = UnixStream::connect(self.socket()).is_ok();
-        if let Some(listening) = self.listening.take().filter(|_| woken) {
-            let _ = listening.join();
-        }
     }
 }
 

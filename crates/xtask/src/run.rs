@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::generate::model::Case;
-use crate::live::{self, Daemon};
+use crate::{live, luxi_server};
 
 /// An executable that plays the programs.
 #[derive(Clone, Debug)]
@@ -83,8 +83,8 @@ impl Executable {
         let mut command = self.command(program);
         command.args(arguments).current_dir(directory.path());
         let mut inputs: Vec<&str> = files.iter().map(|(name, _)| name.as_ref()).collect();
-        let daemon = if inputs.contains(&live::MARK) { Some(Daemon::start(directory.path())?) } else { None };
-        inputs.push(live::SOCKET);
+        let daemon = if inputs.contains(&live::MARK) { Some(live::daemon(directory.path())?) } else { None };
+        inputs.push(luxi_server::SOCKET);
         let Some((status, stdout, stderr)) = capture(&mut command, limit, watch)? else { return Ok(None) };
         drop(daemon);
         let files = written(directory.path(), &inputs)?;

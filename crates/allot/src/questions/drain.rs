@@ -6,9 +6,9 @@ use htools::io::Io;
 use placement::drain::{self, DrainOptions, Obstacle, Plan, Purpose, Role, Stay};
 use serde::Serialize;
 
-use super::QuestionError;
 use super::print::{self, HealthEntry, StepEntry};
 use super::source::{self, SourceArguments};
+use super::{QuestionError, tell};
 
 /// Say whether nodes can be emptied, and by which moves
 ///
@@ -57,11 +57,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     };
     let plan = drain::drain(&mut cluster, &nodes, options);
     let answer = Answer { cluster: &cluster, nodes: &nodes, holds, purpose, plan: &plan };
-    if arguments.json {
-        writeln!(io.out, "{}", serde_json::to_string_pretty(&answer.document())?)?;
-    } else {
-        answer.print(arguments.print_commands, io)?;
-    }
+    tell(arguments.json, || answer.document(), |io| answer.print(arguments.print_commands, io), io)?;
     if let Some(path) = &arguments.save {
         if purpose == Purpose::Retire {
             for node in &nodes {

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::print::{self, MoveEntry, ShapeEntry};
 use super::source::SourceArguments;
-use super::{QuestionError, spec};
+use super::{QuestionError, spec, tell};
 
 /// Say how many instances of a shape fit, and what would make room for more
 ///
@@ -36,8 +36,8 @@ pub(super) struct Arguments {
     #[arg(short = 'n', long, value_name = "COUNT")]
     count: Option<usize>,
     /// Disk template; by default the first that the policy allows
-    #[arg(long, alias = "disk-template", value_name = "TEMPLATE")]
-    template: Option<String>,
+    #[arg(long, alias = "template", value_name = "TEMPLATE")]
+    disk_template: Option<String>,
     /// Only in this group
     #[arg(short = 'G', long, value_name = "GROUP")]
     group: Option<String>,
@@ -54,10 +54,7 @@ pub(super) struct Arguments {
 /// Answers the question; whether as many fit as were asked for.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
     let cluster = arguments.source.load(io)?;
-    let template = match &arguments.template {
-        Some(name) => spec::template(name)?,
-        None => spec::usual_template(&cluster.policy)?,
-    };
+    let template = spec::template(arguments.disk_template.as_deref(), &cluster.policy)?;
     let question = FitQuestion {
         shape: spec::shape(&arguments.shape, template, &cluster.policy)?,
         group: arguments.group.as_deref().map(|name| spec::group(&cluster, Some(name))).transpose()?,
@@ -65,11 +62,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     };
     let fit = fit::fit(&cluster, &question);
     let answer = Answer { cluster: &cluster, shape: question.shape, wanted: arguments.count, fit: &fit };
-    if arguments.json {
-        writeln!(io.out, "{}", serde_json::to_string_pretty(&answer.document())?)?;
-    } else {
-        answer.print(io)?;
-    }
+    tell(arguments.json, || answer.document(), |io| answer.print(io), io)?;
     Ok(answer.enough())
 }
 

@@ -13,7 +13,9 @@ use std::io;
 
 use clap::{Parser, Subcommand};
 use htools::io::{Io, SUCCESS};
+use htools::saving::SaveError;
 use htools::source::SourceError;
+use serde::Serialize;
 use thiserror::Error;
 
 use spec::SpecError;
@@ -40,6 +42,11 @@ enum Question {
     Fit(fit::Arguments),
 }
 
+/// The questions with their options, for what is generated from them.
+pub(crate) fn command() -> clap::Command {
+    <Line as clap::CommandFactory>::command()
+}
+
 /// Why there is no answer.
 #[derive(Debug, Error)]
 enum QuestionError {
@@ -55,8 +62,8 @@ enum QuestionError {
     NoChange,
     #[error(transparent)]
     Spec(#[from] SpecError),
-    #[error("{path}: {source}")]
-    Write { path: String, source: io::Error },
+    #[error(transparent)]
+    Save(#[from] SaveError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
     #[error("cannot write the document: {0}")]
@@ -89,4 +96,17 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             NO_ANSWER
         }
     }
+}
+
+/// Prints an answer: one JSON document, or words for a person.
+fn tell<D: Serialize>(
+    json: bool,
+    document: impl FnOnce() -> D,
+    words: impl FnOnce(&mut Io<'_>) -> Result<(), QuestionError>,
+    io: &mut Io<'_>,
+) -> Result<(), QuestionError> {
+    if json {
+        return Ok(writeln!(io.out, "{}", serde_json::to_string_pretty(&document())?)?);
+    }
+    words(io)
 }

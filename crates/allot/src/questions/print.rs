@@ -97,9 +97,8 @@ pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
 /// The commands of a plan, grouped into sets of jobs that can run at the same time.
 pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<String> {
     let steps: Vec<Step> = steps.iter().map(|s| s.step.clone()).collect();
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    let lines = commands::lines(cluster, &job_sets(&steps, drbd), commands::InstanceNames::Full);
-    lines.into_iter().filter(|line| line.trim() != "check").collect()
+    let lines = commands::lines(cluster, &job_sets(cluster, &steps), commands::InstanceNames::Full);
+    commands::readable(&lines).map(str::to_owned).collect()
 }
 
 /// The health of nodes in a document.

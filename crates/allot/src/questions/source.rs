@@ -128,6 +128,5 @@ pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>,
 /// Writes the cluster as it stands to a file in the text format.
 pub(super) fn save(mut cluster: Cluster, path: &str) -> Result<(), QuestionError> {
     cluster.settle_reports();
-    std::fs::write(path, saving::whole(&cluster))
-        .map_err(|source| QuestionError::Write { path: path.to_owned(), source })
+    Ok(saving::write(path, &saving::whole(&cluster))?)
 }

@@ -62,14 +62,12 @@ impl Parts<'_> {
     }
 }
 
-/// A disk template by name.
-pub(super) fn template(name: &str) -> Result<DiskTemplate, SpecError> {
-    DiskTemplate::from_name(name).ok_or_else(|| SpecError::Template(name.to_owned()))
-}
-
-/// The template of new instances where none is given: the first that the policy allows.
-pub(super) fn usual_template(policy: &Policy) -> Result<DiskTemplate, SpecError> {
-    policy.disk_templates.first().copied().ok_or(SpecError::NoTemplate)
+/// The disk template of that name, or the first that the policy allows.
+pub(super) fn template(name: Option<&str>, policy: &Policy) -> Result<DiskTemplate, SpecError> {
+    match name {
+        Some(name) => DiskTemplate::from_name(name).ok_or_else(|| SpecError::Template(name.to_owned())),
+        None => policy.disk_templates.first().copied().ok_or(SpecError::NoTemplate),
+    }
 }
 
 /// The group of that name, or the only one.
@@ -105,11 +103,12 @@ pub(super) fn new_instances(text: &str, policy: &Policy) -> Result<(usize, Shape
     let parts = Parts { text };
     let expected = "COUNT,DISK,RAM,CPUS[,TEMPLATE]";
     let fields: Vec<&str> = text.split(',').collect();
-    let (count, sizes, template) = match *fields.as_slice() {
-        [count, disk, memory, cpus] => (count, [disk, memory, cpus], usual_template(policy)?),
-        [count, disk, memory, cpus, name] => (count, [disk, memory, cpus], template(name)?),
+    let (count, sizes, name) = match *fields.as_slice() {
+        [count, disk, memory, cpus] => (count, [disk, memory, cpus], None),
+        [count, disk, memory, cpus, name] => (count, [disk, memory, cpus], Some(name)),
         _ => return Err(parts.form(expected)),
     };
+    let template = template(name, policy)?;
     Ok((parts.count(count)?, shape(&sizes.join(","), template, policy)?))
 }
 

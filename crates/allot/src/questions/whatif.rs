@@ -12,7 +12,7 @@ use placement::drain::{Plan, Role};
 use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
 
 use super::source::{self, SourceArguments};
-use super::{QuestionError, print, spec};
+use super::{QuestionError, print, spec, tell};
 
 /// Say what the cluster would be like after changes
 ///
@@ -72,11 +72,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let enacted = changes.enact(&mut after);
     let then = Summary::of(&mut after, &shapes, arguments.limit);
     let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
-    if arguments.json {
-        writeln!(io.out, "{}", serde_json::to_string_pretty(&document::Document::new(&answer))?)?;
-    } else {
-        answer.print(io)?;
-    }
+    tell(arguments.json, || document::Document::new(&answer), |io| answer.print(io), io)?;
     if let Some(path) = &arguments.save {
         source::save(after, path)?;
     }
@@ -119,10 +115,7 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
 /// The sizes that room is counted for: the policy's standard, and its largest.
 fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
     let policy = &cluster.policy;
-    let template = match &arguments.disk_template {
-        Some(name) => spec::template(name)?,
-        None => spec::usual_template(policy)?,
-    };
+    let template = spec::template(arguments.disk_template.as_deref(), policy)?;
     let specs = std::iter::once(&policy.std).chain(policy.minmax.last().map(|pair| &pair.max));
     Ok(specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template)).collect())
 }

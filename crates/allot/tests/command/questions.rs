@@ -144,7 +144,7 @@ fn fit_counts_and_says_what_would_make_room() {
 #[test]
 fn a_bound_of_the_policy_is_named_with_what_it_must_be() {
     let path = file("cluster", SMALL);
-    let document = json(&["fit", "-t", &path, "1g,9g,1", "--template", "plain"], 1);
+    let document = json(&["fit", "-t", &path, "1g,9g,1", "--disk-template", "plain"], 1);
     let remedy = &document["remedies"][0];
     assert_eq!((&remedy["bound"], &remedy["to"]), (&"memory-size".into(), &9216.0.into()), "{document}");
     let document = json(&["fit", "-t", &path, "1g,1g,1", "--template", "rbd"], 1);
@@ -172,7 +172,7 @@ fn mistakes_are_told_apart_from_a_no() {
         (&["fit", "-t", &path, "1g,1g"], "DISK,RAM,CPUS"),
         (&["fit", "-t", &path, "1g,1x,1"], "Unknown unit 'x'"),
         (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' names no group"),
-        (&["fit", "-t", &path, "1g,1g,1", "--template", "tape"], "'tape' is no disk template"),
+        (&["fit", "-t", &path, "1g,1g,1", "--disk-template", "tape"], "'tape' is no disk template"),
     ] {
         let ran = allot(arguments);
         assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);

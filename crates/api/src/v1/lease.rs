@@ -4,14 +4,14 @@ use leases::ids::ReservationId;
 use leases::lease as domain;
 use leases::status::EventStatus;
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::{created_at, date};
 
 /// A lease.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
     /// Its identifier, a UUID.
     pub id: String,
@@ -33,6 +33,8 @@ pub struct Lease {
     pub status_reason: Option<String>,
     /// Whether it has less than it was promised.
     pub degraded: bool,
+    /// What becomes of guests at the end: delete or keep. Not in Blazar.
+    pub end_action: String,
     /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
     /// When it was last changed.
@@ -44,7 +46,7 @@ pub struct Lease {
 }
 
 /// A reservation of a lease.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Reservation {
     /// Its identifier, a UUID.
     pub id: String,
@@ -68,7 +70,7 @@ pub struct Reservation {
 }
 
 /// What is reserved.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "resource_type")]
 pub enum Resource {
     /// Whole hosts.
@@ -104,7 +106,7 @@ pub enum Resource {
 }
 
 /// Room for instances.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Instances {
     /// Virtual CPUs of each.
     pub vcpus: u64,
@@ -127,7 +129,7 @@ pub struct Instances {
 }
 
 /// An event of a lease.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// Its identifier, a UUID.
     pub id: String,
@@ -159,6 +161,11 @@ impl From<&LeaseRecord> for Lease {
             status: lease.status.name().to_owned(),
             status_reason: lease.reason.clone(),
             degraded: lease.degraded(),
+            end_action: match lease.end_action {
+                domain::EndAction::DeleteGuests => "delete",
+                domain::EndAction::KeepGuests => "keep",
+            }
+            .to_owned(),
             created_at: created_at(record.created_at),
             updated_at: record.updated_at.map(created_at),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),

@@ -11,9 +11,10 @@ use cluster::{Cluster, Inconsistency, InstanceIdx, LoadError, LoadOptions, NodeI
 use thiserror::Error;
 
 use crate::data::ClusterData;
+use crate::frame;
 use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
-use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, Options, Program};
+use crate::io::{Io, SUCCESS};
+use crate::options::{Options, Program};
 use crate::saving::{self, SaveError, save};
 use crate::source::{SourceError, load_options};
 use crate::{simulate, source, tables, text};
@@ -39,29 +40,23 @@ enum HailError {
     NoInput,
     #[error("Only one argument is accepted (the input file)")]
     SeveralInputs,
+    #[error("cannot write the results: {0}")]
+    Output(#[from] std::io::Error),
 }
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hail, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match answer(&options, io) {
-        Ok(line) => match io.out.write_all(line.as_bytes()) {
-            Ok(()) => SUCCESS,
-            Err(_) => FAILURE,
-        },
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hail, args, io, answer, |error| matches!(error, HailError::Output(_)))
+}
+
+fn answer(options: &Options, io: &mut Io<'_>) -> Result<u8, HailError> {
+    let line = response(options, io)?;
+    io.out.write_all(line.as_bytes())?;
+    Ok(SUCCESS)
 }
 
 /// The answer, one line.
-fn answer(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
+fn response(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     let input = read_input(options, io)?;
     let Message { data, request, dialect } = iallocator::parse(&input)?;
     drop(input);

@@ -24,10 +24,11 @@ use self::record::{Record, RepairResult};
 use crate::execute::{
     Annotation, Clock, Daemon, DaemonError, JobId, JobStatus, LuxiDaemon, SystemClock, wait,
 };
-use crate::io::{FAILURE, Io, SUCCESS};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
 use crate::json::write::list;
 use crate::opcode::{OpCode, Tagged};
-use crate::options::{self, LuxiSocket, Options, Program};
+use crate::options::{LuxiSocket, Options, Program};
 use crate::report::shown;
 use crate::source::{self, SourceError};
 
@@ -58,32 +59,21 @@ fn failures(jobs: &[(JobId, JobStatus)]) -> String {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Harep, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    match repair_all(options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HarepError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Harep, args, io, repair_all, |error| matches!(error, HarepError::Output(_)))
 }
 
-fn repair_all(mut options: Options, io: &mut Io<'_>) -> Result<(), HarepError> {
+fn repair_all(options: &Options, io: &mut Io<'_>) -> Result<u8, HarepError> {
     // Only a master daemon knows what is broken, so it is asked without being named.
-    let socket = options.luxi.get_or_insert(LuxiSocket::Default);
-    let daemon = LuxiDaemon::new(source::luxi_path(socket));
-    let cluster = source::load(&options, io)?;
+    let socket = options.luxi.clone().unwrap_or(LuxiSocket::Default);
+    let daemon = LuxiDaemon::new(source::luxi_path(&socket));
+    let options = &Options { luxi: Some(socket), ..options.clone() };
+    let cluster = source::load(options, io)?;
     let mut histories = Vec::with_capacity(cluster.instances.len());
     for instance in &cluster.instances {
         let unfinished = |source| HarepError::Unfinished { instance: instance.name.clone(), source };
         histories.push(History::from_tags(&instance.tags).map_err(unfinished)?);
     }
-    let mut run = Run { cluster: &cluster, options: &options, daemon, clock: SystemClock, out: &mut *io.out };
+    let mut run = Run { cluster: &cluster, options, daemon, clock: SystemClock, out: &mut *io.out };
     for (index, history) in histories.iter_mut().enumerate() {
         run.conclude(&cluster.instances[index].name, history)?;
     }
@@ -99,7 +89,7 @@ fn repair_all(mut options: Options, io: &mut Io<'_>) -> Result<(), HarepError> {
     for (state, count) in counts {
         writeln!(io.out, "{}: {count}", state.name())?;
     }
-    Ok(())
+    Ok(SUCCESS)
 }
 
 /// A run, and the world around it.

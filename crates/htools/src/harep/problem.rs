@@ -44,7 +44,7 @@ pub(super) fn operations(kind: RepairType, instance: &str, delay_s: f64) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use cluster::{AllocPolicy, Group, LoadOptions, Node, NodeIdx, Policy};
+    use cluster::{Group, LoadOptions, Node, NodeIdx, Policy};
 
     use super::*;
 
@@ -54,21 +54,20 @@ mod tests {
         primary_offline: bool,
         secondary_offline: Option<bool>,
     ) -> Option<RepairType> {
-        let group = Group {
-            name: "g".to_owned(),
-            uuid: "u".to_owned(),
-            alloc_policy: AllocPolicy::Preferred,
-            tags: Vec::new(),
-            networks: Vec::new(),
-            policy: Policy::default(),
-        };
         let node = |name, offline| Node { offline, ..Node::new(name, cluster::GroupIdx::from_usize(0)) };
         let nodes = vec![node("a", primary_offline), node("b", secondary_offline == Some(true))];
         let mut instance = Instance::new("i", template, NodeIdx::from_usize(0));
         instance.secondary = secondary_offline.map(|_| NodeIdx::from_usize(1));
         let options = LoadOptions::default();
-        let (cluster, _) =
-            Cluster::load(vec![group], nodes, vec![instance], vec![], Policy::default(), &options).unwrap();
+        let (cluster, _) = Cluster::load(
+            vec![Group::new("g", "u")],
+            nodes,
+            vec![instance],
+            vec![],
+            Policy::default(),
+            &options,
+        )
+        .unwrap();
         needed(&cluster, &cluster.instances[0])
     }
 

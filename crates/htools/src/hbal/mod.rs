@@ -6,7 +6,7 @@ mod show;
 
 use std::io;
 
-use cluster::{Cluster, DiskTemplate, GroupIdx, InstanceIdx, NodeIdx};
+use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
 use placement::balance::{BalanceOptions, Balancer, Step};
 use placement::jobs::job_sets;
 use placement::score::Values;
@@ -14,9 +14,10 @@ use thiserror::Error;
 
 use crate::commands::{self, InstanceNames};
 use crate::execute::{self, ExecuteError};
-use crate::io::{FAILURE, Io, SUCCESS};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
 use crate::number::fixed;
-use crate::options::{self, Options, PrintCommands, Program};
+use crate::options::{Options, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 use crate::tables;
@@ -31,8 +32,6 @@ enum HbalError {
     /// The details have been printed.
     #[error("Aborting.")]
     Group,
-    #[error("{path}: {source}")]
-    Write { path: String, source: io::Error },
     #[error(transparent)]
     Execute(#[from] ExecuteError),
     #[error("cannot write the results: {0}")]
@@ -41,31 +40,25 @@ enum HbalError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hbal, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match narrated(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HbalError::Output(_) | HbalError::Execute(ExecuteError::Output(_))) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hbal, args, io, narrated, |error| {
+        matches!(
+            error,
+            HbalError::Output(_)
+                | HbalError::Save(SaveError::Output(_))
+                | HbalError::Execute(ExecuteError::Output(_))
+        )
+    })
 }
 
 /// Balances, telling on standard output what happens, or, with `--json`, printing one document at the end.
-fn narrated(options: &Options, io: &mut Io<'_>) -> Result<(), HbalError> {
+fn narrated(options: &Options, io: &mut Io<'_>) -> Result<u8, HbalError> {
     let mut nowhere = io::sink();
     let out: &mut dyn io::Write = if options.json { &mut nowhere } else { &mut *io.out };
     let document = balance(options, &mut Io { stdin: &mut *io.stdin, out, err: &mut *io.err })?;
     if options.json {
         io.out.write_all(document.as_bytes())?;
     }
-    Ok(())
+    Ok(SUCCESS)
 }
 
 /// What a run is about: the group and what is in it.
@@ -223,8 +216,7 @@ fn print_tables(
 
 /// The moves, grouped into what can run together, as far as the options want them.
 fn sets_of_jobs(cluster: &Cluster, solution: &Solution, options: &Options) -> Vec<Vec<Step>> {
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    let mut sets = job_sets(&solution.steps, drbd);
+    let mut sets = job_sets(cluster, &solution.steps);
     if options.first_job_group {
         sets.truncate(1);
     }
@@ -240,25 +232,12 @@ fn print_commands(
     let Some(where_to) = &options.print_commands else { return Ok(()) };
     let sets = sets_of_jobs(cluster, solution, options);
     let lines = commands::lines(cluster, &sets, InstanceNames::Short);
-    match where_to {
-        PrintCommands::Stdout => {
-            let title = if options.first_job_group {
-                "First set of jobs:"
-            } else {
-                "Commands to run to reach the above solution:"
-            };
-            writeln!(io.out, "\n{title}")?;
-            for line in lines.iter().filter(|line| line.trim() != "check") {
-                writeln!(io.out, "  {line}")?;
-            }
-        }
-        PrintCommands::File(path) => {
-            std::fs::write(path, commands::script(&lines))
-                .map_err(|source| HbalError::Write { path: path.clone(), source })?;
-            writeln!(io.out, "The commands have been written to file '{path}'")?;
-        }
-    }
-    Ok(())
+    let title = if options.first_job_group {
+        "First set of jobs:"
+    } else {
+        "Commands to run to reach the above solution:"
+    };
+    Ok(commands::print(where_to, title, &lines, &commands::script(&lines), io)?)
 }
 
 /// A score with eight decimals.

@@ -10,10 +10,14 @@ use placement::groups::inhabited;
 use placement::health::{Faults, GroupHealth};
 use thiserror::Error;
 
+use crate::frame;
 use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, Options, Program};
+use crate::options::{Options, Program};
 use crate::source::{self, SourceError};
 use show::Phase;
+
+/// Exit status: something is wrong that balancing may mend.
+const NEEDS_BALANCING: u8 = FAILURE;
 
 /// Why a run ends early.
 #[derive(Debug, Error)]
@@ -26,27 +30,7 @@ enum HcheckError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hcheck, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match check(&options, io) {
-        Ok(Verdict::Healthy) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Ok(Verdict::NeedsBalancing) | Err(HcheckError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
-}
-
-/// What the exit status tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Healthy,
-    NeedsBalancing,
+    frame::run(Program::Hcheck, args, io, check, |error| matches!(error, HcheckError::Output(_)))
 }
 
 /// A group that has nodes.
@@ -64,7 +48,7 @@ struct Health {
     needs_balancing: bool,
 }
 
-fn check(options: &Options, io: &mut Io<'_>) -> Result<Verdict, HcheckError> {
+fn check(options: &Options, io: &mut Io<'_>) -> Result<u8, HcheckError> {
     let mut cluster = source::load(options, io)?;
     source::apply_overrides(options, &mut cluster)?;
     let scope =
@@ -82,7 +66,7 @@ fn check(options: &Options, io: &mut Io<'_>) -> Result<Verdict, HcheckError> {
         show::health(&cluster, &scopes, &initial, Phase::Final, options, io)?;
     }
     show::end(options, io)?;
-    Ok(if wanted { Verdict::NeedsBalancing } else { Verdict::Healthy })
+    Ok(if wanted { NEEDS_BALANCING } else { SUCCESS })
 }
 
 fn health(cluster: &mut Cluster, scopes: &[Scope], options: &Options, before: Option<&Health>) -> Health {

@@ -8,9 +8,10 @@ use placement::groups::inhabited;
 use placement::health::{bad_nodes, instances_on};
 use thiserror::Error;
 
-use crate::io::{FAILURE, Io, SUCCESS};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
 use crate::number::fixed;
-use crate::options::{self, Options, Program};
+use crate::options::{Options, Program};
 use crate::report;
 use crate::source::{self, SourceError};
 use crate::table::format_table;
@@ -27,22 +28,10 @@ enum HinfoError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hinfo, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    match describe(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HinfoError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hinfo, args, io, describe, |error| matches!(error, HinfoError::Output(_)))
 }
 
-fn describe(options: &Options, io: &mut Io<'_>) -> Result<(), HinfoError> {
+fn describe(options: &Options, io: &mut Io<'_>) -> Result<u8, HinfoError> {
     let level = options.verbosity;
     let mut cluster = source::load(options, io)?;
     writeln!(io.out, "Loaded cluster tags: {}", cluster.tags.join(","))?;
@@ -62,7 +51,7 @@ fn describe(options: &Options, io: &mut Io<'_>) -> Result<(), HinfoError> {
     let board = Board::new(&cluster, &nodes);
     write!(io.out, "Cluster coefficients:\n{}", report::metrics(&board))?;
     writeln!(io.out, "Cluster score: {}", fixed(board.score(), 8))?;
-    Ok(())
+    Ok(SUCCESS)
 }
 
 fn size(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result<()> {

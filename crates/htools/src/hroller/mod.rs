@@ -9,8 +9,9 @@ use cluster::{Cluster, LookupError, NodeIdx};
 use placement::reboot::{self, Choice, Colouring, ConflictGraph, Evacuation, Heuristic, RebootError};
 use thiserror::Error;
 
-use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, Options, Program};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
+use crate::options::{Options, Program};
 use crate::report;
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
@@ -41,22 +42,10 @@ const NO_MASTER: &str = "No master node found (maybe not supported by backend)."
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hroller, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    match schedule(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HrollerError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hroller, args, io, schedule, |error| matches!(error, HrollerError::Output(_)))
 }
 
-fn schedule(options: &Options, io: &mut Io<'_>) -> Result<(), HrollerError> {
+fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
     let mut cluster = source::load(options, io)?;
     let master = find_master(&cluster, options.force, io)?;
     // What is saved as the original is the cluster as it was read.
@@ -90,7 +79,7 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<(), HrollerError> {
     } else {
         show::groups(&cluster, groups, options, io)?;
     }
-    Ok(())
+    Ok(SUCCESS)
 }
 
 /// The master node, which must be rebooted last. There may be none only if `force` says so; never several.

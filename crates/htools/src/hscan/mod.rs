@@ -4,7 +4,7 @@
 mod tests;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cluster::{Cluster, LoadError, NodeIdx};
 use placement::board::Board;
@@ -12,16 +12,21 @@ use placement::health::{bad_nodes, instances_on};
 use thiserror::Error;
 
 use crate::data::ClusterData;
-use crate::io::{FAILURE, Io, SUCCESS, USAGE};
+use crate::frame;
+use crate::io::{Io, SUCCESS, USAGE};
 use crate::luxi::{self, LuxiError, QueryError};
 use crate::number::fixed;
-use crate::options::{self, LuxiSocket, Options, Program};
+use crate::options::{LuxiSocket, Options, Program};
 use crate::rapi::{self, RapiError};
+use crate::saving::{self, SaveError};
 use crate::source::{load_options, luxi_path};
-use crate::{saving, tables};
+use crate::tables;
 
 /// What the cluster is called whose master daemon is asked.
 const LOCAL: &str = "LOCAL";
+
+/// Exit status: some clusters could not be read.
+const INCOMPLETE: u8 = USAGE;
 
 /// Why a run ends early.
 #[derive(Debug, Error)]
@@ -29,8 +34,8 @@ enum HscanError {
     /// There is no master daemon to ask, and no other cluster.
     #[error(transparent)]
     NoDaemon(LuxiError),
-    #[error("{}: {source}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Save(#[from] SaveError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -48,24 +53,10 @@ enum ScanError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hscan, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    match scan(&options, io) {
-        Ok(true) => SUCCESS,
-        Ok(false) => USAGE,
-        // The reader went away: nobody is left to tell.
-        Err(HscanError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hscan, args, io, scan, |error| matches!(error, HscanError::Output(_)))
 }
 
-/// Whether all clusters could be read.
-fn scan(options: &Options, io: &mut Io<'_>) -> Result<bool, HscanError> {
+fn scan(options: &Options, io: &mut Io<'_>) -> Result<u8, HscanError> {
     // A password in an address is for the server, not for screens and names of files.
     let names: Vec<String> = match options.positional.as_slice() {
         [] => vec![LOCAL.to_owned()],
@@ -93,7 +84,7 @@ fn scan(options: &Options, io: &mut Io<'_>) -> Result<bool, HscanError> {
             }
         }
     }
-    Ok(complete)
+    Ok(if complete { SUCCESS } else { INCOMPLETE })
 }
 
 /// The cluster of the master daemon. That there is no daemon is not a fault of the cluster.
@@ -127,7 +118,7 @@ impl Scanned {
         }
         let file = format!("{}.data", name.replace('/', "_"));
         let path = Path::new(&options.output_dir).join(file);
-        std::fs::write(&path, self.into_text()).map_err(|source| HscanError::Write { path, source })
+        Ok(saving::write(path, &self.into_text())?)
     }
 
     /// The cluster in the text format, as it was received. What the options override is for this run, not for the file.

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::http::fake::{Reply, Server};
+use crate::io::FAILURE;
 use crate::rapi::tests::document;
 
 /// Status, standard output, standard error.

@@ -12,8 +12,9 @@ use placement::allocate::NoTargets;
 use placement::capacity::{self, CapacityOptions, Filled, Ground, Shape};
 use thiserror::Error;
 
-use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, AllocSpec, Options, Program};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
+use crate::options::{AllocSpec, Options, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 use crate::tables;
@@ -41,19 +42,7 @@ enum HspaceError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hspace, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    match measure(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HspaceError::Output(_)) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hspace, args, io, measure, |error| matches!(error, HspaceError::Output(_)))
 }
 
 /// What to place.
@@ -120,7 +109,7 @@ impl Phase {
     }
 }
 
-fn measure(options: &Options, io: &mut Io<'_>) -> Result<(), HspaceError> {
+fn measure(options: &Options, io: &mut Io<'_>) -> Result<u8, HspaceError> {
     let mut cluster = source::load(options, io)?;
     source::apply_overrides(options, &mut cluster)?;
     let wanted = Wanted::new(options, &cluster.policy)?;
@@ -149,7 +138,8 @@ fn measure(options: &Options, io: &mut Io<'_>) -> Result<(), HspaceError> {
 
     let filled = capacity::fill(&mut cluster, &ground, &wanted.standard, &capacity)?;
     let standard = Phase::new("Standard", &cluster, &ground, filled, options, io)?;
-    report.standard(&wanted.standard, &standard, cluster.instances.len(), io)
+    report.standard(&wanted.standard, &standard, cluster.instances.len(), io)?;
+    Ok(SUCCESS)
 }
 
 /// How the results are printed.

@@ -4,16 +4,16 @@ mod show;
 
 use std::io;
 
-use cluster::{Cluster, DiskTemplate};
-use placement::balance::Step;
+use cluster::Cluster;
 use placement::jobs::job_sets;
 use placement::squeeze::{self, Action, Plan, SqueezeOptions};
 use thiserror::Error;
 
 use crate::commands;
 use crate::execute::{self, ExecuteError, JobSet};
-use crate::io::{FAILURE, Io, SUCCESS};
-use crate::options::{self, Options, PrintCommands, Program};
+use crate::frame;
+use crate::io::{Io, SUCCESS};
+use crate::options::{Options, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 
@@ -24,8 +24,6 @@ enum HsqueezeError {
     Source(#[from] SourceError),
     #[error(transparent)]
     Save(#[from] SaveError),
-    #[error("{path}: {source}")]
-    Write { path: String, source: io::Error },
     #[error(transparent)]
     Execute(#[from] ExecuteError),
     #[error("cannot write the results: {0}")]
@@ -34,23 +32,17 @@ enum HsqueezeError {
 
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
-    let options = match options::parse(Program::Hsqueeze, args) {
-        Ok(options) => options,
-        Err(stop) => return stop.print(io),
-    };
-    placement::limit_threads(options.threads);
-    match squeeze(&options, io) {
-        Ok(()) => SUCCESS,
-        // The reader went away: nobody is left to tell.
-        Err(HsqueezeError::Output(_) | HsqueezeError::Execute(ExecuteError::Output(_))) => FAILURE,
-        Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
-            FAILURE
-        }
-    }
+    frame::run(Program::Hsqueeze, args, io, squeeze, |error| {
+        matches!(
+            error,
+            HsqueezeError::Output(_)
+                | HsqueezeError::Save(SaveError::Output(_))
+                | HsqueezeError::Execute(ExecuteError::Output(_))
+        )
+    })
 }
 
-fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
+fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<u8, HsqueezeError> {
     let mut cluster = source::load(options, io)?;
     if let Some(prefix) = &options.save {
         saving::save(&saving::whole(&cluster), prefix, "original", "before hsqueeze run", io)?;
@@ -78,18 +70,12 @@ fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<(), HsqueezeError> {
         };
         saving::save(&saving::whole(&cluster), prefix, "squeezed", when, io)?;
     }
-    Ok(())
-}
-
-/// The moves, grouped into what can run together.
-fn sets_of_moves(cluster: &Cluster, plan: &Plan) -> Vec<Vec<Step>> {
-    let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-    job_sets(&plan.steps, drbd)
+    Ok(SUCCESS)
 }
 
 /// What the plan is called, and the jobs that carry it out: nodes are switched on before and off after the moves.
 fn jobs(cluster: &Cluster, plan: &Plan) -> (String, Vec<JobSet>) {
-    let mut moves = execute::moves(cluster, &sets_of_moves(cluster, plan), "Moving");
+    let mut moves = execute::moves(cluster, &job_sets(cluster, &plan.steps), "Moving");
     let count = plan.nodes.len();
     if plan.action == Action::SwitchOff {
         moves.extend(execute::switch_off(cluster, &plan.nodes));
@@ -106,24 +92,11 @@ fn print_commands(
     io: &mut Io<'_>,
 ) -> Result<(), HsqueezeError> {
     let Some(where_to) = &options.print_commands else { return Ok(()) };
-    let lines = show::commands(cluster, plan, &sets_of_moves(cluster, plan));
-    match where_to {
-        PrintCommands::Stdout => {
-            writeln!(io.out, "\nCommands to run:")?;
-            for line in lines.iter().filter(|line| line.trim() != "check") {
-                writeln!(io.out, "  {line}")?;
-            }
-        }
-        PrintCommands::File(path) => {
-            let mut script = commands::script(&lines);
-            if plan.action == Action::Nothing {
-                // The reference leaves this line without its end.
-                script.pop();
-            }
-            std::fs::write(path, script)
-                .map_err(|source| HsqueezeError::Write { path: path.clone(), source })?;
-            writeln!(io.out, "The commands have been written to file '{path}'")?;
-        }
+    let lines = show::commands(cluster, plan);
+    let mut script = commands::script(&lines);
+    if plan.action == Action::Nothing {
+        // The reference leaves this line without its end.
+        script.pop();
     }
-    Ok(())
+    Ok(commands::print(where_to, "Commands to run:", &lines, &script, io)?)
 }

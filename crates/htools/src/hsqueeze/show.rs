@@ -3,7 +3,7 @@
 use std::io;
 
 use cluster::{Cluster, NodeIdx};
-use placement::balance::Step;
+use placement::jobs::job_sets;
 use placement::squeeze::{Action, Plan, STANDBY_PREFIX, offline_candidates, online_candidates};
 
 use crate::commands::{self, InstanceNames};
@@ -40,8 +40,8 @@ pub(super) fn plan(cluster: &Cluster, plan: &Plan, options: &Options, io: &mut I
 }
 
 /// The commands of a plan, in the order in which they must run.
-pub(super) fn commands(cluster: &Cluster, plan: &Plan, sets: &[Vec<Step>]) -> Vec<String> {
-    let moves = commands::lines(cluster, sets, InstanceNames::Full);
+pub(super) fn commands(cluster: &Cluster, plan: &Plan) -> Vec<String> {
+    let moves = commands::lines(cluster, &job_sets(cluster, &plan.steps), InstanceNames::Full);
     match plan.action {
         Action::SwitchOn { .. } => [power(cluster, plan, "on"), moves].concat(),
         Action::SwitchOff => {

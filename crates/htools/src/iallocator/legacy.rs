@@ -1,6 +1,6 @@
 //! What protocol version 2 does not say, and what is assumed instead.
 
-use cluster::{AllocPolicy, Group, GroupIdx, Node, Policy};
+use cluster::{Group, GroupIdx, Node, Policy};
 
 /// CPUs of a node that does not tell their number.
 ///
@@ -22,14 +22,7 @@ pub(super) fn policy() -> Policy {
 
 /// The group of all nodes when there are no groups.
 pub(super) fn group() -> Group {
-    Group {
-        name: "default".to_owned(),
-        uuid: GROUP_UUID.to_owned(),
-        alloc_policy: AllocPolicy::Preferred,
-        tags: Vec::new(),
-        networks: Vec::new(),
-        policy: policy(),
-    }
+    Group { policy: policy(), ..Group::new("default", GROUP_UUID) }
 }
 
 /// A node without resources, never a target.

@@ -134,8 +134,9 @@ fn push_step(path: &mut String, step: &str) {
     path.push_str(step);
 }
 
-fn quoted<S: AsRef<str>>(keys: &[S]) -> String {
-    keys.iter().map(|k| format!("{:?}", k.as_ref())).collect::<Vec<_>>().join(",")
+/// Words in quotes, with commas between them.
+pub(crate) fn quoted<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|word| format!("{:?}", word.as_ref())).collect::<Vec<_>>().join(",")
 }
 
 /// A complaint that does not know yet which object it is about.

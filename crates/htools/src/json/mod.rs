@@ -12,7 +12,7 @@ mod read;
 pub(crate) mod write;
 
 pub use complaint::Complaint;
-pub(crate) use complaint::Flaw;
+pub(crate) use complaint::{Flaw, quoted};
 pub(crate) use cursor::{Cursor, Syntax};
 pub(crate) use hashing::Hashing;
 pub(crate) use keys::{Step, complete};

@@ -240,6 +240,18 @@ fn text<'b>(kind: &'static str, bytes: &'b [u8]) -> Result<&'b str, DocumentErro
         .map_err(|error| DocumentError::Document { kind, reason: format!("not UTF-8: {error}") })
 }
 
+/// Reads a document that is a list: each record with `read`, which makes its complaints from the place.
+fn records<'b, R: Json<'b>, T>(
+    kind: &'static str,
+    bytes: &'b [u8],
+    mut read: impl FnMut(R, &Place<'b>) -> Result<T, DocumentError>,
+) -> Result<Vec<T>, DocumentError> {
+    let text = text(kind, bytes)?;
+    let raw: Vec<R> = parse(kind, text)?;
+    let read = |(at, raw)| read(raw, &Place { text, steps: vec![Step::At(at)] });
+    raw.into_iter().enumerate().map(read).collect()
+}
+
 impl Documents {
     /// Reads them.
     pub fn load(&self) -> Result<ClusterData, DocumentError> {
@@ -250,40 +262,26 @@ impl Documents {
     }
 
     fn groups(&self) -> Result<Vec<Group>, DocumentError> {
-        let text = text("group data", &self.groups)?;
-        let raw: Vec<RawGroup<'_>> = parse("group data", text)?;
-        let mut groups = Vec::with_capacity(raw.len());
-        for (at, mut raw) in raw.into_iter().enumerate() {
-            let place = Place { text, steps: vec![Step::At(at)] };
+        records("group data", &self.groups, |mut raw: RawGroup<'_>, place| {
             let name = raw.name.required("name").map_err(|f| place.error(Owner::New("group"), f))?;
             let group = raw.finish(name.into_owned());
-            groups.push(group.map_err(|(name, flaw)| place.error(Owner::Group(name), flaw))?);
-        }
-        Ok(groups)
+            group.map_err(|(name, flaw)| place.error(Owner::Group(name), flaw))
+        })
     }
 
     fn nodes(&self, groups: &Groups) -> Result<Vec<Node>, DocumentError> {
-        let text = text("node data", &self.nodes)?;
-        let raw: Vec<RawNode<'_>> = parse("node data", text)?;
-        let mut nodes = Vec::with_capacity(raw.len());
-        for (at, mut raw) in raw.into_iter().enumerate() {
-            let place = Place { text, steps: vec![Step::At(at)] };
+        records("node data", &self.nodes, |mut raw: RawNode<'_>, place| {
             let name = raw.name.required("name").map_err(|f| place.error(Owner::New("node"), f))?;
             let wrong = |flaw| place.error(Owner::Node(name.clone().into_owned()), flaw);
             let uuid = raw.group.optional("group.uuid").map_err(|f| wrong(f.unnamed()))?;
             let group = groups.of(&name, uuid.as_deref().unwrap_or(NO_GROUP))?;
             let node = Node::new(name.clone(), group);
-            nodes.push(raw.finish(node).map_err(wrong)?);
-        }
-        Ok(nodes)
+            raw.finish(node).map_err(wrong)
+        })
     }
 
     fn instances(&self, nodes: &Nodes) -> Result<Vec<Instance>, DocumentError> {
-        let text = text("instance data", &self.instances)?;
-        let raw: Vec<RawInstance<'_>> = parse("instance data", text)?;
-        let mut instances = Vec::with_capacity(raw.len());
-        for (at, mut raw) in raw.into_iter().enumerate() {
-            let place = Place { text, steps: vec![Step::At(at)] };
+        records("instance data", &self.instances, |mut raw: RawInstance<'_>, place| {
             let name = raw.name.required("name").map_err(|f| place.error(Owner::New("instance"), f))?;
             let wrong = |flaw| place.error(Owner::Instance(name.clone().into_owned()), flaw);
             let primary = nodes.of(&name, &raw.primary.required("pnode").map_err(wrong)?)?;
@@ -291,9 +289,8 @@ impl Documents {
             let secondary = secondary.map(|node| nodes.of(&name, &node)).transpose()?;
             let mut instance = raw.finish(name.clone().into_owned(), primary).map_err(wrong)?;
             instance.secondary = secondary;
-            instances.push(instance);
-        }
-        Ok(instances)
+            Ok(instance)
+        })
     }
 
     fn info(&self) -> Result<Info, DocumentError> {

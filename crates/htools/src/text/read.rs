@@ -9,6 +9,7 @@ use cluster::{
 
 use super::{RowError, TextError};
 use crate::data::{ClusterData, bounded, bounded_float};
+use crate::json::quoted;
 use crate::number::{read_float, read_int};
 
 /// Reads a cluster.
@@ -84,11 +85,6 @@ fn list(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 fn owned_list(text: &str) -> Vec<String> {
     list(text, ',').map(str::to_owned).collect()
-}
-
-/// Fields as the reference shows them in messages.
-fn quoted(fields: &[&str]) -> String {
-    format!("[{}]", fields.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(","))
 }
 
 fn incomplete(kind: &'static str, fields: &[&str]) -> RowError {

@@ -4,8 +4,7 @@
 //! quarters.
 
 use cluster::{
-    AllocPolicy, Cluster, Disk, DiskTemplate, Group, GroupIdx, ISpec, Instance, LoadOptions, MinMax, Node,
-    NodeIdx, Policy,
+    Cluster, Disk, DiskTemplate, Group, GroupIdx, ISpec, Instance, LoadOptions, MinMax, Node, NodeIdx, Policy,
 };
 use placement::allocate::Targets;
 use placement::dedicated::{LostAllocations, allocation_vector, try_all};
@@ -44,14 +43,7 @@ fn instance(quarters: i64) -> Instance {
 
 /// Nodes filled with instances of a quarter each, under a policy of these sizes.
 fn cluster(filled: &[i64], sizes: &[i64]) -> Cluster {
-    let group = Group {
-        name: "g".into(),
-        uuid: "u".into(),
-        alloc_policy: AllocPolicy::Preferred,
-        tags: Vec::new(),
-        networks: Vec::new(),
-        policy: policy(sizes),
-    };
+    let group = Group { policy: policy(sizes), ..Group::new("g", "u") };
     let mut instances = Vec::new();
     let mut nodes = Vec::new();
     for (position, quarters) in filled.iter().enumerate() {

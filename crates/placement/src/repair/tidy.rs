@@ -134,21 +134,13 @@ fn replay(start: &Site, plan: &Plan) -> Option<Measure> {
 
 #[cfg(test)]
 mod tests {
-    use cluster::{AllocPolicy, Cluster, DiskTemplate, Group, GroupIdx, LoadOptions, Node, Policy};
+    use cluster::{Cluster, DiskTemplate, Group, GroupIdx, LoadOptions, Node, Policy};
 
     use super::*;
     use crate::balance::BalanceOptions;
 
     /// Nodes with these tags, the first few of them offline, and a mirrored instance on the first two.
     fn site(tags: &[&[&str]], offline: usize) -> Site {
-        let group = Group {
-            name: "g".to_owned(),
-            uuid: "u".to_owned(),
-            alloc_policy: AllocPolicy::Preferred,
-            tags: Vec::new(),
-            networks: Vec::new(),
-            policy: Policy::default(),
-        };
         let node = |(position, tags): (usize, &&[&str])| Node {
             total_memory: 16384.0,
             reported_free_memory: if position == 0 { 15360 } else { 16384 },
@@ -170,8 +162,14 @@ mod tests {
         let indices: Vec<NodeIdx> = (0..nodes.len()).map(NodeIdx::from_usize).collect();
         let rules = vec!["htools:nlocation:rack".to_owned()];
         let policy = Policy::default();
-        let loaded =
-            Cluster::load(vec![group], nodes, vec![instance], rules, policy, &LoadOptions::default());
+        let loaded = Cluster::load(
+            vec![Group::new("g", "u")],
+            nodes,
+            vec![instance],
+            rules,
+            policy,
+            &LoadOptions::default(),
+        );
         let (cluster, _) = loaded.expect("the options select nothing");
         Site::new(cluster, &indices, &[InstanceIdx(0)], BalanceOptions::default())
     }

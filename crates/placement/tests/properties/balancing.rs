@@ -109,8 +109,7 @@ proptest! {
     fn jobs_of_a_set_share_no_node_and_all_sets_make_the_steps(recipe in recipes()) {
         let mut cluster = recipe.build();
         let steps = run(&mut cluster, BalanceOptions::default());
-        let drbd = |step: &Step| cluster.instance(step.instance).template == DiskTemplate::Drbd;
-        let sets = job_sets(&steps, drbd);
+        let sets = job_sets(&cluster, &steps);
         prop_assert_eq!(sets.concat(), steps);
         for set in &sets {
             prop_assert!(!set.is_empty());

@@ -12,6 +12,7 @@ use super::{LIMIT, read};
 use crate::compare::{self, Difference};
 use crate::known;
 use crate::live::{self, Api};
+use crate::luxi_server;
 use crate::run::{Executable, Outcome, write};
 use crate::tally::{MOST_SHOWN, Tally};
 
@@ -122,7 +123,7 @@ fn of_daemon(directory: &Path) -> Result<Vec<Recording>> {
         let files = answers(&read(&path)?).with_context(|| format!("{name}: not a recording"))?;
         let complete = files.len() == 4 && files.iter().any(|(file, _)| file == live::MARK);
         anyhow::ensure!(complete, "{name}: not the four answers of a load");
-        recordings.push(Recording { name, source: format!("-L{}", live::SOCKET), files });
+        recordings.push(Recording { name, source: format!("-L{}", luxi_server::SOCKET), files });
     }
     recordings.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(recordings)

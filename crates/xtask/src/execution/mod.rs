@@ -139,7 +139,8 @@ fn kind(scenario: &Scenario, theirs: &Conduct) -> String {
 
 /// Runs a program against a daemon of its own.
 fn conduct(executable: &Executable, scenario: &Scenario) -> Result<Conduct> {
-    let server = Server::start(scenario.daemon())?;
+    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let server = Server::start(directory.path(), scenario.daemon())?;
     let mut arguments = scenario.arguments.clone();
     arguments.push(format!("-L{}", server.socket().display()));
     let mut left = scenario.interrupt_at_poll;

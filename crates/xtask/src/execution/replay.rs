@@ -25,7 +25,11 @@ pub fn replay(ours: &Executable, shared: &Path) -> Result<Tally> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let (requests, answers) = parse(&text).with_context(|| format!("{name}: cannot be read"))?;
         let mut answers = answers.into_iter();
-        let server = Server::start(Box::new(move |_, _| answers.next().map_or(Reply::CutOff, Reply::Raw)))?;
+        let directory = tempfile::tempdir().context("no temporary directory")?;
+        let server = Server::start(
+            directory.path(),
+            Box::new(move |_, _| answers.next().map_or(Reply::CutOff, Reply::Raw)),
+        )?;
         let mut arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         arguments.push(format!("-L{}", server.socket().display()));
         let files: [(&str, &str); 0] = [];

@@ -1,1 +1,0 @@
-//! Domain values as text for columns.
