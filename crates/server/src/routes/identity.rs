@@ -182,8 +182,8 @@ fn document(app: &App, headers: &HeaderMap, issued: &Issued) -> Value {
                 "endpoints": endpoints(format!("{base}/identity/v3")),
             },
         ],
-        "issued_at": time(issued.issued_at),
-        "expires_at": time(issued.expires_at),
+        "issued_at": time(issued.since),
+        "expires_at": time(issued.until),
         "audit_ids": [],
     }})
 }
