@@ -1,5 +1,8 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
+mod client;
+mod config;
+mod duration;
 mod links;
 mod questions;
 
@@ -83,6 +86,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
             "install-links" => links::install(rest, &Program::ALL, io),
+            name if client::NAMES.contains(&name) => client::run(arguments, io),
             name if questions::NAMES.contains(&name) => questions::run(arguments, io),
             _ if Program::from_name(command).is_some() => by_name(command, rest, io),
             _ => {
@@ -95,6 +99,13 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
 
 fn answer(text: &str, io: &mut Io<'_>) -> u8 {
     if io.out.write_all(text.as_bytes()).is_ok() { SUCCESS } else { FAILURE }
+}
+
+/// Says what is wrong with a command line, or prints the help that was asked for; returns the exit status.
+fn usage(error: &clap::Error, io: &mut Io<'_>) -> u8 {
+    let stream: &mut dyn Write = if error.use_stderr() { io.err } else { io.out };
+    let printed = write!(stream, "{}", error.render());
+    if error.use_stderr() || printed.is_err() { USAGE } else { SUCCESS }
 }
 
 fn by_name(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {

@@ -29,6 +29,8 @@ use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Action, Observed};
 use thiserror::Error;
 
+pub use saved::StateError;
+
 /// A machine of the fleet, whether it may be leased or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {

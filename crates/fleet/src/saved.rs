@@ -134,8 +134,8 @@ macro_rules! uuids {
 
             fn parse(text: &str) -> Option<Self> {
                 let hex: String = text.chars().filter(|c| *c != '-').collect();
-                let number = u128::from_str_radix(&hex, 16).ok()?;
-                (hex.len() == 32).then_some(Self(number))
+                let is_uuid = hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit());
+                u128::from_str_radix(&hex, 16).ok().filter(|_| is_uuid).map(Self)
             }
         }
     )*};
@@ -238,5 +238,37 @@ pub(crate) mod pairs {
         from: D,
     ) -> Result<BTreeMap<K, V>, D::Error> {
         Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_as_they_are_written_and_nothing_else_is() {
+        let id = GuestId(0xecdc_c9ea_d38d_4032_a9e3_3a8d_bcc0_6753);
+        assert_eq!(GuestId::parse(&id.text()), Some(id));
+        assert_eq!(HostId::parse(&HostId(7).text()), Some(HostId(7)));
+        for wrong in ["", "1", "+cdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "x".repeat(32).as_str()] {
+            assert_eq!(GuestId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_are_served_by_one_write_of_the_newest_version() {
+        let path = std::env::temp_dir().join(format!("allot-saved-{}.json", std::process::id()));
+        let file = StateFile::new(&path);
+        file.keep(|| (3, text(&"third")), 1).await.expect("written");
+        assert_eq!(read::<String>(&path).expect("there").as_deref(), Some("third"));
+        fs::remove_file(&path).expect("it is there");
+        file.keep(|| (3, text(&"again")), 3).await.expect("nothing to write");
+        assert_eq!(read::<String>(&path).expect("nothing there"), None);
+        file.keep(|| (4, text(&"fourth")), 4).await.expect("written");
+        assert!(read::<u32>(&path).expect_err("a text").to_string().contains("move it away to start anew"));
+        fs::remove_file(&path).expect("it is there");
+        let nowhere = StateFile::new(Path::new("/nowhere/fleet.json"));
+        let error = nowhere.keep(|| (1, text(&"text")), 1).await.expect_err("no such directory");
+        assert!(error.to_string().starts_with("cannot write /nowhere/fleet.json: "), "{error}");
     }
 }

@@ -16,6 +16,7 @@ mod json;
 mod kinds;
 mod known;
 mod lab;
+mod leasing;
 mod listening;
 mod live;
 mod luxi_server;
@@ -109,6 +110,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("captures") => captures::main(arguments),
         Some("execution") => execution::main(arguments),
         Some("feasibility") => feasibility::main(arguments),
+        Some("leasing") => leasing::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("lab") => lab::main(arguments),

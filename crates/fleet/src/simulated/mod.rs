@@ -34,9 +34,8 @@ pub use self::script::Happening;
 use self::state::{Rules, State};
 pub use self::timing::{Between, Timing};
 pub use self::violation::Violation;
-pub use crate::saved::StateError;
 use crate::saved::StateFile;
-use crate::{FleetError, Machine, Network, OperationKey, Outcome, saved};
+use crate::{FleetError, Machine, Network, OperationKey, Outcome, StateError, saved};
 
 /// A fleet in memory.
 pub struct SimulatedFleet {
