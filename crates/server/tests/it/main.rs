@@ -2,11 +2,12 @@
 
 mod authentication;
 mod authorisation;
-mod document;
+mod contract;
 mod enforcement;
 mod hosts;
 mod leases;
 mod native;
 mod protocol;
 mod site;
+mod sockets;
 mod vectors;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ambient::{Clock, ManualClock, SeededIds};
 use axum::body::Body;
@@ -84,14 +85,22 @@ impl Site {
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
     pub async fn guarded() -> Self {
-        Self::with(guarded_config(), None).await
+        let file = tokens_file();
+        let auth = AuthConfig {
+            methods: vec![AuthMethod::Tokens],
+            tokens_file: Some(file.0.clone()),
+            ..AuthConfig::default()
+        };
+        Self::with(Config { auth, ..Config::default() }, None).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().to_string());
         let response = self.router.clone().oneshot(request).await.expect("infallible");
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 1 << 24).await.expect("a body");
         let text = String::from_utf8(bytes.to_vec()).expect("text");
+        crate::contract::check(method.as_str(), &path, parts.status.as_u16(), &text);
         Answer { status: parts.status, headers: parts.headers, text }
     }
 
@@ -171,8 +180,11 @@ pub fn hosts_lease(min: u32, max: u32, start: &str, end: &str) -> Value {
 pub struct TempFile(pub PathBuf);
 
 impl TempFile {
-    pub fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("allot-server-{}-{name}", std::process::id()));
+    pub fn new(extension: &str, text: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("allot-server-{}-{number}.{extension}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         std::fs::write(&path, text).expect("a temporary file");
         Self(path)
     }
@@ -185,8 +197,8 @@ impl Drop for TempFile {
     }
 }
 
-/// Settings with tokens named after roles.
-pub fn guarded_config() -> Config {
+/// A file of tokens, each named after the role that it has in the project `p`, or `foreign`.
+pub fn tokens_file() -> TempFile {
     let rows = [
         ("admin", "p", "admin"),
         ("member", "p", "member"),
@@ -195,19 +207,9 @@ pub fn guarded_config() -> Config {
         ("foreign", "q", "member"),
     ];
     let entry = |(token, project, role): (&str, &str, &str)| {
-        let hash = server::hash_token(&token.into());
-        format!(
-            "[[tokens]]\nsha256 = \"{hash}\"\nuser = \"{token}\"\nproject = \"{project}\"\nroles = [\"{role}\"]\n"
-        )
+        let sha256 = server::hash_token(&token.into());
+        json!({"sha256": sha256, "user": token, "project": project, "roles": [role]})
     };
-    let text: String = rows.map(entry).concat();
-    let file = TempFile::new("tokens.toml", &text);
-    let auth = AuthConfig {
-        methods: vec![AuthMethod::Tokens],
-        // Read when the server is made, before this file is gone: see the caller.
-        tokens_file: Some(file.0.clone()),
-        ..AuthConfig::default()
-    };
-    std::mem::forget(file);
-    Config { auth, ..Config::default() }
+    // JSON is YAML.
+    TempFile::new("yaml", &json!({"tokens": rows.map(entry)}).to_string())
 }
