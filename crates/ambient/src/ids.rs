@@ -29,7 +29,7 @@ impl SeededIds {
         Self(AtomicU64::new(seed))
     }
 
-    /// SplitMix64: every 64-bit number once before any comes again.
+    /// `SplitMix64`: every 64-bit number once before any comes again.
     fn next(&self) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

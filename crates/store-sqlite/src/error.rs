@@ -32,6 +32,7 @@ pub(crate) fn exists(error: &sqlx::Error) -> bool {
 }
 
 /// An error that is nobody's fault who asked.
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
 pub(crate) fn unavailable(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),

@@ -107,6 +107,9 @@ impl Store for SqliteStore {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
+        if actions.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         let claims = steps::claim(&mut transaction, actions, holder, now, until).await?;
@@ -115,6 +118,9 @@ impl Store for SqliteStore {
     }
 
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+        if finished.is_empty() {
+            return Ok(());
+        }
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         steps::finish(&mut transaction, finished, now).await?;

@@ -36,9 +36,8 @@ async fn write_host(
         return Err(CommitError::stale_host(record.host.id));
     }
     let written = write_host_row(db, record).await;
-    written.map_err(|error| match exists(&error) {
-        true => CommitError::host_exists(&record.host.name),
-        false => failed(error),
+    written.map_err(|error| {
+        if exists(&error) { CommitError::host_exists(&record.host.name) } else { failed(error) }
     })?;
     write_capacity(db, &record.host).await.map_err(failed)
 }
