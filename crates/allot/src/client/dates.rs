@@ -16,7 +16,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Reads `now`, `+2h` (from now), `2030-01-02`, `2030-01-02 10:00`, the same with a zone or `Z`, `today 10:00`
+    /// Reads `now`, `+2h` and `-2h` (from now), `2030-01-02`, `2030-01-02 10:00`, the same with a zone or `Z`, `today 10:00`
     /// and `tomorrow`. Without a zone, times are of `zone`.
     pub(crate) fn parse(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         let text = text.trim();
@@ -26,6 +26,9 @@ impl When {
         if let Some(distance) = text.strip_prefix("now+").or_else(|| text.strip_prefix('+')) {
             let distance = duration(distance)?;
             return now.checked_add(distance).map(Self::At).map_err(|_| wrong(text));
+        }
+        if let Some(distance) = text.strip_prefix("now-").or_else(|| text.strip_prefix('-')) {
+            return now.checked_sub(duration(distance)?).map(Self::At).map_err(|_| wrong(text));
         }
         instant(text, now, zone).map(Self::At).ok_or_else(|| wrong(text))
     }
@@ -150,6 +153,8 @@ mod tests {
             ("now", "now"),
             ("+2h", "2030-01-02 12:20"),
             ("now+1d12h", "2030-01-03 22:20"),
+            ("-1d", "2030-01-01 10:20"),
+            ("now-1h", "2030-01-02 09:20"),
             ("2030-01-05", "2030-01-04 22:00"),
             ("2030-01-05 08:00", "2030-01-05 06:00"),
             ("2030-01-05T08:00", "2030-01-05 06:00"),

@@ -275,21 +275,14 @@ fn table_of(hosts: &[Host], style: Style) -> String {
 }
 
 fn one(host: &Host) -> String {
-    let mut lines = vec![
-        format!("Host {} (number {})", host.hypervisor_hostname, host.id),
-        format!(
-            "  size         {} vCPU, {} MiB memory, {} GiB disk",
-            host.vcpus, host.memory_mb, host.local_gb
-        ),
-        format!("  reservable   {}", if host.reservable { "yes" } else { "no" }),
-    ];
-    for (name, value) in &host.fields {
-        let value = plain(value);
-        if !value.is_empty() && name != "trust_id" {
-            lines.push(format!("  {name:<12} {value}"));
-        }
-    }
-    lines.join("\n")
+    let size = format!("{} vCPU, {} MiB memory, {} GiB disk", host.vcpus, host.memory_mb, host.local_gb);
+    let reservable = (if host.reservable { "yes" } else { "no" }).to_owned();
+    let mut lines = vec![("size", size), ("reservable", reservable)];
+    let others = host.fields.iter().map(|(name, value)| (name.as_str(), plain(value)));
+    lines.extend(others.filter(|(name, value)| !value.is_empty() && *name != "trust_id"));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("  {name:<width$}  {value}")).collect();
+    format!("Host {} (number {})\n{}", host.hypervisor_hostname, host.id, lines.join("\n"))
 }
 
 fn allocated(

@@ -1,6 +1,8 @@
 //! The tables of `docs/configuration.md`.
 #![cfg(test)]
 
+use std::fmt::Write;
+
 use super::TABLE;
 
 const BEGIN: &str = "<!-- settings: generated, see crates/allot/src/config -->\n";
@@ -17,23 +19,22 @@ fn tables() -> String {
                 "" => String::new(),
                 name => format!(": section `[{name}]`"),
             };
-            text.push_str(&format!(
-                "\n### {}{of_file}\n\n| key | flag | variable | default | meaning |\n| --- | --- | --- | --- | --- |\n",
-                setting.heading()
-            ));
+            let _ = writeln!(text, "\n### {}{of_file}\n", setting.heading());
+            text.push_str("| key | flag | variable | default | meaning |\n| --- | --- | --- | --- | --- |\n");
         }
         let name = setting.key.rsplit('.').next().unwrap_or_default();
         let default = match setting.default {
             "" => String::new(),
             default => format!("`{default}`"),
         };
-        text.push_str(&format!(
-            "| `{name}` | `--{} {}` | `{}` | {default} | {} |\n",
+        let _ = writeln!(
+            text,
+            "| `{name}` | `--{} {}` | `{}` | {default} | {} |",
             setting.flag(),
             setting.value_name,
             setting.variable(),
             setting.help.trim()
-        ));
+        );
     }
     text.push('\n');
     text

@@ -53,7 +53,7 @@ pub(crate) enum ConfigError {
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error("{path}, line {line}: {reason}")]
     Syntax { path: PathBuf, line: usize, reason: String },
-    #[error("{path}, line {line}: there is no setting {key}{}", meant(.nearest))]
+    #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
     Unknown { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
     #[error("{path}, line {line}, {key}: {reason}")]
     Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
@@ -63,7 +63,7 @@ pub(crate) enum ConfigError {
     NotText(String),
 }
 
-fn meant(nearest: &Option<&'static str>) -> String {
+fn meant(nearest: Option<&'static str>) -> String {
     nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
@@ -118,6 +118,13 @@ pub(crate) fn load(
         None => String::new(),
     };
     merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text)
+}
+
+impl Configuration {
+    /// Everything as it is by default.
+    pub(crate) fn standard() -> Result<Self, ConfigError> {
+        Self::read(&Values::default())
+    }
 }
 
 /// Flags before the environment, the environment before the file.

@@ -91,12 +91,12 @@ settings! {
     "listen" listen: SocketAddr = "127.0.0.1:1234" as "ADDR:PORT";
     /// Address that clients reach the service at, for catalogues and links; without it, the one that they asked
     "public_url" public_url: Option<String> = "" as "URL";
-    /// Where leases are kept: sqlite://FILE, or memory, which forgets all at the end
+    /// Where leases are kept: `sqlite://FILE`, or `memory`, which forgets all at the end
     "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
-    /// What runs the machines: simulated, or hooks:FILE, which calls programs and web hooks as the file says
+    /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
     "fleet" fleet: FleetChoice = "simulated" as "FLEET";
-    /// Who may come in: none (everybody is the administrator; loopback addresses only), or tokens:FILE,
-    /// basic:FILE, keystone:FILE, or several of these with commas between them
+    /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `tokens:FILE`,
+    /// `basic:FILE`, `keystone:FILE`, or several of these with commas between them
     "auth" auth: Vec<AuthChoice> = "none" as "METHOD";
     /// How long a token that keystone gives out is valid
     "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
@@ -152,9 +152,9 @@ settings! {
     "enforcement.token_file" enforcement_token_file: Option<PathBuf> = "" as "FILE";
     /// How long it may take to answer; then it counts as a refusal
     "enforcement.timeout" enforcement_timeout: Span = "10s" as "DURATION";
-    /// The auth_url that it is told
+    /// The `auth_url` that it is told
     "enforcement.auth_url" enforcement_auth_url: Option<String> = "" as "URL";
-    /// The region_name that it is told
+    /// The `region_name` that it is told
     "enforcement.region_name" enforcement_region_name: Option<String> = "" as "NAME";
 
     /// Longest body of a request

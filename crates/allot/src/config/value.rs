@@ -88,7 +88,7 @@ impl Value for Span {
 /// Where things are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseChoice {
-    /// A file of SQLite.
+    /// An `SQLite` file.
     Sqlite(PathBuf),
     /// Nowhere: all is gone when the service stops.
     Memory,

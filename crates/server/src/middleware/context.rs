@@ -2,6 +2,7 @@
 
 use ambient::Stopwatch;
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::DATE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -35,6 +36,11 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     });
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);
+    }
+    // The service's time rather than the machine's, so that clients of a clock that runs faster know it.
+    let date = app.service().clock().now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(value) = HeaderValue::try_from(date) {
+        response.headers_mut().insert(DATE, value);
     }
     response
 }

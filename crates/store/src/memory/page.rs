@@ -57,6 +57,8 @@ impl Page {
                     for (_, used) in shares.iter().filter(|(other, _)| other.window.contains(instant)) {
                         sum.add(1, used);
                     }
+                    // Whatever else there may be too much of, this booking takes nothing of it.
+                    sum.keep_only(used);
                     sum.fits_into(capacity)
                 };
                 // The sum rises only where something starts.

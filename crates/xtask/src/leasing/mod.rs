@@ -18,6 +18,7 @@ pub mod server;
 
 use anyhow::{Result, bail};
 
+use self::python::Python;
 use crate::arguments::Arguments;
 use crate::places;
 use crate::run::Executable;
@@ -39,6 +40,12 @@ pub const STAGES: [Stage; 5] = [
     ("processes", processes::run),
     ("clients", clients::run),
 ];
+
+/// Sees to it that what the stages need is there.
+pub fn prepare() -> Result<()> {
+    Python::ready()?;
+    processes::prepare()
+}
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {

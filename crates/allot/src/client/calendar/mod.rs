@@ -24,11 +24,11 @@ const MOST_PAST: usize = 100;
 /// What to draw.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// From when: now, today, 2030-01-02, "2030-01-02 10:00"
-    #[arg(long, value_name = "WHEN", default_value = "now")]
+    /// From when: now, -1d, today, 2030-01-02, "2030-01-02 10:00"
+    #[arg(long, value_name = "WHEN", default_value = "now", allow_hyphen_values = true)]
     from: String,
     /// Until when, written like --from; without it, a week later
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     to: Option<String>,
     /// Put hosts with the same value of this property together
     #[arg(long, value_name = "PROPERTY")]

@@ -98,7 +98,7 @@ fn is_still(caller: &Caller, id: &str, status: &str) -> Result<()> {
 }
 
 /// Where the library is; it is installed if it can be.
-fn library() -> Result<PathBuf> {
+pub fn library() -> Result<PathBuf> {
     places::need_program("faketime", "faketime")?;
     let found = |parent: &Path| {
         let library = parent.join("faketime/libfaketime.so.1");

@@ -1,1 +1,0 @@
-//! What every store promises, as functions that hold a store to it.
