@@ -91,6 +91,7 @@ async fn the_small_keystone_gives_a_token_for_a_password() {
     let host = ("host", "leases.example");
     let version = send(&site, Method::GET, "/identity/v3", &[host], &Value::Null).await.ok(200);
     assert_eq!(version["version"]["links"][0]["href"], "http://leases.example/identity/v3/");
+    assert_eq!(send(&site, Method::GET, "/identity/v3/", &[host], &Value::Null).await.ok(200), version);
     let domain = json!({"id": "default"});
     let user = json!({"name": "alice", "password": "se:cret", "domain": {"name": "Default"}});
     let scope = json!({"project": {"name": "q", "domain": domain}});

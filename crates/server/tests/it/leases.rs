@@ -65,6 +65,7 @@ async fn what_there_is_not_is_not_found() {
 async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
     let site = Site::open().await;
     site.add_hosts(2).await;
+    let (start, end) = ("2030-01-01 20:00", "2030-01-01 22:00");
     let send = async |key: &str, body: &Value| {
         let request = Request::builder()
             .method(Method::POST)
@@ -74,7 +75,7 @@ async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
             .body(Body::from(body.to_string()));
         site.send(request.expect("a request")).await
     };
-    let body = hosts_lease(1, 1, START, END);
+    let body = hosts_lease(1, 1, start, end);
     let first = send("a", &body).await;
     let again = send("a", &body).await;
     assert!(!first.headers.contains_key("idempotency-replayed"));
@@ -82,9 +83,12 @@ async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
     let lease = first.ok(201)["lease"].clone();
     assert_eq!(again.ok(201)["lease"], lease);
     assert_ne!(send("b", &body).await.ok(201)["lease"]["id"], lease["id"]);
-    let other = send("a", &hosts_lease(1, 2, START, END)).await;
+    let other = send("a", &hosts_lease(1, 2, start, end)).await;
     assert_eq!(other.status, 422, "{}", other.text);
     assert_eq!(send("", &body).await.status, 400);
+    // Also after the start, when no such lease could be made any more.
+    site.clock.set("2030-01-01T20:30:00Z".parse().expect("an instant"));
+    assert_eq!(send("a", &body).await.ok(201)["lease"]["id"], lease["id"]);
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(2));
 }
 
