@@ -118,7 +118,7 @@ impl Ways {
         };
         let fault = one_of(&[0, 1, 5, 10]) as f64 / 100.0;
         Self {
-            days: one_of(&[7, 14, 28]),
+            days: one_of(&[3, 7, 14]),
             layout,
             settings,
             timing: if one_of(&[0, 1]) == 1 { slow } else { Timing::IMMEDIATE },
