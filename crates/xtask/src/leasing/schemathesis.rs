@@ -14,14 +14,16 @@ use crate::tally::Tally;
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 /// Generated requests of an operation, besides those that its schema's corners give.
-const EXAMPLES: u32 = 20;
+const EXAMPLES: u32 = 10;
 const SEED: u32 = 1;
 
 /// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let python = Python::ready()?;
     let directory = tempfile::tempdir()?;
-    let server = Launch::new(ours, directory.path()).start()?;
+    // Generated requests would wait for notifications as long as they are let.
+    let launch = Launch::new(ours, directory.path()).with(["--limits-notification-wait", "1s"]);
+    let server = launch.start()?;
     let document = server.caller().get("/openapi.json")?.expect(200)?;
     let operations = operations(&document);
     ensure!(operations > 0, "the document names no operations");
