@@ -42,13 +42,30 @@ pub(crate) struct Checker {
     before: BTreeMap<LeaseId, LeaseRecord>,
     /// What was claimed to be released: calls that come late may do so again.
     released: BTreeSet<(HostId, ReservationId)>,
+    /// Calls may have their effect long after their callers have given them up, so that what was taken back is
+    /// handed over once more.
+    late_calls: bool,
+    /// Nothing that is done to machines takes time.
+    immediate: bool,
 }
 
 type Verdict = Result<(), String>;
 
 impl Checker {
-    pub fn new(cleaning_time: SignedDuration) -> Self {
-        Self { cleaning_time, known: BTreeMap::new(), before: BTreeMap::new(), released: BTreeSet::new() }
+    pub fn new(cleaning_time: SignedDuration, late_calls: bool, immediate: bool) -> Self {
+        Self {
+            cleaning_time,
+            known: BTreeMap::new(),
+            before: BTreeMap::new(),
+            released: BTreeSet::new(),
+            late_calls,
+            immediate,
+        }
+    }
+
+    /// The process has died. What it had asked for is under way if that takes time.
+    pub fn crashed(&mut self) {
+        self.late_calls |= !self.immediate;
     }
 
     /// A call was answered with this lease.
@@ -122,6 +139,7 @@ impl Checker {
             check_promise(lease)?;
         }
         check_held_hosts(&leases, contents, fleet)?;
+        self.check_ends(&leases, contents, fleet)?;
         self.before = leases;
         Ok(())
     }
@@ -149,6 +167,36 @@ impl Checker {
             }
         }
         self.known.retain(|id, known| leases.contains_key(id) || known.deletion == Deletion::None);
+        Ok(())
+    }
+
+    /// Of a lease that has come to its end nothing is left, but for what is on hosts that do not answer.
+    fn check_ends(
+        &self,
+        leases: &BTreeMap<LeaseId, LeaseRecord>,
+        contents: &Snapshot,
+        fleet: &SimulatedFleet,
+    ) -> Verdict {
+        if self.late_calls {
+            return Ok(());
+        }
+        let over = |id| leases.get(id).is_none_or(|record| record.lease.over());
+        let ended = self.before.iter().filter(|(id, record)| !record.lease.over() && over(id));
+        for (id, record) in ended {
+            let own = |reservation: &ReservationId| record.lease.reservation(*reservation).is_some();
+            for host in contents.hosts.iter().filter(|host| host.host.health == Health::Up) {
+                let Some(seen) = fleet.look(host.host.id).filter(|seen| seen.health == Health::Up) else {
+                    continue;
+                };
+                let held = matches!(seen.place, Place::Held(holder) if own(&holder));
+                let inhabited = seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(*id))
+                    && record.lease.end_action == EndAction::DeleteGuests
+                    && self.immediate;
+                if held || inhabited || seen.slots.keys().any(own) {
+                    return Err(format!("lease {id} has ended, but host {} is {seen:?}", host.host.id));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -24,6 +24,9 @@ use crate::world::{Happened, Setup, World, caller, operator};
 /// When simulations begin: noon of some day.
 const BEGIN_SECOND: i64 = 1_893_499_200;
 
+/// If more than that happens in no time, the service goes round in circles.
+const MOST_AT_ONCE: u32 = 10_000;
+
 /// What a simulation came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -192,7 +195,8 @@ impl Simulation {
             let added = world.service.add_floating_ip(&operator(), new).await;
             added.map_err(|error| failure(error.to_string()))?;
         }
-        let checker = Checker::new(ways.settings.cleaning_time);
+        let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
+        let checker = Checker::new(ways.settings.cleaning_time, late, immediate);
         Ok(Self {
             rng,
             ways,
@@ -238,7 +242,12 @@ impl Simulation {
 
     /// Lets everything happen until then, and the process die anywhere in between.
     async fn go_on_until(&mut self, until: Timestamp) -> Result<(), String> {
+        let mut at_once = 0;
         while let Some(happened) = self.world.next(until).await {
+            at_once = if happened == Happened::Waited { 0 } else { at_once + 1 };
+            if at_once > MOST_AT_ONCE {
+                return Err(format!("time does not get on: {happened:?}"));
+            }
             self.happened(&happened)?;
             self.check().await?;
             if happened != Happened::Waited && !self.calm && self.rng.random_bool(self.ways.crash) {
@@ -287,6 +296,7 @@ impl Simulation {
     async fn crash(&mut self, outage: SignedDuration) -> Result<(), String> {
         self.note(format!("crash; back after {outage:?}"));
         self.report.crashes += 1;
+        self.checker.crashed();
         self.world.clock.advance(outage);
         // It is started until it runs.
         for _ in 0..100 {
