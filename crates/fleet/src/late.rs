@@ -1,8 +1,9 @@
 //! Telling calls that come late from those that count.
+//!
+//! Drivers of this crate keep this in memory only: their calls end with the process, so none is late after a
+//! restart. A file that outlived the store would call everything late that a new store claims.
 
 use std::collections::{BTreeMap, VecDeque};
-
-use serde::{Deserialize, Serialize};
 
 use crate::OperationKey;
 
@@ -10,7 +11,7 @@ use crate::OperationKey;
 const REMEMBERED: usize = 10_000;
 
 /// The highest fence that was seen of each operation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Fences {
     seen: BTreeMap<String, u64>,
     /// Operations in the order in which they were first seen.

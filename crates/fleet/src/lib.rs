@@ -29,6 +29,8 @@ use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Action, Observed};
 use thiserror::Error;
 
+pub use saved::StateError;
+
 /// A machine of the fleet, whether it may be leased or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
@@ -89,7 +91,8 @@ pub struct Subnet {
 pub struct OperationKey {
     /// Names the operation: the same for a repetition of it.
     pub key: String,
-    /// Higher for each claim of it: what comes with a lower one than was seen is late.
+    /// Higher for each claim of it: what comes with a lower one than was seen is late. It never falls for one
+    /// key, also when all that a service knew of the operation was deleted meanwhile.
     pub fence: u64,
     /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
     /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
@@ -126,7 +129,8 @@ pub trait Inventory: Send + Sync {
     /// All networks that floating IPs may come from.
     async fn networks(&self) -> Result<Vec<Network>, FleetError>;
 
-    /// What is on these hosts, and which addresses are in use. A host that the fleet does not know is absent.
+    /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
+    /// was not adopted, is absent.
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
 }
 

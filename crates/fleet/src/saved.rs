@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::FleetError;
+
 /// Why a driver's file is of no use.
 #[derive(Debug, Error)]
 pub enum StateError {
@@ -36,6 +38,9 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
+    /// It cannot be told as text.
+    #[error("cannot tell the state of the fleet as JSON: {0}")]
+    Encode(serde_json::Error),
 }
 
 /// What the file holds, if it is there.
@@ -51,8 +56,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StateE
 
 /// Text to be written.
 pub(crate) fn text(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
-    serde_json::to_vec(state)
-        .map_err(|error| StateError::Write { path: PathBuf::new(), source: io::Error::other(error) })
+    serde_json::to_vec(state).map_err(StateError::Encode)
 }
 
 /// Exchanges the file for one with that text: whoever reads it, even after a crash or a power cut, sees the old
@@ -73,6 +77,48 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
+/// A driver's file, and which version of the state is in it.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+    version: tokio::sync::Mutex<u64>,
+}
+
+impl StateFile {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), version: tokio::sync::Mutex::new(0) }
+    }
+
+    /// Returns when the version that `current` tells, or a newer one, is in the file. Versions begin at 1. Those
+    /// who wait for each other here are served by one write.
+    pub(crate) async fn keep(
+        &self,
+        current: impl Fn() -> (u64, Result<Vec<u8>, StateError>) + Send,
+        version: u64,
+    ) -> Result<(), StateError> {
+        let mut kept = self.version.lock().await;
+        if *kept >= version {
+            return Ok(());
+        }
+        let (version, text) = current();
+        let (path, text) = (self.path.clone(), text?);
+        let written = tokio::task::spawn_blocking(move || write(&path, &text)).await;
+        written.map_err(|error| StateError::Write {
+            path: self.path.clone(),
+            source: io::Error::other(error),
+        })??;
+        *kept = version;
+        Ok(())
+    }
+}
+
+impl From<StateError> for FleetError {
+    /// What was done may be lost, so it does not count as done.
+    fn from(error: StateError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
 /// What can be written as text. The crate `leases` knows no serialisation.
 pub(crate) trait Identifier: Copy + Ord {
     fn text(self) -> String;
@@ -88,8 +134,8 @@ macro_rules! uuids {
 
             fn parse(text: &str) -> Option<Self> {
                 let hex: String = text.chars().filter(|c| *c != '-').collect();
-                let number = u128::from_str_radix(&hex, 16).ok()?;
-                (hex.len() == 32).then_some(Self(number))
+                let is_uuid = hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit());
+                u128::from_str_radix(&hex, 16).ok().filter(|_| is_uuid).map(Self)
             }
         }
     )*};
@@ -114,7 +160,6 @@ pub(crate) mod id {
 
     use super::Identifier;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub(crate) fn serialize<T: Identifier, S: Serializer>(id: &T, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&id.text())
     }
@@ -193,5 +238,37 @@ pub(crate) mod pairs {
         from: D,
     ) -> Result<BTreeMap<K, V>, D::Error> {
         Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_as_they_are_written_and_nothing_else_is() {
+        let id = GuestId(0xecdc_c9ea_d38d_4032_a9e3_3a8d_bcc0_6753);
+        assert_eq!(GuestId::parse(&id.text()), Some(id));
+        assert_eq!(HostId::parse(&HostId(7).text()), Some(HostId(7)));
+        for wrong in ["", "1", "+cdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "x".repeat(32).as_str()] {
+            assert_eq!(GuestId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_are_served_by_one_write_of_the_newest_version() {
+        let path = std::env::temp_dir().join(format!("allot-saved-{}.json", std::process::id()));
+        let file = StateFile::new(&path);
+        file.keep(|| (3, text(&"third")), 1).await.expect("written");
+        assert_eq!(read::<String>(&path).expect("there").as_deref(), Some("third"));
+        fs::remove_file(&path).expect("it is there");
+        file.keep(|| (3, text(&"again")), 3).await.expect("nothing to write");
+        assert_eq!(read::<String>(&path).expect("nothing there"), None);
+        file.keep(|| (4, text(&"fourth")), 4).await.expect("written");
+        assert!(read::<u32>(&path).expect_err("a text").to_string().contains("move it away to start anew"));
+        fs::remove_file(&path).expect("it is there");
+        let nowhere = StateFile::new(Path::new("/nowhere/fleet.json"));
+        let error = nowhere.keep(|| (1, text(&"text")), 1).await.expect_err("no such directory");
+        assert!(error.to_string().starts_with("cannot write /nowhere/fleet.json: "), "{error}");
     }
 }

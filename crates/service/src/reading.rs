@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
+use leases::status::LeaseStatus;
 use store::{LeaseRecord, Notification};
 
 use crate::state::State;
@@ -115,7 +116,9 @@ fn named(
     let of_reservation = reservation.and_then(|id| state.leases.of_reservation(id));
     let record = lease.or(of_reservation).and_then(|id| state.leases.get(id));
     let mut found: BTreeMap<HostId, Reservations> = BTreeMap::new();
-    for record in record.into_iter().filter(|record| record.lease.keeps_resources()) {
+    // What a lease had that is over is of interest to who names it, though nothing is kept for it any more.
+    let shown = |lease: &Lease| lease.keeps_resources() || lease.status == LeaseStatus::Terminated;
+    for record in record.into_iter().filter(|record| shown(&record.lease)) {
         for own in &record.lease.reservations {
             if reservation.is_some_and(|id| id != own.id) {
                 continue;

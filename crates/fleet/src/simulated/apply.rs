@@ -72,13 +72,13 @@ impl State {
         match action {
             Action::Assign(ip, reservation) => {
                 self.floating_ips.entry(ip).or_insert(Assigned { reservation });
-                return Ok(Outcome::Done);
+                Ok(Outcome::Done)
             }
             Action::Unassign(ip, reservation) => {
                 if self.floating_ips.get(&ip) == Some(&Assigned { reservation }) {
                     self.floating_ips.remove(&ip);
                 }
-                return Ok(Outcome::Done);
+                Ok(Outcome::Done)
             }
             Action::Fence(id) => self.move_to(id, Site::fenced),
             Action::Unfence(id) => self.move_to(id, Site::unfenced),

@@ -78,25 +78,15 @@ impl SimulatedFleet {
         self.save().await
     }
 
-    /// Writes the state to its file, if it has one and something changed. Those who wait for each other here are
-    /// served by one write.
+    /// Writes the state to its file, if it has one and something changed.
     async fn save(&self) -> Result<(), FleetError> {
         let Some(file) = &self.file else { return Ok(()) };
-        let wanted = self.lock().version;
-        let mut saved = file.saved.lock().await;
-        if *saved >= wanted {
-            return Ok(());
-        }
-        let unavailable = |error: saved::StateError| FleetError::Unavailable(error.to_string());
-        let (version, text) = {
+        let version = self.lock().version;
+        let current = || {
             let inner = self.lock();
-            (inner.version, saved::text(&inner.state).map_err(unavailable)?)
+            (inner.version, saved::text(&inner.state))
         };
-        let path = file.path.clone();
-        let written = tokio::task::spawn_blocking(move || saved::write(&path, &text)).await;
-        written.map_err(|error| FleetError::Unavailable(error.to_string()))?.map_err(unavailable)?;
-        *saved = version;
-        Ok(())
+        Ok(file.keep(current, version).await?)
     }
 
     async fn act(&self, action: Action, key: &OperationKey) -> Answer {

@@ -49,7 +49,7 @@ impl Model {
     }
 
     fn with_cpu(mut self, model: &str) -> Self {
-        self.cpu_model = model.to_owned();
+        model.clone_into(&mut self.cpu_model);
         self.capabilities.insert("cpu".to_owned(), model.to_lowercase());
         self
     }

@@ -17,7 +17,7 @@ mod violation;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::Clock;
@@ -34,8 +34,8 @@ pub use self::script::Happening;
 use self::state::{Rules, State};
 pub use self::timing::{Between, Timing};
 pub use self::violation::Violation;
-pub use crate::saved::StateError;
-use crate::{FleetError, Machine, Network, OperationKey, Outcome, saved};
+use crate::saved::StateFile;
+use crate::{FleetError, Machine, Network, OperationKey, Outcome, StateError, saved};
 
 /// A fleet in memory.
 pub struct SimulatedFleet {
@@ -65,13 +65,6 @@ struct Sent {
     caller: Option<oneshot::Sender<Result<Outcome, FleetError>>>,
 }
 
-/// Where the state is kept.
-struct StateFile {
-    path: PathBuf,
-    /// The version that is in the file.
-    saved: tokio::sync::Mutex<u64>,
-}
-
 impl fmt::Debug for SimulatedFleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimulatedFleet").field("machines", &self.machines.len()).finish_non_exhaustive()
@@ -95,8 +88,7 @@ impl SimulatedFleet {
         let state = saved::read(path)?.unwrap_or_else(|| State::new(seed));
         // Not to be able to write is better known now.
         saved::write(path, &saved::text(&state)?)?;
-        let file = StateFile { path: path.to_owned(), saved: tokio::sync::Mutex::new(0) };
-        Ok(Self { file: Some(file), ..Self::with_state(clock, state, layout) })
+        Ok(Self { file: Some(StateFile::new(path)), ..Self::with_state(clock, state, layout) })
     }
 
     fn with_state(clock: Arc<dyn Clock>, mut state: State, layout: &Layout) -> Self {

@@ -9,7 +9,7 @@ use super::state::SavedOwner;
 use crate::saved::id;
 
 /// Something that happens, by [`super::SimulatedFleet::schedule`] at a time, or at once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Happening {
     /// A host does not work any more. What it had is still there when it recovers.

@@ -43,6 +43,7 @@ pub(super) struct State {
     events: BTreeMap<(Timestamp, u64), Event>,
     /// How many events there were so far.
     numbered: u64,
+    #[serde(skip)]
     pub(super) fences: Fences,
     /// How many images of guests were made.
     pub(super) images: u64,

@@ -64,13 +64,21 @@ impl Service {
         let Plan { steps, changes, wake_at, .. } = self.plan(now);
         let changed = self.commit_plan(&writer, changes, now).await?;
         drop(writer);
-        let due = steps.iter().filter(|step| step.not_before <= now).cloned().collect();
+        let due = self.due(&steps, now);
         let claimed = self.claim(due, now).await?;
         if machines.is_some() {
             self.tidy(&steps, now).await?;
         }
         let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
         Ok(Cycle { steps: claimed, wake_at, failed: false })
+    }
+
+    /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
+    /// anew after that.
+    fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
+        let progress = self.progress();
+        let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);
+        steps.iter().filter(due).cloned().collect()
     }
 
     /// When to go through the next cycle.

@@ -147,6 +147,9 @@ impl Service {
             let delay = now.duration_since(after.window.start()).as_millis();
             self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
         }
+        if after.status == LeaseStatus::Terminating {
+            self.progress().look_at_end(after);
+        }
         if before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone {
             self.tell_end(&change.before);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use leases::ids::{HostId, LeaseId};
+use leases::lease::Lease;
 use leases::plan::{Action, Observed};
 use store::{Claim, Finished};
 
@@ -81,19 +82,22 @@ impl Progress {
 
     /// What the action may have changed is to be looked at.
     pub fn look_at_effect(&mut self, action: Action) {
-        match action {
-            Action::Fence(host)
-            | Action::StopGuest(host, _)
-            | Action::DeleteGuest(host, _)
-            | Action::Verify(host, _)
-            | Action::Hold(host, _)
-            | Action::Release(host, _)
-            | Action::Unfence(host)
-            | Action::Grant(host, _, _)
-            | Action::Withdraw(host, _)
-            | Action::Snapshot(host, _) => self.look_at(host),
-            Action::Assign(..) | Action::Unassign(..) => self.look_at_addresses = true,
+        match host_of(action) {
+            Some(host) => self.look_at(host),
+            None => self.look_at_addresses = true,
         }
+    }
+
+    /// The hosts of a lease that has ended are to be looked at before they are taken back: its project may
+    /// have started guests there since.
+    pub fn look_at_end(&mut self, lease: &Lease) {
+        let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        self.to_look_at.extend(hosts);
+    }
+
+    /// Whether the action is about a host that is to be looked at first.
+    pub fn waits_for_a_look(&self, action: Action) -> bool {
+        host_of(action).is_some_and(|host| self.to_look_at.contains(&host))
     }
 
     /// The host was removed; the fleet may have it back.
@@ -128,5 +132,22 @@ impl Progress {
             last_start_delay_ms: self.last_start_delay_ms,
             ..Statistics::default()
         }
+    }
+}
+
+/// The host that the action is about, if it is about one.
+fn host_of(action: Action) -> Option<HostId> {
+    match action {
+        Action::Fence(host)
+        | Action::StopGuest(host, _)
+        | Action::DeleteGuest(host, _)
+        | Action::Verify(host, _)
+        | Action::Hold(host, _)
+        | Action::Release(host, _)
+        | Action::Unfence(host)
+        | Action::Grant(host, _, _)
+        | Action::Withdraw(host, _)
+        | Action::Snapshot(host, _) => Some(host),
+        Action::Assign(..) | Action::Unassign(..) => None,
     }
 }

@@ -38,6 +38,7 @@ impl Service {
             let commit = self.deletion(caller, &before, now);
             match writer.commit(commit).await {
                 Ok(()) => {
+                    self.progress().look_at_end(&before.lease);
                     self.wake.notify_one();
                     if before.lease.events.end == EventStatus::Undone {
                         self.tell_end(&before);
