@@ -78,8 +78,9 @@ impl SqliteStore {
         MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
-            .connect_lazy_with(options.read_only(true).create_if_missing(false));
-        Ok(Self { path: path.to_owned(), writer: Mutex::new(Some(writer)), readers, _lock: lock })
+            .connect_lazy_with(options.clone().read_only(true).create_if_missing(false));
+        let writer = Mutex::new(Some(writer));
+        Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
     }
 }
 
