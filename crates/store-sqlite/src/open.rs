@@ -82,8 +82,11 @@ impl SqliteStore {
         MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
-            .connect_lazy_with(options.read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD));
-        Ok(Self { path: path.to_owned(), writer: Mutex::new(Some(writer)), readers, _lock: lock })
+            .connect_lazy_with(
+                options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
+            );
+        let writer = Mutex::new(Some(writer));
+        Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
     }
 }
 

@@ -146,7 +146,11 @@ pub fn no_overlap(caller: &Caller) -> Result<()> {
     let leases = caller.leases()?;
     let reservations = leases.iter().flat_map(|lease| lease["reservations"].as_array().into_iter().flatten());
     let mut held = vec![Vec::new(); allocations.len()];
-    for reservation in reservations.filter(|reservation| reservation["resource_type"] == "physical:host") {
+    // One that has ended has nothing any more.
+    let of_hosts = |reservation: &&Value| {
+        reservation["resource_type"] == "physical:host" && reservation["status"] != "deleted"
+    };
+    for reservation in reservations.filter(of_hosts) {
         let mut found = 0;
         for (host, windows) in allocations.iter().zip(&mut held) {
             let of_host = host["reservations"].as_array().context("no reservations")?;
