@@ -123,9 +123,6 @@ impl Checker {
 
     /// Checks all of it.
     pub fn check(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
-        if let Some(violation) = fleet.violations().first() {
-            return Err(violation.to_string());
-        }
         let leases: BTreeMap<LeaseId, LeaseRecord> =
             contents.leases.iter().map(|record| (record.lease.id, record.clone())).collect();
         self.check_acknowledged(&leases)?;
@@ -138,10 +135,9 @@ impl Checker {
             self.check_course(record, fleet, now)?;
             check_promise(lease)?;
         }
-        check_held_hosts(&leases, contents, fleet)?;
         self.check_ends(&leases, contents, fleet)?;
         self.before = leases;
-        Ok(())
+        self.check_machines(contents, fleet)
     }
 
     /// What callers were told is so.
@@ -167,6 +163,32 @@ impl Checker {
             }
         }
         self.known.retain(|id, known| leases.contains_key(id) || known.deletion == Deletion::None);
+        Ok(())
+    }
+
+    /// On the hosts of a lease nobody else's guests run, and no host is held for a lease that nobody knows.
+    pub fn check_machines(&self, contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
+        if let Some(violation) = fleet.violations().first() {
+            return Err(violation.to_string());
+        }
+        let mut holders: BTreeMap<ReservationId, LeaseId> = BTreeMap::new();
+        for record in self.before.values() {
+            holders.extend(record.lease.reservations.iter().map(|own| (own.id, record.lease.id)));
+        }
+        for record in &contents.hosts {
+            let host = record.host.id;
+            let Some(seen) = fleet.look(host) else { continue };
+            let Place::Held(holder) = seen.place else { continue };
+            let Some(lease) = holders.get(&holder) else {
+                if self.late_calls {
+                    continue;
+                }
+                return Err(format!("host {host} is held for reservation {holder}, which nobody knows"));
+            };
+            if let Some(stranger) = foreign(&seen, *lease) {
+                return Err(format!("{stranger:?} runs on host {host} of lease {lease}"));
+            }
+        }
         Ok(())
     }
 
@@ -366,27 +388,6 @@ fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources) -> Verdict {
             && used.disk_gib <= capacity.disk_gib;
         if !fits {
             return Err(format!("host {host} has {capacity:?}, but at {instant} {used:?} is given away"));
-        }
-    }
-    Ok(())
-}
-
-/// On the hosts of an active lease nobody else's guests run.
-fn check_held_hosts(
-    leases: &BTreeMap<LeaseId, LeaseRecord>,
-    contents: &Snapshot,
-    fleet: &SimulatedFleet,
-) -> Verdict {
-    let mut holders: BTreeMap<ReservationId, &Lease> = BTreeMap::new();
-    for record in leases.values() {
-        holders.extend(record.lease.reservations.iter().map(|reservation| (reservation.id, &record.lease)));
-    }
-    for record in &contents.hosts {
-        let Some(seen) = fleet.look(record.host.id) else { continue };
-        let Place::Held(holder) = seen.place else { continue };
-        let Some(lease) = holders.get(&holder) else { continue };
-        if let Some(stranger) = foreign(&seen, lease.id) {
-            return Err(format!("{stranger:?} runs on host {} of lease {}", record.host.id, lease.id));
         }
     }
     Ok(())

@@ -21,6 +21,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 /// Readers beside the writer.
 const READERS: u32 = 4;
 
+/// How many rows SQLite's thread may read ahead. Handing over a row at a time makes two threads wait for each
+/// other, which takes much longer than reading.
+const ROWS_AHEAD: usize = 4096;
+
 /// How long to wait for others that have the file open, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -78,7 +82,9 @@ impl SqliteStore {
         MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
-            .connect_lazy_with(options.clone().read_only(true).create_if_missing(false));
+            .connect_lazy_with(
+                options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
+            );
         let writer = Mutex::new(Some(writer));
         Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
     }
