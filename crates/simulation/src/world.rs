@@ -164,7 +164,8 @@ impl World {
     }
 
     async fn cycle(&mut self) -> Vec<ClaimedStep> {
-        let cycle = self.service.cycle().await;
+        // The fleet may take its time to say what is there, or to have a host back.
+        let cycle = self.wait_for(self.service.cycle()).await;
         self.wanted = false;
         self.wake_at = cycle.wake_at;
         for step in cycle.steps.clone() {
