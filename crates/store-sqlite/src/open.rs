@@ -80,11 +80,9 @@ impl SqliteStore {
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
         MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_lazy_with(
-                options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
-            );
+        let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(
+            options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
+        );
         let writer = Mutex::new(Some(writer));
         Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
     }
