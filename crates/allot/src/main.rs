@@ -1,7 +1,13 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
+mod client;
+mod config;
+mod demo;
+mod duration;
 mod links;
+mod manual;
 mod questions;
+mod serve;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +21,7 @@ use htools::options::Program;
 const USAGE_TEXT: &str = "\
 Usage: allot COMMAND [ARGUMENT...]
 
-Decides where virtual machines go.
+Decides where virtual machines go, and who holds which hosts when.
 
 Ganeti's programs:
   hail              answer a placement request of Ganeti (an iallocator)
@@ -28,10 +34,25 @@ Ganeti's programs:
   hscan             save clusters, with a line of figures for each
   harep             repair what is broken, as far as tags allow
 
-Allotment's own:
+Leasing hosts:
+  demo              show the service with leases past, present and coming
+  serve             run the service
+  lease             list, show, create, update, delete leases, or wait for one
+  host              list, show, take on, update, give back hosts
+  floatingip        the same for addresses
+  flavor            the same for sizes of instances
+  calendar          draw who has which host when
+  events            say what happened, and go on with what happens
+
+Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how
   whatif            say what a cluster would be like after changes
   fit SHAPE         say how many instances of a shape fit, and what stops the next
+
+Setting up:
+  completions SHELL print completions for a shell
+  man DIR           write manual pages
+  hash              make hashes of tokens and passwords
   install-links DIR lay links to this binary under the programs' names
   help              show this text
   version           show the version
@@ -56,7 +77,8 @@ fn text(argument: &OsStr) -> String {
 fn with_streams(run: impl FnOnce(&mut Io<'_>) -> u8) -> u8 {
     let mut stdin = io::stdin().lock();
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut err = io::stderr().lock();
+    // Not locked: a service logs from many threads.
+    let mut err = io::stderr();
     let status = run(&mut Io { stdin: &mut stdin, out: &mut out, err: &mut err });
     match out.flush() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == SUCCESS => FAILURE,
@@ -82,7 +104,11 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
         Some((command, rest)) => match command.as_str() {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
+            "serve" => serve::run(arguments, io),
+            "demo" => demo::run(arguments, io),
+            name if manual::NAMES.contains(&name) => manual::run(arguments, io),
             "install-links" => links::install(rest, &Program::ALL, io),
+            name if client::NAMES.contains(&name) => client::run(arguments, io),
             name if questions::NAMES.contains(&name) => questions::run(arguments, io),
             _ if Program::from_name(command).is_some() => by_name(command, rest, io),
             _ => {
@@ -95,6 +121,13 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
 
 fn answer(text: &str, io: &mut Io<'_>) -> u8 {
     if io.out.write_all(text.as_bytes()).is_ok() { SUCCESS } else { FAILURE }
+}
+
+/// Says what is wrong with a command line, or prints the help that was asked for; returns the exit status.
+fn usage(error: &clap::Error, io: &mut Io<'_>) -> u8 {
+    let stream: &mut dyn Write = if error.use_stderr() { io.err } else { io.out };
+    let printed = write!(stream, "{}", error.render());
+    if error.use_stderr() || printed.is_err() { USAGE } else { SUCCESS }
 }
 
 fn by_name(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {

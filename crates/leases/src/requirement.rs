@@ -61,6 +61,18 @@ impl Operator {
         })
     }
 
+    /// Its spelling, the first one where there are two.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+
     fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -80,6 +92,21 @@ enum Node {
     And(Vec<Requirement>),
     Or(Vec<Requirement>),
     Not(Box<Requirement>),
+}
+
+/// What a requirement is made of, for whoever writes it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expression<'a> {
+    /// `[operator, "$name", "value"]`; the name without `$`.
+    Compare(Operator, &'a str, &'a str),
+    /// `["in", "$name", "value", ...]`.
+    In(&'a str, &'a [String]),
+    /// `["and", ...]`.
+    And(&'a [Requirement]),
+    /// `["or", ...]`.
+    Or(&'a [Requirement]),
+    /// `["not", ...]`.
+    Not(&'a Requirement),
 }
 
 /// A requirement on a host.
@@ -145,6 +172,17 @@ impl Requirement {
         }
         let depth = deeper(&parts)?;
         Ok(Self { node: Some(node(parts)), depth })
+    }
+
+    /// What it is made of; nothing if every host will do.
+    pub fn expression(&self) -> Option<Expression<'_>> {
+        self.node.as_ref().map(|node| match node {
+            Node::Compare(operator, name, value) => Expression::Compare(*operator, name, value),
+            Node::In(name, values) => Expression::In(name, values),
+            Node::And(parts) => Expression::And(parts),
+            Node::Or(parts) => Expression::Or(parts),
+            Node::Not(part) => Expression::Not(part),
+        })
     }
 
     /// Whether the host is as required.

@@ -77,6 +77,24 @@ impl Resources {
         }
     }
 
+    /// Sets what `needed` has nothing of to 0.
+    pub fn keep_only(&mut self, needed: &Self) {
+        let keep = |mine: &mut u64, needed: u64| *mine = if needed == 0 { 0 } else { *mine };
+        keep(&mut self.vcpus, needed.vcpus);
+        keep(&mut self.memory_mib, needed.memory_mib);
+        keep(&mut self.disk_gib, needed.disk_gib);
+        self.other.retain(|class, _| needed.other.get(class).is_some_and(|amount| *amount > 0));
+    }
+
+    /// Whether there is at least as much of each resource in `room`.
+    pub fn fits_into(&self, room: &Self) -> bool {
+        let of = |class| room.other.get(class).copied().unwrap_or(0);
+        self.vcpus <= room.vcpus
+            && self.memory_mib <= room.memory_mib
+            && self.disk_gib <= room.disk_gib
+            && self.other.iter().all(|(class, amount)| *amount <= of(class))
+    }
+
     /// How many instances of a size fit into this capacity when that much of it is used.
     pub fn slots(&self, used: &Self, size: &Self) -> u32 {
         let of = |resources: &Self, class| resources.other.get(class).copied().unwrap_or(0);

@@ -353,10 +353,19 @@ impl Flavor {
         for (key, value) in extra_specs {
             flavor.read_extra_spec(key, value)?;
         }
-        if flavor.resources.is_nothing() {
+        Self::from_parts(flavor.id, flavor.resources, flavor.traits)
+    }
+
+    /// The snapshot of a flavor that asked for this, as it was written down.
+    pub fn from_parts(
+        id: impl Into<String>,
+        resources: Resources,
+        traits: FlavorTraits,
+    ) -> Result<Self, TermsError> {
+        if resources.is_nothing() {
             return Err(TermsError::EmptySize("the flavor's resources"));
         }
-        Ok(flavor)
+        Ok(Self { id: id.into(), resources, traits })
     }
 
     fn read_extra_spec(&mut self, key: &str, value: &str) -> Result<(), TermsError> {

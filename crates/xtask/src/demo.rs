@@ -1,5 +1,7 @@
-//! `cargo xtask demo`: a cluster, balanced, and an allocation explained, on a terminal of 100 columns.
+//! `cargo xtask demo`: the leasing service with something in it; `cargo xtask demo balance`: a cluster, balanced, and
+//! an allocation explained, on a terminal of 100 columns.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,7 +15,24 @@ use crate::write_cluster::save;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
+    let balance = arguments.switch("balance");
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
+    if balance { balancing(arguments, &ours) } else { leasing(arguments, &ours) }
+}
+
+/// Becomes `allot demo`, so that Ctrl-C reaches it and nobody else.
+fn leasing(mut arguments: Arguments, ours: &Executable) -> Result<()> {
+    let mut command = ours.command("demo");
+    for option in ["--listen", "--speed", "--directory", "--log-level"] {
+        if let Some(value) = arguments.text(option)? {
+            command.args([option, &value]);
+        }
+    }
+    arguments.finish()?;
+    Err(command.exec()).context("cannot run allot demo")
+}
+
+fn balancing(arguments: Arguments, ours: &Executable) -> Result<()> {
     arguments.finish()?;
     let directory = tempfile::tempdir()?;
     let prefix = directory.path().join("demo").display().to_string();
@@ -22,17 +41,17 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
     println!("Per node: memory (MiB), disk (GiB), virtual CPUs, primary and secondary instances.\n");
     let fields = "-pname,tmem,umem,rmem,tdsk,fdsk,ucpu,pcnt,scnt,pfmem,pfdsk";
-    let first = run(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
+    let first = run(ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
     print_table(&first.1, "Initial cluster status:\n");
 
     heading("What hbal would do about it: the first ten moves");
     println!("Each line moves one instance; the score is the cluster's after it, lower is better.\n");
-    show(&ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "10"])?;
+    show(ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "10"])?;
 
     heading("To the end, with the commands to run, grouped into sets that may run side by side");
     let started = Instant::now();
     let balanced = ["-t", "demo.data", "-q", "-C", "-S", "demo", fields];
-    let shown = run(&ours, directory.path(), "hbal", &balanced)?;
+    let shown = run(ours, directory.path(), "hbal", &balanced)?;
     let elapsed = started.elapsed();
     let lines: Vec<&str> = shown.0.lines().collect();
     let commands = lines.iter().position(|line| line.starts_with("Commands")).unwrap_or(0);
@@ -43,10 +62,10 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     println!("\nBalanced to the end in {:.0} ms.", elapsed.as_secs_f64() * 1000.0);
 
     heading("Where a new instance of 2 GiB goes, and why");
-    show(&ours, directory.path(), "hail", &["--explain", "demo.allocate.json"])?;
+    show(ours, directory.path(), "hail", &["--explain", "demo.allocate.json"])?;
 
     let started = Instant::now();
-    run(&ours, directory.path(), "hail", &["demo.allocate.json"])?;
+    run(ours, directory.path(), "hail", &["demo.allocate.json"])?;
     println!("\nThe answer alone takes {:.1} ms.", started.elapsed().as_secs_f64() * 1000.0);
     println!("More clusters: cargo xtask cluster --nodes 50 --seed 3 --out /tmp/example");
     Ok(())

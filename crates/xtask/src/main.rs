@@ -16,6 +16,7 @@ mod json;
 mod kinds;
 mod known;
 mod lab;
+mod leasing;
 mod listening;
 mod live;
 mod luxi_server;
@@ -24,6 +25,7 @@ mod random;
 mod run;
 mod shrink;
 mod soak;
+mod sqlx_prepare;
 mod tally;
 mod test;
 mod vectors;
@@ -52,7 +54,8 @@ Checks
       --program NAME --out DIR
   serve --dir DIR               a master daemon and a remote API that answer from
                                   such files, on DIR/socket and on a free port
-  soak [--hours H]              the same with fresh seeds for hours (default 1)
+  soak [--hours H]              differential with fresh seeds for hours (default 1)
+  soak leases [--hours H]       the leasing service: simulation with fresh seeds, races
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
   execution                     jobs that programs give to a master daemon
@@ -60,12 +63,22 @@ Checks
       --ours PATH --reference PATH
   feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
                                   and hcheck approves (default 300)
+  leasing [STAGE] [--ours PATH] the leasing service as a process: races, gabbi,
+                                  schemathesis, processes (kill -9, a full disk, a
+                                  clock that is set), clients (blazar, openstack)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
+
+Database
+  sqlx-prepare [--check]        what the compiler knows of the store's queries, after
+                                  one or the schema has changed (--check: compare)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
                                   (--quick: only rows where it takes < 20 s)
       --only TEXT                 only rows whose name contains TEXT
+  bench leases [--json]         the leasing service under load, beside what is wanted
+      --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
+      --many N --samples N        --many)
   bench quality                 what hroller's deep search finds, beside the exact one
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
@@ -76,7 +89,12 @@ Real peers
                                   all decisions taken by ours (root; some minutes)
 
 To look at
-  demo                          a cluster, balanced, and an allocation explained
+  demo                          the leasing service on simulated racks, with leases past,
+                                  present and coming; prints what to try
+      --listen ADDR:PORT          (default 127.0.0.1:1234)
+      --speed FACTOR              of the service's clock (default 60)
+      --directory DIR             keep the database there
+  demo balance                  a cluster, balanced, and an allocation explained
   cluster --out PREFIX          write PREFIX.data and PREFIX.*.json
       --nodes N --seed S          (default 20 nodes, seed 1)
       --instances-per-node K      (default 10)
@@ -109,12 +127,14 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("captures") => captures::main(arguments),
         Some("execution") => execution::main(arguments),
         Some("feasibility") => feasibility::main(arguments),
+        Some("leasing") => leasing::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("lab") => lab::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),
+        Some("sqlx-prepare") => sqlx_prepare::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
         None => {

@@ -11,7 +11,7 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::Tally;
-use crate::{bench, captures, execution, feasibility, vectors};
+use crate::{bench, captures, execution, feasibility, leasing, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 320;
@@ -26,6 +26,7 @@ pub fn main(arguments: Arguments) -> Result<()> {
     // What is missing is found out before minutes are spent.
     let reference = places::reference()?;
     places::need_program("valgrind", "valgrind")?;
+    leasing::prepare()?;
     let mut stages = Stages::default();
     if places::unattended() {
         stages.run("dependencies recorded", || {
@@ -49,6 +50,9 @@ pub fn main(arguments: Arguments) -> Result<()> {
     })?;
     let ours = ours.unwrap_or_else(|| Executable::new("allot"));
     compare(&mut stages, &ours, &reference)?;
+    for (name, stage) in leasing::STAGES {
+        stages.tally(name, || stage(&ours))?;
+    }
     if places::has_program("cargo-deny") {
         stages.run("licences", || {
             must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans", "sources"]))

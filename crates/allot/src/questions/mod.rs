@@ -42,6 +42,11 @@ enum Question {
     Fit(fit::Arguments),
 }
 
+/// The questions with their options, for what is generated from them.
+pub(crate) fn command() -> clap::Command {
+    <Line as clap::CommandFactory>::command()
+}
+
 /// Why there is no answer.
 #[derive(Debug, Error)]
 enum QuestionError {

@@ -3,6 +3,7 @@
 mod balancing;
 mod daemon;
 mod execution;
+mod leasing;
 mod personality;
 mod questions;
 mod shell;

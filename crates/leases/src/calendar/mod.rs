@@ -92,7 +92,8 @@ impl Calendar {
     /// A lease that is over stays as long as its hosts are cleaned, and is never refused. Take it out with
     /// [`Self::prune`], not when it is forgotten.
     pub fn put(&mut self, lease: &Lease, now: Timestamp) -> Result<(), Conflict> {
-        let keeps = lease.keeps_resources();
+        // One whose time is over takes nothing any more, even while its hosts are being taken back.
+        let keeps = lease.keeps_resources() && now < lease.window.end();
         let from = if keeps { now } else { earlier(now, self.cleaning_time) };
         let window = lease.window.since(from);
         if window.is_empty() || (!keeps && window.end() > now) {
@@ -398,6 +399,16 @@ mod tests {
         assert_eq!(calendar.bookings(HostId(1)).count(), 2);
         calendar.prune(at(35));
         assert_eq!(calendar, booked(&[lease(2, window(90, 99), &[1])], 5));
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_is_still_being_taken_back() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1])], 5);
+        let ending =
+            Lease { status: crate::status::LeaseStatus::Terminating, ..lease(1, window(10, 60), &[1]) };
+        calendar.put(&ending, at(60)).expect("it has this host already");
+        assert_eq!(calendar.fit(HostId(1), &window(61, 70), &window(60, 1000), None), None);
+        assert!(calendar.fit(HostId(1), &window(65, 70), &window(60, 1000), None).is_some());
     }
 
     #[test]

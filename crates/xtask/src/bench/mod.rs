@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what the programs cost.
 
 pub mod instructions;
+mod leases;
 mod measure;
 mod placement;
 mod quality;
@@ -13,10 +14,11 @@ use crate::arguments::Arguments;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
+        Some("leases") => leases::main(arguments),
         Some("placement") => placement::main(arguments),
         Some("quality") => quality::main(arguments),
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
-        _ => bail!("bench what? placement, quality, scaling or instructions"),
+        _ => bail!("bench what? leases, placement, quality, scaling or instructions"),
     }
 }

@@ -1,0 +1,245 @@
+//! Requests to the service, and what becomes of them.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{ClientError, segment};
+
+/// Until the connection stands.
+const CONNECT: Duration = Duration::from_secs(10);
+/// From the beginning to the end of an answer. Deletions wait for hosts to be taken back.
+const TOTAL: Duration = Duration::from_mins(2);
+/// Longer answers are refused: 100,000 leases have about 100 MB.
+const MOST_BYTES: usize = 1 << 30;
+/// How often a request that carries a key is made before its fate is given up on.
+const ATTEMPTS: u32 = 3;
+
+/// Where the service is, and who asks.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Target {
+    /// Address of the service
+    #[arg(
+        long,
+        global = true,
+        env = "ALLOT_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:1234"
+    )]
+    pub url: String,
+    /// Token to show to the service, its own or one of Keystone
+    #[arg(long, global = true, env = "ALLOT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<SecretString>,
+    /// User, for a service that asks for a password (HTTP basic)
+    #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME", conflicts_with = "token")]
+    pub user: Option<String>,
+    /// The user's password; better given by the environment, where other users do not see it
+    #[arg(long, global = true, env = "ALLOT_PASSWORD", value_name = "TEXT", hide_env_values = true)]
+    pub password: Option<SecretString>,
+    /// File with certificates (PEM) of authorities to trust instead of the system's
+    #[arg(long, global = true, env = "ALLOT_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<std::path::PathBuf>,
+}
+
+/// A connection to the service.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    client: Client,
+    base: String,
+    target: Target,
+}
+
+impl Connection {
+    pub(crate) fn new(target: Target) -> Result<Self, ClientError> {
+        // Fails only if a provider was installed before; it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .connect_timeout(CONNECT)
+            // A redirect would take the token elsewhere.
+            .redirect(Policy::none());
+        if let Some(path) = &target.ca_file {
+            let wrong =
+                |reason: String| ClientError::Usage(format!("--ca-file {}: {reason}", path.display()));
+            let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+            let authorities =
+                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
+            builder = builder.tls_certs_only(authorities);
+        }
+        let client = builder.build().map_err(|error| ClientError::Usage(innermost(&error)))?;
+        let trimmed = target.url.trim_end_matches('/');
+        // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
+        let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
+        Ok(Self { client, base, target })
+    }
+
+    /// The time that the service goes by, to the second; absent if it does not answer.
+    pub(crate) async fn time(&self) -> Option<Timestamp> {
+        let answer = self.request(Method::GET, "/healthz").timeout(CONNECT).send().await.ok()?;
+        http_date(answer.headers().get(DATE)?.to_str().ok()?)
+    }
+
+    /// Gets a document.
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Value, ClientError> {
+        let mut path = path.to_owned();
+        for (number, (name, value)) in query.iter().enumerate() {
+            let separator = if number == 0 { '?' } else { '&' };
+            path.push(separator);
+            path.extend([name, "=", &segment(value)]);
+        }
+        self.send(&|| self.request(Method::GET, &path), ATTEMPTS).await
+    }
+
+    /// Makes something.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(&|| json(self.request(Method::POST, path), body), 1).await
+    }
+
+    /// Makes something once, however often the request has to be sent: the key tells the service that it is
+    /// the same request.
+    pub(crate) async fn post_once(&self, path: &str, body: &Value, key: &str) -> Result<Value, ClientError> {
+        let request = || json(self.request(Method::POST, path), body).header("Idempotency-Key", key);
+        self.send(&request, ATTEMPTS).await
+    }
+
+    /// Changes something.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(&|| json(self.request(Method::PUT, path), body), 1).await
+    }
+
+    /// Changes a part of something.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(&|| json(self.request(Method::PATCH, path), body), 1).await
+    }
+
+    /// Takes something away.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        self.send(&|| self.request(Method::DELETE, path), 1).await.map(drop)
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request =
+            self.client.request(method, format!("{}{path}", self.base)).header(ACCEPT, "application/json");
+        match (&self.target.token, &self.target.user) {
+            (Some(token), _) => request.header("X-Auth-Token", token.expose_secret()),
+            (None, Some(user)) => {
+                request.basic_auth(user, self.target.password.as_ref().map(ExposeSecret::expose_secret))
+            }
+            (None, None) => request,
+        }
+    }
+
+    /// Sends a request; once more if the answer was lost and sending it twice does no harm.
+    async fn send(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
+        let mut attempt = 1;
+        loop {
+            match self.send_once(make()).await {
+                Err(ClientError::Lost { .. }) if attempt < attempts => attempt += 1,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn send_once(&self, request: RequestBuilder) -> Result<Value, ClientError> {
+        let mut answer = request.timeout(TOTAL).send().await.map_err(|error| self.failed(&error))?;
+        let status = answer.status();
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.failed(&error))? {
+            if body.len() + chunk.len() > MOST_BYTES {
+                return Err(self.nonsense(format!("it is longer than {MOST_BYTES} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        if body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))
+    }
+
+    /// Whether a request that failed can have had an effect.
+    fn failed(&self, error: &reqwest::Error) -> ClientError {
+        let (url, reason) = (self.base.clone(), innermost(error));
+        if error.is_connect() || error.is_builder() {
+            ClientError::Unreachable { url, reason }
+        } else {
+            ClientError::Lost { url, reason }
+        }
+    }
+
+    fn nonsense(&self, reason: String) -> ClientError {
+        ClientError::Nonsense { url: self.base.clone(), reason }
+    }
+}
+
+fn json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header(CONTENT_TYPE, "application/json").body(body.to_string())
+}
+
+/// What the service says when it says no. Three shapes of errors are known (spec §1.2, §1.5).
+fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let message = text(&document["error_message"])
+        .or_else(|| text(&document["error"]["message"]))
+        .or_else(|| text(&document["message"]))
+        .unwrap_or_else(|| format!("the service answered {status}"));
+    ClientError::Refused { status: status.as_u16(), message, hint: text(&document["hint"]) }
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
+}
+
+/// The cause that the others only wrap.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, body: &str) -> (u16, String, Option<String>) {
+        let status = StatusCode::from_u16(status).expect("a status");
+        match refusal(status, body.as_bytes()) {
+            ClientError::Refused { status, message, hint } => (status, message, hint),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn each_shape_of_error_is_understood() {
+        let body = r#"{"error_code":409,"error_message":"Not enough hosts available","error_name":409,"hint":"from 10:00"}"#;
+        let hint = Some("from 10:00".to_owned());
+        assert_eq!(refused(409, body), (409, "Not enough hosts available".to_owned(), hint));
+        let body = r#"{"error":{"code":401,"title":"Unauthorized","message":"Who?"}}"#;
+        assert_eq!(refused(401, body), (401, "Who?".to_owned(), None));
+        let body = r#"{"error":404,"error_message":"No such route"}"#;
+        assert_eq!(refused(404, body), (404, "No such route".to_owned(), None));
+    }
+
+    #[test]
+    fn the_date_of_an_answer_is_read() {
+        let date = http_date("Sun, 06 Nov 1994 08:49:37 GMT").map(|date| date.to_string());
+        assert_eq!(date.as_deref(), Some("1994-11-06T08:49:37Z"));
+        assert_eq!(http_date("yesterday"), None);
+    }
+
+    #[test]
+    fn an_error_that_is_not_json_is_still_reported() {
+        assert_eq!(refused(502, "<html>").1, "the service answered 502 Bad Gateway");
+    }
+}

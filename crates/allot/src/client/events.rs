@@ -1,0 +1,141 @@
+//! `allot events`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::dates::{show_seconds, zone_name};
+use super::wire::{plain, read};
+use super::{ClientError, Session};
+
+/// Notifications asked for at once.
+const PAGE: u32 = 500;
+/// How long the service may wait for a notification before it answers that there is none.
+const WAIT_SECONDS: u32 = 30;
+/// How long to wait before a service that went away is asked again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Which events.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Go on with those that come; ends by Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Only those after this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+    /// Only the last so many of those that there are
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+}
+
+/// A notification.
+#[derive(Debug, Deserialize)]
+struct Notification {
+    number: u64,
+    timestamp: String,
+    event_type: String,
+    lease_id: String,
+    #[serde(default)]
+    project_id: String,
+    #[serde(default)]
+    payload: Value,
+}
+
+pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if !session.json {
+        session.print(&format!("Times are {}.", zone_name(&session.zone)))?;
+    }
+    let mut after = arguments.after;
+    let mut found = Vec::new();
+    loop {
+        let page = page(after, 0, session).await?;
+        let Some(last) = page.last() else { break };
+        after = number(last);
+        match arguments.last {
+            Some(most) => {
+                found.extend(page);
+                found.drain(..found.len().saturating_sub(most));
+            }
+            None => print(&page, session)?,
+        }
+    }
+    print(&found, session)?;
+    if !arguments.follow {
+        return Ok(());
+    }
+    loop {
+        match page(after, WAIT_SECONDS, session).await {
+            Ok(page) => {
+                after = page.last().map_or(after, number);
+                print(&page, session)?;
+            }
+            // A service that is started anew goes on where it was.
+            Err(ClientError::Unreachable { .. } | ClientError::Lost { .. }) => {
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn page(after: u64, wait: u32, session: &Session<'_>) -> Result<Vec<Value>, ClientError> {
+    let query = [("after", after.to_string()), ("limit", PAGE.to_string()), ("wait", wait.to_string())];
+    read(&session.connection.get("/v1/notifications", &query).await?, "notifications")
+}
+
+fn number(notification: &Value) -> u64 {
+    notification["number"].as_u64().unwrap_or(0)
+}
+
+fn print(page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
+    for notification in page {
+        let line = if session.json {
+            // One line each, so that a program can read them as they come.
+            notification.to_string()
+        } else {
+            line(notification, &session.zone)?
+        };
+        session.print(&line)?;
+    }
+    Ok(session.out.flush()?)
+}
+
+fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, ClientError> {
+    let read = Notification::deserialize(notification).map_err(|error| ClientError::Nonsense {
+        url: "the service".to_owned(),
+        reason: format!("a notification: {error}"),
+    })?;
+    let at = read.timestamp.parse().map_or(read.timestamp, |instant| show_seconds(instant, zone));
+    let name = match plain(&read.payload["name"]) {
+        name if name.is_empty() => read.lease_id,
+        name => name,
+    };
+    let status = plain(&read.payload["status"]);
+    let line = format!(
+        "{at}  {:>6}  {:<30}  {name:<20}  {:<12}  {status}",
+        read.number, read.event_type, read.project_id
+    );
+    Ok(line.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_a_line() {
+        let notification = json!({
+            "number": 7, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "lease.event.start_lease",
+            "lease_id": "l", "project_id": "p1", "payload": {"name": "web", "status": "ACTIVE"},
+        });
+        let wanted = "2030-01-02 10:00:01       7  lease.event.start_lease         web                   p1            ACTIVE";
+        assert_eq!(line(&notification, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        assert!(line(&json!({}), &TimeZone::UTC).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! `allot flavor`.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::lease::{gibibytes, mebibytes};
+use super::table::text;
+use super::wire::{plain, read};
+use super::{ClientError, Session, segment};
+
+/// What to do with flavors.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List flavors
+    List,
+    /// Offer a flavor, or change the one of that identifier
+    Create(Create),
+    /// Offer flavors no more; leases that have them keep them
+    Delete(Several),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// The flavor's name
+    name: String,
+    /// Its identifier; without one, its name
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// Virtual CPUs
+    #[arg(long, value_name = "N")]
+    vcpus: u32,
+    /// Memory: 4096, 512M, 4G
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    memory: u64,
+    /// Disk: 20, 20G, 1T
+    #[arg(long, value_name = "GIB", value_parser = gibibytes)]
+    disk: u64,
+    /// What else it needs, as Nova's extra specs; may be repeated
+    #[arg(long = "spec", value_name = "NAME=VALUE")]
+    specs: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// Their identifiers
+    #[arg(required = true, value_name = "FLAVOR")]
+    flavors: Vec<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List => {
+            let answer = session.connection.get("/v1/flavors", &[]).await?;
+            let found = read(&answer, "flavors")?;
+            print(&answer, &found, session)
+        }
+        Command::Create(arguments) => {
+            let answer = session.connection.post("/v1/flavors", &body(&arguments)?).await?;
+            let found = vec![read(&answer, "flavor")?];
+            print(&answer, &found, session)
+        }
+        Command::Delete(arguments) => {
+            for flavor in &arguments.flavors {
+                session.connection.delete(&format!("/v1/flavors/{}", segment(flavor))).await?;
+                if !session.json {
+                    session.print(&format!("Flavor {flavor} is offered no more."))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn body(arguments: &Create) -> Result<Value, ClientError> {
+    let mut specs = Map::new();
+    for spec in &arguments.specs {
+        let wrong = || ClientError::Usage(format!("--spec {spec}: write NAME=VALUE"));
+        let (name, value) = spec.split_once('=').ok_or_else(wrong)?;
+        specs.insert(name.to_owned(), json!(value));
+    }
+    Ok(json!({
+        "id": arguments.id.as_ref().unwrap_or(&arguments.name),
+        "name": arguments.name,
+        "vcpus": arguments.vcpus,
+        "ram": arguments.memory,
+        "disk": arguments.disk,
+        "extra_specs": specs,
+    }))
+}
+
+fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    if found.is_empty() {
+        return session.print("There are no flavors. `allot flavor create` makes one.");
+    }
+    let mut table = session.style.table(&["ID", "NAME", "VCPUS", "MEMORY", "DISK"]);
+    for flavor in found {
+        table.add_row([
+            plain(&flavor["id"]),
+            plain(&flavor["name"]),
+            plain(&flavor["vcpus"]),
+            format!("{} MiB", plain(&flavor["ram"])),
+            format!("{} GiB", plain(&flavor["disk"])),
+        ]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,374 @@
+//! `allot host`.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::dates::{shown, zone_name};
+use super::table::{Style, text};
+use super::wire::{Allocation, Host, Lease, plain, read};
+use super::{ClientError, Session};
+
+/// What to do with hosts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List hosts
+    List,
+    /// Show a host with its capabilities
+    Show(One),
+    /// Take machines of the fleet on, so that they can be leased
+    Create(Create),
+    /// Set or take away a host's capabilities
+    Update(Update),
+    /// Give hosts back to the fleet
+    Delete(Several),
+    /// List the names and values that requirements may use
+    Properties(Properties),
+    /// List what is reserved of every host, or of one
+    Allocations(Allocations),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct One {
+    /// The host's name, or its number
+    #[arg(value_name = "HOST")]
+    host: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// The hosts' names, or their numbers
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// The machines' names
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+    /// A capability; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Update {
+    /// The host's name, or its number
+    #[arg(value_name = "HOST")]
+    host: String,
+    /// A capability to set; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair, required_unless_present = "unset")]
+    set: Vec<(String, String)>,
+    /// A capability to take away; may be repeated
+    #[arg(long, value_name = "NAME")]
+    unset: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Properties {
+    /// Those that are hidden too
+    #[arg(long)]
+    all: bool,
+    /// Hide this property from lists
+    #[arg(long, value_name = "NAME", conflicts_with = "unhide")]
+    hide: Option<String>,
+    /// Show this property in lists again
+    #[arg(long, value_name = "NAME")]
+    unhide: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Allocations {
+    /// Only of this host
+    #[arg(value_name = "HOST")]
+    host: Option<String>,
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    if name.is_empty() { Err("write NAME=VALUE") } else { Ok((name.to_owned(), value.to_owned())) }
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List => list(session).await,
+        Command::Show(arguments) => show(&arguments.host, session).await,
+        Command::Create(arguments) => create(&arguments, session).await,
+        Command::Update(arguments) => update(&arguments, session).await,
+        Command::Delete(arguments) => delete(&arguments.hosts, session).await,
+        Command::Properties(arguments) => properties(&arguments, session).await,
+        Command::Allocations(arguments) => allocations(&arguments, session).await,
+    }
+}
+
+/// All hosts.
+pub(super) async fn all(session: &Session<'_>) -> Result<Vec<Host>, ClientError> {
+    read(&session.connection.get("/v1/os-hosts", &[]).await?, "hosts")
+}
+
+async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
+    let answer = session.connection.get("/v1/os-hosts", &[]).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let hosts: Vec<Host> = read(&answer, "hosts")?;
+    session.print(&table_of(&hosts, session.style))
+}
+
+async fn show(host: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = identify(host, session).await?;
+    let answer = session.connection.get(&format!("/v1/os-hosts/{id}"), &[]).await?;
+    print_host(&answer, session)
+}
+
+fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    let host: Host = read(answer, "host")?;
+    session.print(&one(&host))
+}
+
+async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
+    for host in &arguments.hosts {
+        let mut body = Map::new();
+        for (name, value) in &arguments.set {
+            body.insert(name.clone(), json!(value));
+        }
+        body.insert("name".to_owned(), json!(host));
+        let answer = session.connection.post("/v1/os-hosts", &Value::Object(body)).await?;
+        if arguments.hosts.len() == 1 || session.json {
+            print_host(&answer, session)?;
+        } else {
+            session.print(&format!("Host {host} can be leased."))?;
+        }
+    }
+    Ok(())
+}
+
+async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = identify(&arguments.host, session).await?;
+    let set = arguments.set.iter().map(|(name, value)| (name.clone(), json!(value)));
+    let unset = arguments.unset.iter().map(|name| (name.clone(), Value::Null));
+    let body = Value::Object(set.chain(unset).collect());
+    let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
+    print_host(&answer, session)
+}
+
+async fn delete(hosts: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
+    for host in hosts {
+        let id = identify(host, session).await?;
+        session.connection.delete(&format!("/v1/os-hosts/{id}")).await?;
+        if !session.json {
+            session.print(&format!("Host {host} is given back."))?;
+        }
+    }
+    Ok(())
+}
+
+async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let hide = arguments.hide.as_ref().map(|name| (name, true));
+    if let Some((name, private)) = hide.or_else(|| arguments.unhide.as_ref().map(|name| (name, false))) {
+        let path = format!("/v1/os-hosts/properties/{}", super::segment(name));
+        let answer = session.connection.patch(&path, &json!({ "private": private })).await?;
+        if session.json {
+            return session.print_json(&answer);
+        }
+        let now = if private { "hidden" } else { "shown" };
+        return session.print(&format!("Property {name} is {now} in lists."));
+    }
+    let mut query = vec![("detail", "True".to_owned())];
+    if arguments.all {
+        query.push(("all", "True".to_owned()));
+    }
+    let answer = session.connection.get("/v1/os-hosts/properties", &query).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let found: Vec<Value> = read(&answer, "resource_properties")?;
+    if found.is_empty() {
+        return session.print("No host has capabilities.");
+    }
+    let mut table = session.style.table(&["PROPERTY", "VALUES", "HIDDEN"]);
+    for property in found {
+        let hidden = if property["private"] == true { "yes" } else { "" };
+        table.add_row([plain(&property["property"]), plain(&property["values"]), hidden.to_owned()]);
+    }
+    session.print(&text(&table))
+}
+
+async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let (path, key) = match &arguments.host {
+        Some(host) => (format!("/v1/os-hosts/{}/allocation", identify(host, session).await?), "allocation"),
+        None => ("/v1/os-hosts/allocations".to_owned(), "allocations"),
+    };
+    let answer = session.connection.get(&path, &[]).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let entries: Vec<Allocation> =
+        if key == "allocation" { vec![read(&answer, key)?] } else { read(&answer, key)? };
+    let hosts = all(session).await?;
+    let leases = lease_names(session).await;
+    session.print(&allocated(&entries, &hosts, &leases, session.style, &session.zone))
+}
+
+/// Names of leases by identifier; those of other projects may be unknown.
+pub(super) async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
+    let answer = session.connection.get("/v1/leases", &[]).await.unwrap_or_default();
+    let leases: Vec<Lease> = read(&answer, "leases").unwrap_or_default();
+    leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()
+}
+
+/// The number of the host that is meant.
+async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(host.to_owned());
+    }
+    let found = all(session).await?.into_iter().find(|found| found.hypervisor_hostname == host);
+    found.map(|host| host.id).ok_or_else(|| ClientError::Refused {
+        status: 404,
+        message: format!("there is no host {host:?} that may be leased"),
+        hint: Some("`allot host list` shows all, `allot host create` takes one on".to_owned()),
+    })
+}
+
+/// What every host has beside its capabilities (spec §1.12).
+const COLUMNS: [&str; 10] = [
+    "service_name",
+    "hypervisor_type",
+    "hypervisor_version",
+    "cpu_info",
+    "status",
+    "availability_zone",
+    "trust_id",
+    "created_at",
+    "updated_at",
+    "disabled",
+];
+
+fn capabilities(host: &Host) -> String {
+    let own = host.fields.iter().filter(|(name, _)| !COLUMNS.contains(&name.as_str()));
+    own.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
+}
+
+fn table_of(hosts: &[Host], style: Style) -> String {
+    if hosts.is_empty() {
+        return "There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned();
+    }
+    let mut table = style.table(&["ID", "NAME", "VCPUS", "MEMORY", "DISK", "RESERVABLE", "CAPABILITIES"]);
+    for host in hosts {
+        table.add_row([
+            host.id.clone(),
+            host.hypervisor_hostname.clone(),
+            host.vcpus.to_string(),
+            format!("{} MiB", host.memory_mb),
+            format!("{} GiB", host.local_gb),
+            (if host.reservable { "yes" } else { "no" }).to_owned(),
+            capabilities(host),
+        ]);
+    }
+    text(&table)
+}
+
+fn one(host: &Host) -> String {
+    let size = format!("{} vCPU, {} MiB memory, {} GiB disk", host.vcpus, host.memory_mb, host.local_gb);
+    let reservable = (if host.reservable { "yes" } else { "no" }).to_owned();
+    let mut lines = vec![("size", size), ("reservable", reservable)];
+    let others = host.fields.iter().map(|(name, value)| (name.as_str(), plain(value)));
+    lines.extend(others.filter(|(name, value)| !value.is_empty() && *name != "trust_id"));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<String> = lines.iter().map(|(name, value)| format!("  {name:<width$}  {value}")).collect();
+    format!("Host {} (number {})\n{}", host.hypervisor_hostname, host.id, lines.join("\n"))
+}
+
+fn allocated(
+    entries: &[Allocation],
+    hosts: &[Host],
+    leases: &BTreeMap<String, Lease>,
+    style: Style,
+    zone: &TimeZone,
+) -> String {
+    let mut table = style.table(&["HOST", "LEASE", "PROJECT", "STATUS", "START", "END"]);
+    for entry in entries {
+        let name = hosts.iter().find(|host| host.id == entry.resource_id);
+        let name = name.map_or(entry.resource_id.as_str(), |host| &host.hypervisor_hostname);
+        if entry.reservations.is_empty() {
+            table.add_row([name, "-"]);
+        }
+        for reservation in &entry.reservations {
+            let lease = leases.get(&reservation.lease_id);
+            table.add_row([
+                name,
+                lease.map_or(reservation.lease_id.as_str(), |lease| &lease.name),
+                lease.map_or("", |lease| &lease.project_id),
+                lease.map_or("", |lease| &lease.status),
+                &shown(&reservation.start_date, zone),
+                &shown(&reservation.end_date, zone),
+            ]);
+        }
+    }
+    format!("{}\nTimes are {}.", text(&table), zone_name(zone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts() -> Vec<Host> {
+        let hosts = json!([
+            {"id": "1", "hypervisor_hostname": "node1", "vcpus": 16, "memory_mb": 65536, "local_gb": 1000,
+             "reservable": true, "status": null, "trust_id": "t", "cpu_info": "{}", "rack": "r1", "gpu": "True"},
+            {"id": "2", "hypervisor_hostname": "node2", "vcpus": 8, "memory_mb": 1024, "local_gb": 10,
+             "reservable": false},
+        ]);
+        serde_json::from_value(hosts).expect("hosts")
+    }
+
+    #[test]
+    fn hosts_are_listed_with_their_capabilities() {
+        let wanted = [
+            " ID  NAME   VCPUS  MEMORY     DISK      RESERVABLE  CAPABILITIES",
+            " 1   node1  16     65536 MiB  1000 GiB  yes         gpu=True rack=r1",
+            " 2   node2  8      1024 MiB   10 GiB    no",
+        ];
+        let shown = table_of(&hosts(), Style { width: None });
+        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
+    fn allocations_name_hosts_and_leases_where_they_are_known() {
+        let entries = json!([
+            {"resource_id": "1", "reservations": [
+                {"id": "r", "lease_id": "l1", "start_date": "2030-01-02T10:00:00.000000",
+                 "end_date": "2030-01-02T11:00:00.000000"},
+                {"id": "r", "lease_id": "l2", "start_date": "2030-01-02T11:00:00.000000",
+                 "end_date": "2030-01-02T12:00:00.000000"}]},
+            {"resource_id": "2", "reservations": []},
+        ]);
+        let entries: Vec<Allocation> = serde_json::from_value(entries).expect("allocations");
+        let lease = json!({"id": "l1", "name": "web", "project_id": "p", "status": "PENDING",
+            "start_date": "", "end_date": ""});
+        let lease: Lease = serde_json::from_value(lease).expect("a lease");
+        let leases = BTreeMap::from([("l1".to_owned(), lease)]);
+        let wanted = [
+            " HOST   LEASE  PROJECT  STATUS   START             END",
+            " node1  web    p        PENDING  2030-01-02 10:00  2030-01-02 11:00",
+            " node1  l2                       2030-01-02 11:00  2030-01-02 12:00",
+            " node2  -",
+            "Times are UTC.",
+        ];
+        let shown = allocated(&entries, &hosts(), &leases, Style { width: None }, &TimeZone::UTC);
+        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
+    fn capabilities_are_written_with_an_equals_sign() {
+        assert_eq!(pair("rack=r1=x"), Ok(("rack".to_owned(), "r1=x".to_owned())));
+        assert!(pair("rack").is_err());
+        assert!(pair("=r1").is_err());
+    }
+}

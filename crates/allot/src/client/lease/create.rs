@@ -1,0 +1,338 @@
+//! `allot lease create`.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::client::dates::{When, duration};
+use crate::client::{ClientError, Session, requirement};
+
+/// What is asked for.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Name of the lease
+    name: String,
+    /// From when: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"
+    #[arg(long, value_name = "WHEN", default_value = "now")]
+    start: String,
+    /// Until when, written like --start
+    #[arg(long, value_name = "WHEN", conflicts_with = "length", required_unless_present = "length")]
+    end: Option<String>,
+    /// For how long: 90m, 2h, 3d, 1d12h, 1w
+    #[arg(long = "for", id = "length", value_name = "DURATION")]
+    length: Option<String>,
+    /// When to warn or act before the end, written like --start
+    #[arg(long, value_name = "WHEN")]
+    before_end_at: Option<String>,
+    #[command(flatten)]
+    reservations: Reservations,
+    /// Wait until the lease is active, or has failed
+    #[arg(long)]
+    wait: bool,
+    /// Repeat an earlier request with this key: if it was served, its lease is shown and no other is made
+    #[arg(long, value_name = "TEXT")]
+    key: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "What is reserved")]
+struct Reservations {
+    /// Whole hosts: so many, or at least and at most so many (2-4)
+    #[arg(long, value_name = "N[-M]")]
+    hosts: Option<Amount>,
+    /// What hosts must be like: 'rack=r1 and vcpus>=16', or the service's JSON `["==", "$rack", "r1"]`
+    #[arg(long = "where", value_name = "EXPRESSION", default_value = "")]
+    requirement: String,
+    /// What to do with instances on hosts before the end
+    #[arg(long, value_enum, value_name = "ACTION", requires = "hosts")]
+    before_end: Option<BeforeEnd>,
+    /// Room for so many instances; of --vcpus, --memory and --disk each, or of a --flavor
+    #[arg(long, value_name = "N")]
+    instances: Option<u32>,
+    /// Virtual CPUs of each instance
+    #[arg(long, value_name = "N", requires = "instances", conflicts_with = "flavor")]
+    vcpus: Option<u32>,
+    /// Memory of each instance: 4096, 512M, 4G
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "instances", conflicts_with = "flavor")]
+    memory: Option<u64>,
+    /// Disk of each instance: 20, 20G, 1T
+    #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "instances", conflicts_with = "flavor")]
+    disk: Option<u64>,
+    /// Where instances are to be
+    #[arg(long, value_enum, value_name = "WHERE", requires = "instances", conflicts_with = "flavor")]
+    affinity: Option<Affinity>,
+    /// Identifier of the flavor of each instance
+    #[arg(long, value_name = "FLAVOR", requires = "instances")]
+    flavor: Option<String>,
+    /// So many addresses of a --network
+    #[arg(long, value_name = "N", requires = "network")]
+    floating_ips: Option<u32>,
+    /// Identifier of the network that addresses are of
+    #[arg(long, value_name = "NETWORK", requires = "floating_ips")]
+    network: Option<String>,
+    /// This address among them; may be repeated
+    #[arg(long, value_name = "IP", requires = "floating_ips")]
+    address: Vec<std::net::IpAddr>,
+    /// Any reservation, as the service's JSON; may be repeated
+    #[arg(long, value_name = "JSON", value_parser = document)]
+    reservation: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BeforeEnd {
+    /// What the service does by default
+    Default,
+    /// Take an image of each
+    Snapshot,
+    /// Nothing
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Affinity {
+    /// Anywhere
+    Any,
+    /// All on one host
+    Together,
+    /// Each on a host of its own
+    Apart,
+}
+
+/// At least and at most so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) min: u32,
+    pub(super) max: u32,
+}
+
+impl std::str::FromStr for Amount {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "write a number, as 2, or the least and the most, as 2-4";
+        let (min, max) = text.split_once('-').unwrap_or((text, text));
+        let min = min.trim().parse().map_err(|_| WRONG)?;
+        let max = max.trim().parse().map_err(|_| WRONG)?;
+        if min == 0 || max < min { Err(WRONG) } else { Ok(Self { min, max }) }
+    }
+}
+
+pub(crate) fn mebibytes(text: &str) -> Result<u64, String> {
+    scaled(
+        text,
+        &[('M', 1), ('G', 1024), ('T', 1024 * 1024)],
+        "write MiB as 4096, or with a unit as 512M, 4G",
+    )
+}
+
+pub(crate) fn gibibytes(text: &str) -> Result<u64, String> {
+    scaled(text, &[('G', 1), ('T', 1024)], "write GiB as 20, or with a unit as 20G, 1T")
+}
+
+fn scaled(text: &str, units: &[(char, u64)], wrong: &str) -> Result<u64, String> {
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.to_uppercase().strip_suffix(*unit)?.to_owned(), *factor)))
+        .unwrap_or((text.to_owned(), 1));
+    let number: Option<u64> = number.parse().ok();
+    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| wrong.to_owned())
+}
+
+fn document(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))
+}
+
+pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let body = body(arguments, session.now().await, &session.zone)?;
+    let key = arguments.key.clone().unwrap_or_else(new_key);
+    let answer = session.connection.post_once("/v1/leases", &body, &key).await?;
+    if arguments.wait {
+        let lease: crate::client::wire::Lease = crate::client::wire::read(&answer, "lease")?;
+        let answer = super::wait::until(&lease.id, &super::wait::Aim::active(), session).await?;
+        return super::print_lease(&answer, session).await;
+    }
+    super::print_lease(&answer, session).await
+}
+
+fn new_key() -> String {
+    use ambient::Ids;
+    format!("allot-{:032x}", ambient::RandomIds.uuid())
+}
+
+fn body(
+    arguments: &Arguments,
+    now: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Result<Value, ClientError> {
+    let start = When::parse(&arguments.start, now, zone)?;
+    let end = match (&arguments.end, &arguments.length) {
+        (Some(end), _) => When::parse(end, now, zone)?,
+        (None, Some(length)) => {
+            let end = start.instant(now).checked_add(duration(length)?);
+            When::At(end.map_err(|_| ClientError::Usage(format!("--for {length}: that is too long")))?)
+        }
+        (None, None) => return Err(ClientError::Usage("say --end or --for".to_owned())),
+    };
+    let reservations = reservations(&arguments.reservations)?;
+    if reservations.is_empty() {
+        return Err(ClientError::Usage(
+            "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
+        ));
+    }
+    let mut body = json!({
+        "name": arguments.name,
+        "start_date": start.wire(),
+        "end_date": end.wire(),
+        "reservations": reservations,
+    });
+    if let Some(before) = &arguments.before_end_at {
+        body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
+    }
+    Ok(body)
+}
+
+fn reservations(wanted: &Reservations) -> Result<Vec<Value>, ClientError> {
+    let requirement = requirement::parse(&wanted.requirement)?;
+    let heeded = wanted.hosts.is_some() || (wanted.instances.is_some() && wanted.flavor.is_none());
+    if !requirement.is_empty() && !heeded {
+        return Err(ClientError::Usage(
+            "--where needs --hosts, or --instances without a --flavor".to_owned(),
+        ));
+    }
+    let mut reservations = Vec::new();
+    if let Some(amount) = wanted.hosts {
+        let mut hosts = json!({
+            "resource_type": "physical:host",
+            "min": amount.min,
+            "max": amount.max,
+            "hypervisor_properties": "",
+            "resource_properties": requirement,
+        });
+        if let Some(action) = wanted.before_end {
+            hosts["before_end"] = json!(match action {
+                BeforeEnd::Default => "default",
+                BeforeEnd::Snapshot => "snapshot",
+                BeforeEnd::Nothing => "",
+            });
+        }
+        reservations.push(hosts);
+    }
+    if let Some(amount) = wanted.instances {
+        reservations.push(instances(wanted, amount, &requirement)?);
+    }
+    if let (Some(amount), Some(network)) = (wanted.floating_ips, &wanted.network) {
+        reservations.push(json!({
+            "resource_type": "virtual:floatingip",
+            "network_id": network,
+            "amount": amount,
+            "required_floatingips": wanted.address,
+        }));
+    }
+    reservations.extend(wanted.reservation.iter().cloned());
+    Ok(reservations)
+}
+
+fn instances(wanted: &Reservations, amount: u32, requirement: &str) -> Result<Value, ClientError> {
+    if let Some(flavor) = &wanted.flavor {
+        return Ok(json!({
+            "resource_type": "flavor:instance",
+            "flavor_id": flavor,
+            "amount": amount,
+            "affinity": null,
+        }));
+    }
+    let (Some(vcpus), Some(memory), Some(disk)) = (wanted.vcpus, wanted.memory, wanted.disk) else {
+        return Err(ClientError::Usage(
+            "--instances needs --vcpus, --memory and --disk, or a --flavor".to_owned(),
+        ));
+    };
+    Ok(json!({
+        "resource_type": "virtual:instance",
+        "vcpus": vcpus,
+        "memory_mb": memory,
+        "disk_gb": disk,
+        "amount": amount,
+        "affinity": match wanted.affinity {
+            None | Some(Affinity::Any) => Value::Null,
+            Some(Affinity::Together) => json!(true),
+            Some(Affinity::Apart) => json!(false),
+        },
+        "resource_properties": requirement,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn body_of(words: &str) -> Result<Value, String> {
+        let words = std::iter::once("create").chain(words.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
+        body(&line.arguments, now, &TimeZone::UTC).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn hosts_are_asked_for_from_now_on() {
+        let wanted = json!({
+            "name": "web", "start_date": "now", "end_date": "2030-01-05 10:20",
+            "reservations": [{
+                "resource_type": "physical:host", "min": 2, "max": 4, "hypervisor_properties": "",
+                "resource_properties": r#"["==","$rack","r1"]"#,
+            }],
+        });
+        assert_eq!(body_of("web --hosts 2-4 --where rack=r1 --for 3d"), Ok(wanted));
+    }
+
+    #[test]
+    fn instances_and_addresses_can_be_asked_for_together() {
+        let words = "ci --instances 3 --vcpus 2 --memory 4G --disk 20 --affinity apart --floating-ips 1 \
+                     --network public --start 2030-02-01 --end 2030-02-02";
+        let wanted = json!([
+            {"resource_type": "virtual:instance", "vcpus": 2, "memory_mb": 4096, "disk_gb": 20, "amount": 3,
+             "affinity": false, "resource_properties": ""},
+            {"resource_type": "virtual:floatingip", "network_id": "public", "amount": 1, "required_floatingips": []},
+        ]);
+        let body = body_of(words).expect("a request");
+        assert_eq!(body["reservations"], wanted);
+        assert_eq!(body["start_date"], "2030-02-01 00:00");
+        assert_eq!(body["end_date"], "2030-02-02 00:00");
+    }
+
+    #[test]
+    fn a_flavor_takes_the_place_of_sizes() {
+        let body = body_of("ci --instances 2 --flavor small --for 1h").expect("a request");
+        let wanted =
+            json!({"resource_type": "flavor:instance", "flavor_id": "small", "amount": 2, "affinity": null});
+        assert_eq!(body["reservations"][0], wanted);
+        assert!(body_of("ci --instances 2 --flavor small --vcpus 2 --for 1h").is_err());
+    }
+
+    #[test]
+    fn incomplete_requests_are_refused_before_they_are_sent() {
+        let cases = [
+            ("web --for 1h", "nothing is asked for"),
+            ("web --hosts 1", "--end"),
+            ("web --hosts 0 --for 1h", "the least and the most"),
+            ("web --hosts 3-2 --for 1h", "the least and the most"),
+            ("web --instances 1 --for 1h", "needs --vcpus"),
+            ("web --floating-ips 1 --for 1h", "--network"),
+            ("web --hosts 1 --for 1x", "no duration"),
+            ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
+            ("web --hosts 1 --start never --for 1h", "no time"),
+            ("web --instances 1 --vcpus 1 --memory 4X --disk 1 --for 1h", "write MiB"),
+        ];
+        for (words, wanted) in cases {
+            let error = body_of(words).expect_err(words);
+            assert!(error.contains(wanted), "{words}: {error}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `allot lease`.
+
+mod create;
+mod show;
+mod update;
+mod wait;
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::wire::{Lease, read};
+use super::{ClientError, Session};
+
+pub(super) use create::{gibibytes, mebibytes};
+
+/// What to do with leases.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List leases, by start
+    List(List),
+    /// Show a lease with what is reserved and what happens when
+    Show(One),
+    /// Ask for hosts, room for instances, or addresses, from when to when
+    Create(Box<create::Arguments>),
+    /// Change a lease's name, times, or what is reserved
+    Update(update::Arguments),
+    /// Give up leases, and delete what runs on them
+    Delete(Several),
+    /// Wait until a lease is in a status
+    Wait(wait::Arguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Only those in this status, as PENDING or ACTIVE
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+    /// Only those of this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only those of this project (administrators see all projects)
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct One {
+    /// The lease's name, or its identifier
+    #[arg(value_name = "LEASE")]
+    lease: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// The leases' names, or their identifiers
+    #[arg(required = true, value_name = "LEASE")]
+    leases: Vec<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List(arguments) => list(&arguments, session).await,
+        Command::Show(arguments) => show(&arguments.lease, session).await,
+        Command::Create(arguments) => create::run(&arguments, session).await,
+        Command::Update(arguments) => update::run(&arguments, session).await,
+        Command::Delete(arguments) => delete(&arguments.leases, session).await,
+        Command::Wait(arguments) => wait::run(&arguments, session).await,
+    }
+}
+
+async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut query = Vec::new();
+    if let Some(status) = &arguments.status {
+        query.push(("status", status.to_uppercase()));
+    }
+    query.extend(arguments.name.clone().map(|name| ("name", name)));
+    query.extend(arguments.project.clone().map(|project| ("project_id", project)));
+    let answer = session.connection.get("/v1/leases", &query).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let leases: Vec<Lease> = read(&answer, "leases")?;
+    let text = show::list(leases, session.style, &session.zone);
+    session.print(&text)
+}
+
+async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = identify(lease, session).await?;
+    let answer = get(&id, session).await?;
+    print_lease(&answer, session).await
+}
+
+async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
+    for lease in leases {
+        let id = identify(lease, session).await?;
+        session.connection.delete(&format!("/v1/leases/{id}")).await?;
+        if !session.json {
+            session.print(&format!("Lease {lease} is deleted."))?;
+        }
+    }
+    Ok(())
+}
+
+async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
+    session.connection.get(&format!("/v1/leases/{id}"), &[]).await
+}
+
+/// Prints one lease; its hosts too, if the user may know them.
+async fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    let lease: Lease = read(answer, "lease")?;
+    let hosts = hosts_of(&lease, session).await.unwrap_or_default();
+    let text = show::one(&lease, &hosts, &session.zone);
+    session.print(&text)
+}
+
+/// The names of a lease's hosts. Plain users may not ask that, unless the operator lets them.
+async fn hosts_of(lease: &Lease, session: &Session<'_>) -> Result<Vec<String>, ClientError> {
+    let query = [("lease_id", lease.id.clone())];
+    let answer = session.connection.get("/v1/os-hosts/allocations", &query).await?;
+    let allocations: Vec<super::wire::Allocation> = read(&answer, "allocations")?;
+    let answer = session.connection.get("/v1/os-hosts", &[]).await?;
+    let hosts: Vec<super::wire::Host> = read(&answer, "hosts")?;
+    let taken = |host: &super::wire::Host| {
+        allocations.iter().any(|entry| {
+            entry.resource_id == host.id && entry.reservations.iter().any(|taken| taken.lease_id == lease.id)
+        })
+    };
+    Ok(hosts.into_iter().filter(taken).map(|host| host.hypervisor_hostname).collect())
+}
+
+/// The identifier of the lease that is meant.
+async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    if is_uuid(lease) {
+        return Ok(lease.to_owned());
+    }
+    let answer = session.connection.get("/v1/leases", &[("name", lease.to_owned())]).await?;
+    let found: Vec<Lease> = read(&answer, "leases")?;
+    let mut found = found.into_iter().filter(|found| found.name == lease);
+    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one.id),
+        (None, _) => Err(refused(format!("there is no lease {lease:?}"))),
+        (Some(_), Some(_)) => {
+            Err(refused(format!("there are several leases {lease:?}: name one by its identifier")))
+        }
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.char_indices().all(|(place, letter)| match place {
+            8 | 13 | 18 | 23 => letter == '-',
+            _ => letter.is_ascii_hexdigit(),
+        })
+}

@@ -1,0 +1,166 @@
+//! How leases are shown.
+
+use jiff::tz::TimeZone;
+
+use crate::client::dates::{length, of_answer, shown, zone_name};
+use crate::client::table::{Style, text};
+use crate::client::wire::{Lease, Reservation, plain};
+
+/// Leases by start.
+pub(super) fn list(mut leases: Vec<Lease>, style: Style, zone: &TimeZone) -> String {
+    if leases.is_empty() {
+        return "There are no leases.".to_owned();
+    }
+    leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
+    let mut table = style.table(&["NAME", "PROJECT", "STATUS", "START", "END", "RESERVED", "ID"]);
+    for lease in &leases {
+        table.add_row([
+            lease.name.clone(),
+            lease.project_id.clone(),
+            status(lease),
+            shown(&lease.start_date, zone),
+            shown(&lease.end_date, zone),
+            lease.reservations.iter().map(summary).collect::<Vec<_>>().join(", "),
+            lease.id.clone(),
+        ]);
+    }
+    format!("{}\nTimes are {}.", text(&table), zone_name(zone))
+}
+
+/// One lease with everything.
+pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
+    let mut lines = vec![format!("Lease {} ({})", lease.name, lease.id)];
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("  {name:<13}{value}"));
+        }
+    };
+    line("status", &status(lease));
+    line("because", lease.status_reason.as_deref().unwrap_or_default());
+    line("project", &lease.project_id);
+    line("user", &lease.user_id);
+    line("start", &shown(&lease.start_date, zone));
+    line("end", &format!("{}{}", shown(&lease.end_date, zone), lasts(lease)));
+    line("hosts", &hosts.join(", "));
+    for reservation in &lease.reservations {
+        line("reserved", &format!("{}, {} ({})", summary(reservation), reservation.status, reservation.id));
+        line("  where", &requirement(reservation));
+        if reservation.missing_resources {
+            line("", "  something failed, and there was no replacement");
+        }
+    }
+    for event in &lease.events {
+        let time = event.time.as_deref().map(|time| shown(time, zone)).unwrap_or_default();
+        let done = event.status.as_deref().unwrap_or_default();
+        line("event", &format!("{time}  {} {done}", event.kind));
+    }
+    lines.push(format!("Times are {}.", zone_name(zone)));
+    lines.join("\n")
+}
+
+fn status(lease: &Lease) -> String {
+    if lease.degraded { format!("{}, degraded", lease.status) } else { lease.status.clone() }
+}
+
+fn lasts(lease: &Lease) -> String {
+    match (of_answer(&lease.start_date), of_answer(&lease.end_date)) {
+        (Some(start), Some(end)) => format!(" (lasts {})", length(end.duration_since(start))),
+        _ => String::new(),
+    }
+}
+
+/// What is reserved, in a few words.
+pub(crate) fn summary(reservation: &Reservation) -> String {
+    let number = |key: &str| reservation.fields.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let amount = number("amount");
+    match reservation.resource_type.as_str() {
+        "physical:host" => match (number("min"), number("max")) {
+            (1, 1) => "1 host".to_owned(),
+            (min, max) if min == max => format!("{min} hosts"),
+            (min, max) => format!("{min}-{max} hosts"),
+        },
+        "virtual:instance" | "flavor:instance" => {
+            let noun = if amount == 1 { "instance" } else { "instances" };
+            let (vcpus, memory, disk) = (number("vcpus"), number("memory_mb"), number("disk_gb"));
+            format!("{amount} {noun} of {vcpus} vCPU, {memory} MiB, {disk} GiB")
+        }
+        "virtual:floatingip" if amount == 1 => "1 address".to_owned(),
+        "virtual:floatingip" => format!("{amount} addresses"),
+        other => other.to_owned(),
+    }
+}
+
+fn requirement(reservation: &Reservation) -> String {
+    if reservation.resource_type == "flavor:instance" {
+        return String::new();
+    }
+    let keys = ["hypervisor_properties", "resource_properties"];
+    let texts = keys.iter().filter_map(|key| reservation.fields.get(*key)).map(plain);
+    texts.filter(|text| !text.is_empty() && text != "[]").collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lease() -> Lease {
+        let lease = json!({
+            "id": "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "name": "web", "user_id": "ann", "project_id": "p1",
+            "start_date": "2030-01-02T10:00:00.000000", "end_date": "2030-01-04T12:00:00.000000",
+            "status": "ACTIVE", "degraded": true, "status_reason": "node2 has failed",
+            "reservations": [{
+                "id": "5a973d27-45ce-42ac-9bea-af4215742824", "resource_type": "physical:host", "status": "active",
+                "missing_resources": true, "min": 2, "max": 3, "hypervisor_properties": "",
+                "resource_properties": "[\"==\", \"$rack\", \"r1\"]",
+            }],
+            "events": [{"event_type": "start_lease", "time": "2030-01-02T10:00:00.000000", "status": "DONE"}],
+        });
+        serde_json::from_value(lease).expect("a lease")
+    }
+
+    #[test]
+    fn a_lease_is_shown_with_what_is_wrong_with_it() {
+        let wanted = "\
+Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
+  status       ACTIVE, degraded
+  because      node2 has failed
+  project      p1
+  user         ann
+  start        2030-01-02 10:00
+  end          2030-01-04 12:00 (lasts 2d 2h)
+  hosts        node1, node7
+  reserved     2-3 hosts, active (5a973d27-45ce-42ac-9bea-af4215742824)
+    where      [\"==\", \"$rack\", \"r1\"]
+                 something failed, and there was no replacement
+  event        2030-01-02 10:00  start_lease DONE
+Times are UTC.";
+        let hosts = ["node1".to_owned(), "node7".to_owned()];
+        assert_eq!(one(&lease(), &hosts, &TimeZone::UTC), wanted);
+    }
+
+    #[test]
+    fn leases_are_listed_by_start() {
+        let earlier = Lease {
+            name: "ci".to_owned(),
+            start_date: "2029-01-01T00:00:00.000000".to_owned(),
+            degraded: false,
+            reservations: Vec::new(),
+            ..lease()
+        };
+        let shown = list(vec![lease(), earlier], Style { width: None }, &TimeZone::UTC);
+        let wanted = [
+            " NAME  PROJECT  STATUS            START             END               RESERVED   ID",
+            " ci    p1       ACTIVE            2029-01-01 00:00  2030-01-04 12:00             ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
+            " web   p1       ACTIVE, degraded  2030-01-02 10:00  2030-01-04 12:00  2-3 hosts  ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
+            "Times are UTC.",
+        ];
+        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
+    fn no_leases_are_said_to_be_none() {
+        assert_eq!(list(Vec::new(), Style { width: Some(80) }, &TimeZone::UTC), "There are no leases.");
+    }
+}

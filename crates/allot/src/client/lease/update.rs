@@ -1,0 +1,191 @@
+//! `allot lease update`.
+
+use clap::{ArgGroup, Args};
+use jiff::SignedDuration;
+use serde_json::{Map, Value, json};
+
+use super::create::Amount;
+use crate::client::dates::{When, duration, of_answer};
+use crate::client::wire::{Lease, Reservation, read};
+use crate::client::{ClientError, Session, requirement};
+
+/// What is to be different.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("new-end").args(["end", "extend", "shorten"]))]
+pub(crate) struct Arguments {
+    /// The lease's name, or its identifier
+    lease: String,
+    /// New name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// New start, as now, +2h, "2030-01-02 10:00"
+    #[arg(long, value_name = "WHEN")]
+    start: Option<String>,
+    /// New end, written like --start; `now` ends the lease
+    #[arg(long, value_name = "WHEN")]
+    end: Option<String>,
+    /// Move the end that much later: 90m, 2h, 3d
+    #[arg(long = "extend-by", id = "extend", value_name = "DURATION")]
+    extend_by: Option<String>,
+    /// Move the end that much earlier
+    #[arg(long = "shorten-by", id = "shorten", value_name = "DURATION")]
+    shorten_by: Option<String>,
+    /// When to warn or act before the end, written like --start
+    #[arg(long, value_name = "WHEN")]
+    before_end_at: Option<String>,
+    /// The reservation that what follows is about, by its identifier; needed if the lease has several
+    #[arg(long, value_name = "ID")]
+    reservation: Option<String>,
+    /// Hosts: so many, or at least and at most so many (2-4)
+    #[arg(long, value_name = "N[-M]")]
+    hosts: Option<Amount>,
+    /// What hosts must be like, written as for `lease create`
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    requirement: Option<String>,
+    /// Instances or addresses: so many
+    #[arg(long, value_name = "N", conflicts_with = "hosts")]
+    amount: Option<u32>,
+}
+
+pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = super::identify(&arguments.lease, session).await?;
+    let present: Lease = read(&super::get(&id, session).await?, "lease")?;
+    let body = body(arguments, &present, session.now().await, &session.zone)?;
+    let answer = session.connection.put(&format!("/v1/leases/{id}"), &body).await?;
+    super::print_lease(&answer, session).await
+}
+
+fn body(
+    arguments: &Arguments,
+    present: &Lease,
+    now: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Result<Value, ClientError> {
+    let mut body = Map::new();
+    if let Some(name) = &arguments.name {
+        body.insert("name".to_owned(), json!(name));
+    }
+    for (key, when) in [
+        ("start_date", &arguments.start),
+        ("end_date", &arguments.end),
+        ("before_end_date", &arguments.before_end_at),
+    ] {
+        if let Some(when) = when {
+            body.insert(key.to_owned(), json!(When::parse(when, now, zone)?.wire()));
+        }
+    }
+    let by = match (&arguments.extend_by, &arguments.shorten_by) {
+        (Some(later), _) => Some(duration(later)?),
+        (None, Some(earlier)) => Some(-duration(earlier)?),
+        (None, None) => None,
+    };
+    if let Some(by) = by {
+        body.insert("end_date".to_owned(), json!(moved(&present.end_date, by)?.wire()));
+    }
+    if let Some(reservation) = reservation(arguments, present)? {
+        body.insert("reservations".to_owned(), json!([reservation]));
+    }
+    if body.is_empty() {
+        return Err(ClientError::Usage("no change is asked for: see `allot lease update --help`".to_owned()));
+    }
+    Ok(Value::Object(body))
+}
+
+fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
+    let end = of_answer(date).and_then(|end| end.checked_add(by).ok());
+    end.map(When::At).ok_or_else(|| ClientError::Usage("the end cannot be moved that far".to_owned()))
+}
+
+fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, ClientError> {
+    if arguments.hosts.is_none() && arguments.requirement.is_none() && arguments.amount.is_none() {
+        return match &arguments.reservation {
+            None => Ok(None),
+            Some(_) => Err(ClientError::Usage(
+                "--reservation needs --hosts, --where or --amount beside it".to_owned(),
+            )),
+        };
+    }
+    let fits = |reservation: &&Reservation| match arguments.hosts {
+        Some(_) => reservation.resource_type == "physical:host",
+        None => true,
+    };
+    let mut fitting = present.reservations.iter().filter(fits);
+    let id = match (&arguments.reservation, fitting.next(), fitting.next()) {
+        (Some(id), _, _) => id.as_str(),
+        (None, Some(only), None) => only.id.as_str(),
+        (None, None, _) => return Err(ClientError::Usage("the lease has no such reservation".to_owned())),
+        (None, Some(_), Some(_)) => {
+            return Err(ClientError::Usage(
+                "the lease has several reservations: say which with --reservation".to_owned(),
+            ));
+        }
+    };
+    let mut change = json!({ "id": id });
+    if let Some(amount) = arguments.hosts {
+        change["min"] = json!(amount.min);
+        change["max"] = json!(amount.max);
+    }
+    if let Some(expression) = &arguments.requirement {
+        change["resource_properties"] = json!(requirement::parse(expression)?);
+    }
+    if let Some(amount) = arguments.amount {
+        change["amount"] = json!(amount);
+    }
+    Ok(Some(change))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn present(reservations: &Value) -> Lease {
+        let lease = json!({"id": "l", "name": "web", "start_date": "2030-01-02T10:00:00.000000",
+            "end_date": "2030-01-03T10:00:00.000000", "reservations": reservations});
+        serde_json::from_value(lease).expect("a lease")
+    }
+
+    fn change(words: &str, reservations: &Value) -> Result<Value, String> {
+        let words = ["update", "web"].into_iter().chain(words.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
+        body(&line.arguments, &present(reservations), now, &TimeZone::UTC).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_end_moves_from_where_it_is() {
+        let none = json!([]);
+        assert_eq!(change("--extend-by 2h", &none), Ok(json!({"end_date": "2030-01-03 12:00"})));
+        assert_eq!(change("--shorten-by 1d", &none), Ok(json!({"end_date": "2030-01-02 10:00"})));
+        assert_eq!(change("--end now --name x", &none), Ok(json!({"name": "x", "end_date": "now"})));
+        assert!(change("--extend-by 2h --end now", &none).is_err());
+    }
+
+    #[test]
+    fn the_only_reservation_that_fits_is_meant() {
+        let two = json!([
+            {"id": "r1", "resource_type": "physical:host"},
+            {"id": "r2", "resource_type": "virtual:instance"},
+        ]);
+        let hosts = json!({"reservations": [{"id": "r1", "min": 2, "max": 3}]});
+        assert_eq!(change("--hosts 2-3", &two), Ok(hosts));
+        assert!(change("--amount 3", &two).expect_err("ambiguous").contains("--reservation"));
+        let amount = json!({"reservations": [{"id": "r2", "amount": 3}]});
+        assert_eq!(change("--amount 3 --reservation r2", &two), Ok(amount));
+    }
+
+    #[test]
+    fn an_update_of_nothing_is_refused() {
+        assert!(change("", &json!([])).is_err());
+        assert!(change("--reservation r1", &json!([])).is_err());
+        assert!(change("--hosts 2", &json!([])).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+//! Requirements on hosts in a short form: `rack=r1 and vcpus>=16`.
+//!
+//! The service reads lists such as `["==", "$rack", "r1"]`, in JSON. What begins with `[` is passed on as it is; all
+//! else is read here:
+//!
+//! ```text
+//! expression := term { "or" term }
+//! term       := factor { "and" factor }
+//! factor     := "not" factor | "(" expression ")" | comparison
+//! comparison := name ("=" | "==" | "!=" | "<" | "<=" | ">" | ">=") value | name "in" value { "," value }
+//! ```
+//!
+//! Values with blanks are put between quotation marks.
+
+use serde_json::{Value, json};
+
+use super::ClientError;
+
+/// Brackets and `not` are taken so deep, which is what the service takes.
+const MAX_DEPTH: usize = 32;
+
+/// The expression as the service reads it: JSON text.
+pub(crate) fn parse(text: &str) -> Result<String, ClientError> {
+    let text = text.trim();
+    let wrong = |reason: String| ClientError::Usage(format!("--where {text:?}: {reason}"));
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    if text.starts_with('[') {
+        let read: Result<Value, _> = serde_json::from_str(text);
+        return read.map(|value| value.to_string()).map_err(|error| wrong(error.to_string()));
+    }
+    let mut parser = Parser { tokens: tokens(text).map_err(wrong)?, position: 0, depth: 0 };
+    let expression = parser.expression().map_err(wrong)?;
+    match parser.peek() {
+        None => Ok(expression.to_string()),
+        Some(token) => Err(wrong(format!("{} comes unexpectedly", token.shown()))),
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    /// A value between quotation marks.
+    Quoted(String),
+    Operator(&'static str),
+    Open,
+    Close,
+    Comma,
+}
+
+impl Token {
+    fn shown(&self) -> String {
+        match self {
+            Self::Word(word) => format!("{word:?}"),
+            Self::Quoted(text) => format!("{text:?}"),
+            Self::Operator(operator) => format!("{operator:?}"),
+            Self::Open => "\"(\"".to_owned(),
+            Self::Close => "\")\"".to_owned(),
+            Self::Comma => "\",\"".to_owned(),
+        }
+    }
+}
+
+/// The longer ones first.
+const OPERATORS: [(&str, &str); 7] =
+    [("==", "=="), ("!=", "!="), ("<=", "<="), (">=", ">="), ("=", "=="), ("<", "<"), (">", ">")];
+
+fn tokens(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let single = match first {
+            '(' => Some(Token::Open),
+            ')' => Some(Token::Close),
+            ',' => Some(Token::Comma),
+            _ => None,
+        };
+        if let Some(token) = single {
+            tokens.push(token);
+            rest = &rest[1..];
+        } else if let Some((symbol, operator)) = OPERATORS.iter().find(|(symbol, _)| rest.starts_with(symbol))
+        {
+            tokens.push(Token::Operator(operator));
+            rest = &rest[symbol.len()..];
+        } else if first == '"' || first == '\'' {
+            let end = rest[1..].find(first).ok_or("a quotation mark is not closed")?;
+            tokens.push(Token::Quoted(rest[1..=end].to_owned()));
+            rest = &rest[end + 2..];
+        } else {
+            let ends = |letter: char| letter.is_whitespace() || "()=<>!,\"'".contains(letter);
+            let end = rest.find(ends).unwrap_or(rest.len());
+            if end == 0 {
+                return Err(format!("{first:?} comes unexpectedly"));
+            }
+            tokens.push(Token::Word(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+    }
+    Ok(tokens)
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    position: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.position)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.tokens.get(self.position).cloned();
+        self.position += 1;
+        token
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        let there = matches!(self.peek(), Some(Token::Word(found)) if found.eq_ignore_ascii_case(word));
+        self.position += usize::from(there);
+        there
+    }
+
+    fn expression(&mut self) -> Result<Value, String> {
+        self.joined("or", Self::term)
+    }
+
+    fn term(&mut self) -> Result<Value, String> {
+        self.joined("and", Self::factor)
+    }
+
+    fn joined(&mut self, word: &str, part: fn(&mut Self) -> Result<Value, String>) -> Result<Value, String> {
+        let mut parts = vec![part(self)?];
+        while self.takes(word) {
+            parts.push(part(self)?);
+        }
+        if parts.len() == 1 {
+            return Ok(parts.remove(0));
+        }
+        parts.insert(0, json!(word));
+        Ok(Value::Array(parts))
+    }
+
+    fn factor(&mut self) -> Result<Value, String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!("requirements may be nested {MAX_DEPTH} deep, not deeper"));
+        }
+        let factor = if self.takes("not") {
+            json!(["not", self.factor()?])
+        } else if self.peek() == Some(&Token::Open) {
+            self.position += 1;
+            let inner = self.expression()?;
+            match self.next() {
+                Some(Token::Close) => inner,
+                _ => return Err("a bracket is not closed".to_owned()),
+            }
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(factor)
+    }
+
+    fn comparison(&mut self) -> Result<Value, String> {
+        let name = match self.next() {
+            Some(Token::Word(name)) => name,
+            Some(token) => return Err(format!("a property's name is missing before {}", token.shown())),
+            None => return Err("a property's name is missing at the end".to_owned()),
+        };
+        let property = format!("${}", name.trim_start_matches('$'));
+        if self.takes("in") {
+            let mut list = vec![json!("in"), json!(property), json!(self.value(&name)?)];
+            while self.peek() == Some(&Token::Comma) {
+                self.position += 1;
+                list.push(json!(self.value(&name)?));
+            }
+            return Ok(Value::Array(list));
+        }
+        match self.next() {
+            Some(Token::Operator(operator)) => Ok(json!([operator, property, self.value(&name)?])),
+            _ => Err(format!(
+                "{name:?} is compared with nothing: write {name}=VALUE, {name}>=NUMBER or {name} in A,B"
+            )),
+        }
+    }
+
+    fn value(&mut self, name: &str) -> Result<String, String> {
+        match self.next() {
+            Some(Token::Word(value) | Token::Quoted(value)) if !value.is_empty() => Ok(value),
+            _ => Err(format!("the value of {name:?} is missing")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> String {
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn the_short_form_becomes_what_the_service_reads() {
+        let cases = [
+            ("rack=r1", r#"["==","$rack","r1"]"#),
+            ("vcpus >= 16", r#"[">=","$vcpus","16"]"#),
+            ("rack=r1 and vcpus>=16", r#"["and",["==","$rack","r1"],[">=","$vcpus","16"]]"#),
+            ("a=1 and b=2 or c!=3", r#"["or",["and",["==","$a","1"],["==","$b","2"]],["!=","$c","3"]]"#),
+            ("a=1 and (b=2 or c=3)", r#"["and",["==","$a","1"],["or",["==","$b","2"],["==","$c","3"]]]"#),
+            ("not gpu=none", r#"["not",["==","$gpu","none"]]"#),
+            ("gpu in A100, H100", r#"["in","$gpu","A100","H100"]"#),
+            (
+                "cpu=\"EPYC 9354\" AND $arch.bits='64'",
+                r#"["and",["==","$cpu","EPYC 9354"],["==","$arch.bits","64"]]"#,
+            ),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(parsed(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn json_is_passed_on() {
+        assert_eq!(parsed(r#" ["==", "$rack", "r1"] "#), r#"["==","$rack","r1"]"#);
+        assert_eq!(parsed(""), "");
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let cases = [
+            ("rack", "compared with nothing"),
+            ("rack=", "value of \"rack\" is missing"),
+            ("=r1", "name is missing"),
+            ("rack=r1 and", "missing at the end"),
+            ("(rack=r1", "not closed"),
+            ("rack=r1)", "unexpectedly"),
+            ("rack='r1", "quotation mark"),
+            ("rack=r1 cpu=x", "unexpectedly"),
+            ("rack ! r1", "unexpectedly"),
+            ("[\"==\"", "EOF"),
+        ];
+        for (text, wanted) in cases {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(wanted), "{text}: {error}");
+        }
+        assert!(parse(&"(".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Answers of the service, as far as tables need them. What is missing or new in them does no harm.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ClientError;
+
+/// A lease.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Lease {
+    pub id: String,
+    pub name: String,
+    #[serde(default)]
+    pub project_id: String,
+    #[serde(default)]
+    pub user_id: String,
+    pub start_date: String,
+    pub end_date: String,
+    #[serde(default)]
+    pub status: String,
+    #[serde(default)]
+    pub status_reason: Option<String>,
+    #[serde(default)]
+    pub degraded: bool,
+    #[serde(default)]
+    pub reservations: Vec<Reservation>,
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// A reservation of a lease; what depends on its type is in `fields`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Reservation {
+    pub id: String,
+    pub resource_type: String,
+    #[serde(default)]
+    pub status: String,
+    #[serde(default)]
+    pub missing_resources: bool,
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, Value>,
+}
+
+/// An event of a lease.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Event {
+    #[serde(rename = "event_type")]
+    pub kind: String,
+    #[serde(default)]
+    pub time: Option<String>,
+    #[serde(default)]
+    pub status: Option<String>,
+}
+
+/// A host; its capabilities are among `fields`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Host {
+    pub id: String,
+    pub hypervisor_hostname: String,
+    #[serde(default)]
+    pub vcpus: u64,
+    #[serde(default)]
+    pub memory_mb: u64,
+    #[serde(default)]
+    pub local_gb: u64,
+    #[serde(default)]
+    pub reservable: bool,
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, Value>,
+}
+
+/// What is reserved of a host.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Allocation {
+    pub resource_id: String,
+    #[serde(default)]
+    pub reservations: Vec<AllocatedReservation>,
+}
+
+/// A reservation that has something of a host.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct AllocatedReservation {
+    pub lease_id: String,
+    pub start_date: String,
+    pub end_date: String,
+}
+
+/// A floating IP.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct FloatingIp {
+    pub id: String,
+    #[serde(rename = "floating_network_id")]
+    pub network: String,
+    #[serde(rename = "floating_ip_address")]
+    pub address: String,
+    #[serde(default)]
+    pub reservable: bool,
+}
+
+/// Reads a part of an answer.
+pub(crate) fn read<T: DeserializeOwned>(document: &Value, key: &str) -> Result<T, ClientError> {
+    T::deserialize(&document[key]).map_err(|error| ClientError::Nonsense {
+        url: "the service".to_owned(),
+        reason: format!("`{key}`: {error}"),
+    })
+}
+
+/// A value as a person reads it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}

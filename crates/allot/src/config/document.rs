@@ -1,0 +1,57 @@
+//! The tables of `docs/configuration.md`.
+#![cfg(test)]
+
+use std::fmt::Write;
+
+use super::TABLE;
+
+const BEGIN: &str = "<!-- settings: generated, see crates/allot/src/config -->\n";
+const END: &str = "<!-- end of settings -->\n";
+
+/// A table for every section of the file.
+fn tables() -> String {
+    let mut text = String::new();
+    let mut section = None;
+    for setting in TABLE {
+        if section != Some(setting.section()) {
+            section = Some(setting.section());
+            let of_file = match setting.section() {
+                "" => String::new(),
+                name => format!(": section `[{name}]`"),
+            };
+            let _ = writeln!(text, "\n### {}{of_file}\n", setting.heading());
+            text.push_str("| key | flag | variable | default | meaning |\n| --- | --- | --- | --- | --- |\n");
+        }
+        let name = setting.key.rsplit('.').next().unwrap_or_default();
+        let default = match setting.default {
+            "" => String::new(),
+            default => format!("`{default}`"),
+        };
+        let _ = writeln!(
+            text,
+            "| `{name}` | `--{} {}` | `{}` | {default} | {} |",
+            setting.flag(),
+            setting.value_name,
+            setting.variable(),
+            setting.help.trim()
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// With `ALLOT_BLESS` set, the document is written anew.
+#[test]
+fn the_document_has_every_setting_as_it_is() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let document = std::fs::read_to_string(path).expect("the document");
+    let (before, rest) = document.split_once(BEGIN).expect("the mark where settings begin");
+    let (present, after) = rest.split_once(END).expect("the mark where settings end");
+    let wanted = tables();
+    if std::env::var_os("ALLOT_BLESS").is_some() {
+        std::fs::write(path, format!("{before}{BEGIN}{wanted}{END}{after}"))
+            .expect("the document is written");
+    } else {
+        assert!(present == wanted, "docs/configuration.md is out of date: run this test with ALLOT_BLESS=1");
+    }
+}

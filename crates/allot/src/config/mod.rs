@@ -1,0 +1,263 @@
+//! The configuration of `allot serve`: from flags, the environment, a file, and defaults, in that order.
+//!
+//! All settings are in one [`table`](table::TABLE). Parsing, `allot serve --help` and the tables in
+//! `docs/configuration.md` follow from it. Whatever source a value comes from, it is text that one parser reads,
+//! and an error names the place where the value was written.
+
+mod document;
+mod file;
+mod table;
+mod value;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command};
+use thiserror::Error;
+
+use file::FileValue;
+use value::Value;
+
+pub(crate) use table::{Configuration, Setting, TABLE};
+pub(crate) use value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice};
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// On the command line.
+    Flag(String),
+    /// In a variable of the environment.
+    Variable(String),
+    /// In the file, in a line.
+    File { path: PathBuf, line: usize, key: String },
+    /// Nowhere.
+    Default(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "--{flag}"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::File { path, line, key } => write!(f, "{}, line {line}, {key}", path.display()),
+            Self::Default(key) => write!(f, "{key}"),
+        }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the configuration {path}: {error}")]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("{path}, line {line}: {reason}")]
+    Syntax { path: PathBuf, line: usize, reason: String },
+    #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
+    Unknown { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
+    #[error("{path}, line {line}, {key}: {reason}")]
+    Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
+    #[error("{origin}: {value:?} will not do: {reason}")]
+    Value { origin: Origin, value: String, reason: String },
+    #[error("environment variable {0} is not text")]
+    NotText(String),
+}
+
+fn meant(nearest: Option<&'static str>) -> String {
+    nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
+
+/// Text for each setting that was given, and where it was found.
+#[derive(Debug, Default)]
+struct Values(BTreeMap<&'static str, (String, Origin)>);
+
+impl Values {
+    fn get<T: Value>(&self, key: &'static str, default: &'static str) -> Result<T, ConfigError> {
+        let standard = (default.to_owned(), Origin::Default(key));
+        let (text, origin) = self.0.get(key).unwrap_or(&standard);
+        T::parse(text).map_err(|reason| ConfigError::Value {
+            origin: origin.clone(),
+            value: text.clone(),
+            reason,
+        })
+    }
+}
+
+/// Adds a flag for every setting, and one for the file, to a command.
+pub(crate) fn flags(mut command: Command) -> Command {
+    let file = Arg::new("config").long("config").value_name("FILE");
+    command = command.arg(file.help("Read settings from this file (TOML) [env: ALLOT_CONFIG]"));
+    for setting in TABLE {
+        let default = match setting.default {
+            "" => String::new(),
+            default => format!(" [default: {default}]"),
+        };
+        let help = format!("{}{default} [env: {}]", setting.help.trim(), setting.variable());
+        let flag = Arg::new(setting.key).long(setting.flag()).value_name(setting.value_name).help(help);
+        command = command.arg(flag.help_heading(setting.heading()));
+    }
+    command
+}
+
+/// What the command line, the environment and the file say, and what they leave open.
+pub(crate) fn load(
+    matches: &ArgMatches,
+    environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<Configuration, ConfigError> {
+    let given: BTreeMap<&'static str, String> = TABLE
+        .iter()
+        .filter_map(|setting| Some((setting.key, matches.get_one::<String>(setting.key)?.clone())))
+        .collect();
+    let path = match matches.get_one::<String>("config") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => environment("ALLOT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from),
+    };
+    let text = match &path {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?,
+        None => String::new(),
+    };
+    merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text)
+}
+
+impl Configuration {
+    /// Everything as it is by default.
+    pub(crate) fn standard() -> Result<Self, ConfigError> {
+        Self::read(&Values::default())
+    }
+}
+
+/// Flags before the environment, the environment before the file.
+fn merge(
+    flags: &BTreeMap<&'static str, String>,
+    environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+    path: &Path,
+    text: &str,
+) -> Result<Configuration, ConfigError> {
+    let mut values = Values::default();
+    for FileValue { key, text, line } in file::read(path, text)? {
+        let origin = Origin::File { path: path.to_owned(), line, key: key.to_owned() };
+        values.0.insert(key, (text, origin));
+    }
+    for setting in TABLE {
+        let variable = setting.variable();
+        if let Some(text) = environment(&variable) {
+            let text = text.into_string().map_err(|_| ConfigError::NotText(variable.clone()))?;
+            values.0.insert(setting.key, (text, Origin::Variable(variable)));
+        }
+        if let Some(text) = flags.get(setting.key) {
+            values.0.insert(setting.key, (text.clone(), Origin::Flag(setting.flag())));
+        }
+    }
+    Configuration::read(&values)
+}
+
+/// Variables of the environment that look like settings and are none: likely misspelt, so that what they were to
+/// limit is not limited.
+pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
+    /// Those of the client's commands, of the chores, and the file's.
+    const OTHERS: [&str; 10] = [
+        "ALLOT_CONFIG",
+        "ALLOT_URL",
+        "ALLOT_TOKEN",
+        "ALLOT_USER",
+        "ALLOT_PASSWORD",
+        "ALLOT_CA_FILE",
+        "ALLOT_SHARED",
+        "ALLOT_SQLITE_URL",
+        "ALLOT_BLESS",
+        "ALLOT_OURS",
+    ];
+    let known = |name: &String| {
+        OTHERS.contains(&name.as_str()) || TABLE.iter().any(|setting| setting.variable() == *name)
+    };
+    names.filter(|name| name.starts_with("ALLOT_") && !known(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn merged(
+        flags: &[(&'static str, &str)],
+        variables: &[(&str, &str)],
+        file: &str,
+    ) -> Result<Configuration, String> {
+        let flags = flags.iter().map(|(key, text)| (*key, (*text).to_owned())).collect();
+        let variables: BTreeMap<String, OsString> =
+            variables.iter().map(|(name, text)| ((*name).to_owned(), OsString::from(text))).collect();
+        let environment = |name: &str| variables.get(name).cloned();
+        merge(&flags, &environment, Path::new("allot.toml"), file).map_err(|error| error.to_string())
+    }
+
+    fn port(flags: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str) -> u16 {
+        merged(flags, variables, file).expect("a configuration").listen.port()
+    }
+
+    #[test]
+    fn flags_go_before_the_environment_before_the_file_before_defaults() {
+        let (flag, variable) = ([("listen", "127.0.0.1:1")], [("ALLOT_LISTEN", "127.0.0.1:2")]);
+        let file = "listen = \"127.0.0.1:3\"";
+        assert_eq!(port(&flag, &variable, file), 1);
+        assert_eq!(port(&[], &variable, file), 2);
+        assert_eq!(port(&[], &[], file), 3);
+        assert_eq!(port(&[], &[], ""), 1234);
+    }
+
+    #[test]
+    fn every_default_is_valid() {
+        for setting in TABLE {
+            assert_eq!((setting.check)(setting.default), Ok(()), "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn a_service_listens_on_loopback_by_default() {
+        assert!(merged(&[], &[], "").expect("a configuration").listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn errors_name_the_place_where_the_value_was_written() {
+        let cases: [(&str, &str); 6] = [
+            ("\n[log]\nformat = \"xml\"\n", "allot.toml, line 3, log.format: \"xml\" will not do"),
+            ("listn = 1", "allot.toml, line 1: there is no setting listn; did you mean listen?"),
+            ("[leases]\n\ngrace_time = 1", "allot.toml, line 3: there is no setting leases.grace_time"),
+            ("listen = \n", "allot.toml, line 1: "),
+            ("[listen]\nport = 1", "allot.toml, line 1, listen: this is a value, not a section"),
+            ("log = 3", "allot.toml, line 1, log: this is a section, not a value"),
+        ];
+        for (file, wanted) in cases {
+            let error = merged(&[], &[], file).expect_err(file);
+            assert!(error.starts_with(wanted), "{file}: {error}");
+        }
+        let error = merged(&[("listen", "here")], &[], "").expect_err("no address");
+        assert!(error.starts_with("--listen: \"here\" will not do"), "{error}");
+        let error = merged(&[], &[("ALLOT_LOG_FORMAT", "xml")], "").expect_err("no format");
+        assert!(error.starts_with("environment variable ALLOT_LOG_FORMAT"), "{error}");
+    }
+
+    #[test]
+    fn numbers_and_switches_need_no_quotation_marks() {
+        let file = "[simulated]\nracks = 3\nchatter = true\n[leases]\nexempt_projects = [\"a\", \"b\"]";
+        let configuration = merged(&[], &[], file).expect("a configuration");
+        assert_eq!(configuration.simulated_racks, 3);
+        assert!(configuration.simulated_chatter);
+        assert_eq!(configuration.exempt_projects, ["a", "b"]);
+    }
+
+    #[test]
+    fn misspelt_variables_are_noticed() {
+        let names = ["ALLOT_LISTEN", "ALLOT_LISTN", "ALLOT_URL", "HOME"].map(str::to_owned);
+        assert_eq!(unknown_variables(names.into_iter()), ["ALLOT_LISTN"]);
+    }
+
+    #[test]
+    fn names_of_settings_are_unique_in_every_form() {
+        for form in [Setting::flag, Setting::variable] {
+            let names: std::collections::BTreeSet<String> = TABLE.iter().map(form).collect();
+            assert_eq!(names.len(), TABLE.len());
+        }
+    }
+}

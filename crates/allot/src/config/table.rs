@@ -1,0 +1,189 @@
+//! All settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use leases::terms::BeforeEndAction;
+
+use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
+use super::{ConfigError, Values};
+
+/// A setting, as parsing, help and documentation need it.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its key in the file, with the section's: `log.format`.
+    pub key: &'static str,
+    /// What stands for the value in help.
+    pub value_name: &'static str,
+    /// As it would be written; nothing if there is none.
+    pub default: &'static str,
+    /// What it is for, in a line or two.
+    pub help: &'static str,
+    /// Whether a value will do.
+    #[cfg_attr(not(test), expect(dead_code, reason = "defaults are checked by a test"))]
+    pub check: fn(&str) -> Result<(), String>,
+}
+
+/// Headings of the sections, in help and documentation.
+const HEADINGS: [(&str, &str); 7] = [
+    ("", "Service"),
+    ("tls", "Encryption"),
+    ("simulated", "Simulated fleet"),
+    ("leases", "Leases"),
+    ("enforcement", "External service that may refuse leases"),
+    ("limits", "Requests and the work behind them"),
+    ("log", "Log"),
+];
+
+impl Setting {
+    /// Its flag, without the hyphens before it.
+    pub(crate) fn flag(&self) -> String {
+        self.key.replace(['.', '_'], "-")
+    }
+
+    /// Its variable of the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("ALLOT_{}", self.key.replace('.', "_").to_uppercase())
+    }
+
+    /// The section of the file that it is in; nothing if it is in none.
+    pub(crate) fn section(&self) -> &'static str {
+        self.key.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// The heading that it stands under.
+    pub(crate) fn heading(&self) -> &'static str {
+        let of_section = |(section, _): &&(&str, &str)| *section == self.section();
+        HEADINGS.iter().find(of_section).map_or("Others", |(_, heading)| heading)
+    }
+}
+
+/// Makes the table and the struct that it is read into.
+macro_rules! settings {
+    ($( $(#[doc = $help:literal])+ $key:literal $field:ident: $kind:ty = $default:literal as $value_name:literal; )+) => {
+        /// The settings, read.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Configuration {
+            $( $(#[doc = $help])+ pub $field: $kind, )+
+        }
+
+        impl Configuration {
+            pub(super) fn read(values: &Values) -> Result<Self, ConfigError> {
+                Ok(Self { $( $field: values.get($key, $default)?, )+ })
+            }
+        }
+
+        /// The settings, in the order in which they are documented.
+        pub(crate) const TABLE: &[Setting] = &[
+            $( Setting {
+                key: $key,
+                value_name: $value_name,
+                default: $default,
+                help: concat!($($help),+),
+                check: |text| <$kind as Value>::parse(text).map(drop),
+            }, )+
+        ];
+    };
+}
+
+settings! {
+    /// Address and port where requests are taken
+    "listen" listen: SocketAddr = "127.0.0.1:1234" as "ADDR:PORT";
+    /// Address that clients reach the service at, for catalogues and links; without it, the one that they asked
+    "public_url" public_url: Option<String> = "" as "URL";
+    /// Where leases are kept: `sqlite://FILE`, or `memory`, which forgets all at the end
+    "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
+    /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
+    "fleet" fleet: FleetChoice = "simulated" as "FLEET";
+    /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `tokens:FILE`,
+    /// `basic:FILE`, `keystone:FILE`, or several of these with commas between them
+    "auth" auth: Vec<AuthChoice> = "none" as "METHOD";
+    /// How long a token that keystone gives out is valid
+    "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
+    /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
+    "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
+    /// Name of this service among those that share a database
+    "name" name: String = "allot" as "NAME";
+
+    /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
+    "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";
+    /// Private key of the certificate (PEM)
+    "tls.key" tls_key: Option<PathBuf> = "" as "FILE";
+
+    /// Racks of machines
+    "simulated.racks" simulated_racks: u32 = "2" as "N";
+    /// Machines in each rack
+    "simulated.hosts_per_rack" simulated_hosts_per_rack: u32 = "4" as "N";
+    /// What chance is drawn from
+    "simulated.seed" simulated_seed: u64 = "1" as "N";
+    /// How long things take on the machines: lifelike, or immediate, for measurements of the service alone
+    "simulated.timing" simulated_timing: TimingChoice = "lifelike" as "TIMING";
+    /// Whether guests come and go, so that hosts have something to be emptied of
+    "simulated.chatter" simulated_chatter: bool = "false" as "BOOL";
+    /// Where it is kept what is on the machines; without it, in a file beside the database
+    "simulated.state_file" simulated_state_file: Option<PathBuf> = "" as "FILE";
+
+    /// How long a host must be free before and after a lease of the whole host
+    "leases.cleaning_time" cleaning_time: Span = "0s" as "DURATION";
+    /// How long guests of others have to shut down before they are deleted from a host that is handed over
+    "leases.grace" grace: Span = "1m" as "DURATION";
+    /// How long before its end a lease is warned, and the action before the end is taken; 0s for never
+    "leases.before_end_lead" before_end_lead: Span = "60m" as "DURATION";
+    /// What is done before the end where a lease does not say: nothing or snapshot
+    "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
+    /// How far ahead failed hosts are replaced; 0s for all the time to come
+    "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
+    /// Longest lease; without it, there is no limit
+    "leases.max_duration" max_duration: Option<Span> = "" as "DURATION";
+    /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any
+    /// time, and its whole length is limited
+    "leases.extension_window" extension_window: Option<Span> = "" as "DURATION";
+    /// Projects without limits on the length of leases, separated by commas
+    "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+
+    /// Its address, which check-create, check-update and on-end are joined to as links are; without it, nobody
+    /// is asked
+    "enforcement.url" enforcement_url: Option<String> = "" as "URL";
+    /// Where to ask about new leases, if not there
+    "enforcement.check_create_url" check_create_url: Option<String> = "" as "URL";
+    /// Where to ask about changes, if not there
+    "enforcement.check_update_url" check_update_url: Option<String> = "" as "URL";
+    /// Where to tell of ends, if not there
+    "enforcement.on_end_url" on_end_url: Option<String> = "" as "URL";
+    /// File with the token to show it
+    "enforcement.token_file" enforcement_token_file: Option<PathBuf> = "" as "FILE";
+    /// How long it may take to answer; then it counts as a refusal
+    "enforcement.timeout" enforcement_timeout: Span = "10s" as "DURATION";
+    /// The `auth_url` that it is told
+    "enforcement.auth_url" enforcement_auth_url: Option<String> = "" as "URL";
+    /// The `region_name` that it is told
+    "enforcement.region_name" enforcement_region_name: Option<String> = "" as "NAME";
+
+    /// Longest body of a request
+    "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
+    /// How long a client may take to send a request
+    "limits.read_time" read_time: Span = "30s" as "DURATION";
+    /// Longest list that is answered at once, if a client asks for a limited one
+    "limits.page" page: u32 = "1000" as "N";
+    /// How long a client may wait for notifications
+    "limits.notification_wait" notification_wait: Span = "60s" as "DURATION";
+    /// How long a deletion waits for hosts to be taken back before it is answered
+    "limits.delete_wait" delete_wait: Span = "5s" as "DURATION";
+    /// How long running requests may take when the service stops
+    "limits.stop_time" stop_time: Span = "30s" as "DURATION";
+    /// How long a step of a hand-over may take before it is tried again
+    "limits.step_time" step_time: Span = "2m" as "DURATION";
+    /// How many steps are carried out at once
+    "limits.steps_at_once" steps_at_once: usize = "64" as "N";
+    /// How often the whole fleet is looked at when nothing else is to be done
+    "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
+    /// After how long without an observation the health of hosts counts as unknown
+    "limits.unknown_after" unknown_after: Span = "3m" as "DURATION";
+    /// How long notifications, audit records and keys of requests are kept
+    "limits.keep_records" keep_records: Span = "30d" as "DURATION";
+
+    /// What is logged: error, warn, info, debug or trace, or by module, as info,service=debug
+    "log.level" log_level: String = "info" as "LEVEL";
+    /// How: text or json
+    "log.format" log_format: LogFormat = "text" as "FORMAT";
+}

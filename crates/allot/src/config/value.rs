@@ -1,0 +1,206 @@
+//! Kinds of values, and how each is written.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use jiff::SignedDuration;
+use leases::terms::BeforeEndAction;
+
+/// A kind of value.
+pub(super) trait Value: Sized {
+    /// Reads it; otherwise says how it is to be written.
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Err("name a file".to_owned()) } else { Ok(Self::from(text)) }
+    }
+}
+
+impl Value for bool {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "write true or false".to_owned())
+    }
+}
+
+impl Value for SocketAddr {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "write an IP address and a port, as 127.0.0.1:1234 or [::1]:1234".to_owned())
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty),+) => {$(
+        impl Value for $number {
+            fn parse(text: &str) -> Result<Self, String> {
+                // TOML allows them for legibility.
+                text.replace('_', "").parse().map_err(|_| format!("write a number from 0 to {}", <$number>::MAX))
+            }
+        }
+    )+};
+}
+numbers!(u32, u64, usize);
+
+/// Nothing is written for none.
+impl<T: Value> Value for Option<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Ok(None) } else { T::parse(text).map(Some) }
+    }
+}
+
+/// Separated by commas.
+impl Value for Vec<String> {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+/// A length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub SignedDuration);
+
+impl Span {
+    /// The same as the standard library has it. Spans are never negative.
+    pub(crate) fn unsigned(self) -> std::time::Duration {
+        self.0.unsigned_abs()
+    }
+
+    /// In full seconds, as far as the type goes.
+    pub(crate) fn seconds(self) -> u32 {
+        u32::try_from(self.0.as_secs()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Value for Span {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "write a duration, as 30s, 5m, 2h, 7d or 1d12h".to_owned();
+        crate::duration::parse(text).map(Self).ok_or_else(wrong)
+    }
+}
+
+/// Where things are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DatabaseChoice {
+    /// An `SQLite` file.
+    Sqlite(PathBuf),
+    /// Nowhere: all is gone when the service stops.
+    Memory,
+}
+
+impl Value for DatabaseChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("sqlite://") {
+            _ if text == "memory" => Ok(Self::Memory),
+            Some(path) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
+            _ => Err("write sqlite://FILE, or memory".to_owned()),
+        }
+    }
+}
+
+/// What runs the machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FleetChoice {
+    /// Nothing: machines are simulated.
+    Simulated,
+    /// Programs and web hooks, by a file.
+    Hooks(PathBuf),
+}
+
+impl Value for FleetChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("hooks:") {
+            _ if text == "simulated" => Ok(Self::Simulated),
+            Some(path) if !path.is_empty() => Ok(Self::Hooks(PathBuf::from(path))),
+            _ => Err("write simulated, or hooks:FILE".to_owned()),
+        }
+    }
+}
+
+/// How long things take on simulated machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimingChoice {
+    /// As long as on real ones.
+    Lifelike,
+    /// No time at all.
+    Immediate,
+}
+
+impl Value for TimingChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "lifelike" => Ok(Self::Lifelike),
+            "immediate" => Ok(Self::Immediate),
+            _ => Err("write lifelike or immediate".to_owned()),
+        }
+    }
+}
+
+/// A way to tell who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AuthChoice {
+    /// Everybody is the administrator.
+    None,
+    /// Tokens of that file.
+    Tokens(PathBuf),
+    /// Names and passwords of that file, with each request.
+    Basic(PathBuf),
+    /// Names and passwords of that file, which are exchanged for tokens.
+    Keystone(PathBuf),
+}
+
+impl Value for Vec<AuthChoice> {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.split(',').map(|method| auth(method.trim())).collect()
+    }
+}
+
+fn auth(text: &str) -> Result<AuthChoice, String> {
+    let wrong =
+        || "write none, or one or more of tokens:FILE, basic:FILE and keystone:FILE, separated by commas";
+    if text == "none" {
+        return Ok(AuthChoice::None);
+    }
+    let (method, path) = text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(wrong)?;
+    match method {
+        "tokens" => Ok(AuthChoice::Tokens(path.into())),
+        "basic" => Ok(AuthChoice::Basic(path.into())),
+        "keystone" => Ok(AuthChoice::Keystone(path.into())),
+        _ => Err(wrong().to_owned()),
+    }
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs, an object a line.
+    Json,
+}
+
+impl Value for LogFormat {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("write text or json".to_owned()),
+        }
+    }
+}
+
+impl Value for BeforeEndAction {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "nothing" => Ok(Self::None),
+            "snapshot" => Ok(Self::Snapshot),
+            _ => Err("write nothing or snapshot".to_owned()),
+        }
+    }
+}

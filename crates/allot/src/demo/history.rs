@@ -1,0 +1,139 @@
+//! The days before the demonstration: leases that were asked for, began and ended then, through the service itself.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use ambient::{Clock, ManualClock};
+use api::v1::LeaseRequest;
+use fleet::simulated::{Layout, SimulatedFleet};
+use jiff::{SignedDuration, Timestamp};
+use leases::host::NetworkId;
+use leases::ids::HostId;
+use leases::project::{ProjectId, UserId};
+use leases::terms::{FlavorSize, InstanceSize};
+use serde_json::json;
+use service::{Caller, HostSelector, NewFloatingIp, NewLease, Service};
+use store::FlavorRecord;
+
+use super::DemoError;
+use super::scenario::{BOOKINGS, Booking};
+
+/// Cycles in a row without time passing; more would mean that the service never comes to rest.
+const MOST_CYCLES: usize = 10_000;
+
+/// Where the past is made.
+pub(super) struct Past<'a> {
+    pub service: &'a Arc<Service>,
+    pub fleet: &'a SimulatedFleet,
+    pub clock: &'a ManualClock,
+}
+
+impl Past<'_> {
+    /// Lets the days pass until `present`.
+    pub(super) async fn pass(
+        &self,
+        layout: &Layout,
+        hosts: u64,
+        present: Timestamp,
+    ) -> Result<(), DemoError> {
+        self.stock(layout, hosts).await?;
+        for booking in &BOOKINGS {
+            self.advance(hours(present, booking.asked)).await?;
+            self.book(booking, present).await?;
+        }
+        self.advance(present).await
+    }
+
+    /// What can be leased.
+    async fn stock(&self, layout: &Layout, hosts: u64) -> Result<(), DemoError> {
+        let operator = caller("admin", "operator");
+        for host in (1..=hosts).map(HostId) {
+            let capabilities = layout.capabilities(host).into_iter().collect();
+            self.service.add_host(&operator, HostSelector::Id(host), capabilities).await?;
+        }
+        for last in 110..118 {
+            let address = IpAddr::V4(Ipv4Addr::new(203, 0, 113, last));
+            let new = NewFloatingIp { network: NetworkId("public".to_owned()), address };
+            self.service.add_floating_ip(&operator, new).await?;
+        }
+        for (name, vcpus, memory_mib, disk_gib) in
+            [("m1.small", 2, 4096, 20), ("m1.large", 8, 32_768, 80), ("c1.huge", 48, 131_072, 200)]
+        {
+            let instance = InstanceSize::new(vcpus, memory_mib, disk_gib)
+                .map_err(|error| DemoError::Scenario(error.to_string()))?;
+            let flavor = FlavorRecord {
+                id: name.to_owned(),
+                name: name.to_owned(),
+                size: FlavorSize { instance, ephemeral_gib: 0 },
+                swap_mib: 0,
+                public: true,
+                extra_specs: BTreeMap::new(),
+                created_at: self.clock.now(),
+            };
+            self.service.put_flavor(&operator, flavor).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks for a lease as a client would.
+    async fn book(&self, booking: &Booking, present: Timestamp) -> Result<(), DemoError> {
+        let date = |at| hours(present, at).strftime("%Y-%m-%d %H:%M").to_string();
+        let body = json!({
+            "name": booking.name,
+            "start_date": date(booking.start),
+            "end_date": date(booking.end),
+            "reservations": [booking.what.reservation()],
+        });
+        let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
+        let request = LeaseRequest::read(&body, self.clock.now(), &flavors)
+            .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
+        let new = NewLease {
+            name: request.name,
+            terms: request.terms,
+            wording: request.wording,
+            end_action: request.end_action,
+        };
+        let created = self.service.create_lease(&caller(booking.project, booking.user), new, None).await;
+        created.map(drop).map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))
+    }
+
+    /// Lets time pass until then, from one thing that happens to the next.
+    async fn advance(&self, until: Timestamp) -> Result<(), DemoError> {
+        let mut cycles = 0;
+        loop {
+            let cycle = self.service.cycle().await;
+            let idle = cycle.steps.is_empty();
+            for step in cycle.steps {
+                let performed = self.service.perform(step).await;
+                self.service.note(performed);
+            }
+            let now = self.clock.now();
+            let next = self.fleet.next_event().map_or(cycle.wake_at, |event| event.min(cycle.wake_at));
+            cycles += 1;
+            if cycles > MOST_CYCLES {
+                return Err(DemoError::Scenario(format!("the service does not come to rest at {now}")));
+            }
+            if idle && next > now {
+                if next >= until {
+                    self.clock.set(until.max(now));
+                    return Ok(());
+                }
+                self.clock.set(next);
+                cycles = 0;
+            }
+        }
+    }
+}
+
+fn hours(from: Timestamp, hours: f64) -> Timestamp {
+    from.checked_add(SignedDuration::from_mins((hours * 60.0).round() as i64)).unwrap_or(from)
+}
+
+fn caller(project: &str, user: &str) -> Caller {
+    Caller {
+        user: UserId(user.to_owned()),
+        project: ProjectId(project.to_owned()),
+        request_id: "req-demo".to_owned(),
+    }
+}

@@ -1,0 +1,233 @@
+//! `allot demo`: the service with something in it. A simulated fleet of three racks, four projects, leases past,
+//! present and coming, guests that come and go, and a clock that runs faster.
+//!
+//! Nothing is made up behind the service's back: the past happens, under a clock that is set from one event to
+//! the next, and then the service is opened again under one that runs.
+
+mod history;
+mod scenario;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ambient::{Clock, FastClock, Ids, ManualClock, RandomIds, SystemClock};
+use clap::{Args, CommandFactory, Parser};
+use fleet::StateError;
+use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
+use htools::io::{FAILURE, Io, SUCCESS};
+use jiff::SignedDuration;
+use service::{OpenError, Parts, Service, ServiceError, Settings};
+use store::StoreError;
+use store_sqlite::SqliteStore;
+use thiserror::Error;
+
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, LogFormat, Span};
+use crate::serve::{self, Assembly, Machines, ServeError};
+
+const RACKS: u32 = 3;
+const HOSTS_PER_RACK: u32 = 8;
+const SEED: u64 = 7;
+/// The first booking is 72 hours before the present.
+const PAST: SignedDuration = SignedDuration::from_hours(73);
+
+/// The demonstration's command line.
+#[derive(Debug, Parser)]
+#[command(name = "demo", about = "Show the leasing service with leases past, present and coming")]
+struct Line {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+#[derive(Args, Debug)]
+struct Arguments {
+    /// Address and port where requests are taken
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1234")]
+    listen: SocketAddr,
+    /// How many times as fast as yours the service's clock runs
+    #[arg(long, value_name = "FACTOR", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    speed: u32,
+    /// Where to keep the database; without it, it is thrown away at the end. What is there already is shown
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// What is logged: error, warn, info, debug or trace, or by module
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log_level: String,
+}
+
+/// Why there is nothing to see.
+#[derive(Debug, Error)]
+pub(crate) enum DemoError {
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("{path}: {error}")]
+    Directory { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Database(#[from] store_sqlite::OpenError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Fleet(#[from] StateError),
+    #[error("the past did not come about: {0}")]
+    Service(#[from] ServiceError),
+    #[error("the past did not come about: {0}")]
+    Scenario(String),
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// The command, for what is generated from it.
+pub(crate) fn command() -> clap::Command {
+    Line::command()
+}
+
+/// Runs the demonstration until it is told to stop; returns the exit status.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let line = match Line::try_parse_from(arguments) {
+        Ok(line) => line,
+        Err(error) => return crate::usage(&error, io),
+    };
+    match show(&line.arguments, io) {
+        Ok(()) => SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
+    serve::start_log(&arguments.log_level, LogFormat::Text)?;
+    let place = Place::new(arguments.directory.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let configuration = configuration(arguments, &place.path)?;
+        let layout = Layout::varied(RACKS, HOSTS_PER_RACK);
+        if !place.path.join(DATABASE).exists() {
+            let _ = writeln!(io.err, "Letting three days pass ...");
+            past(&place.path, &layout).await?;
+        }
+        let machines = Machines { layout, timing: Timing::LIFELIKE, chatter: Chatter::LIVELY };
+        let clock = Arc::new(FastClock::new(arguments.speed));
+        let assembly = Assembly::with_machines(&configuration, clock, &machines).await?;
+        let text = greeting(&assembly.url(), arguments, &place);
+        write!(io.out, "{text}").and_then(|()| io.out.flush())?;
+        assembly.run(serve::stop_by_signal()?).await?;
+        Ok(())
+    })
+}
+
+const DATABASE: &str = "allot.db";
+
+/// Where the database is.
+struct Place {
+    path: PathBuf,
+    /// It goes away with this value.
+    temporary: bool,
+}
+
+impl Place {
+    fn new(wanted: Option<&Path>) -> Result<Self, DemoError> {
+        let temporary = || std::env::temp_dir().join(format!("allot-demo-{:032x}", RandomIds.uuid()));
+        let path = wanted.map_or_else(temporary, Path::to_owned);
+        std::fs::create_dir_all(&path).map_err(|error| DemoError::Directory { path: path.clone(), error })?;
+        Ok(Self { path, temporary: wanted.is_none() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Everything as it is by default but for these.
+fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, ServeError> {
+    // The machine does not run faster: what takes it real time needs more of a fast clock's.
+    let at_least = |usual: Span, real_seconds: i64| {
+        Span(usual.0.max(SignedDuration::from_secs(real_seconds * i64::from(arguments.speed))))
+    };
+    let standard = Configuration::standard()?;
+    Ok(Configuration {
+        observe_interval: at_least(standard.observe_interval, 1),
+        unknown_after: at_least(standard.unknown_after, 20),
+        step_time: at_least(standard.step_time, 10),
+        listen: arguments.listen,
+        database: DatabaseChoice::Sqlite(directory.join(DATABASE)),
+        fleet: FleetChoice::Simulated,
+        auth: vec![AuthChoice::None],
+        simulated_seed: SEED,
+        ..standard
+    })
+}
+
+/// The days before, in a second or two. They are made beside, since a past that is not complete is none.
+async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
+    let wrong = |error| DemoError::Directory { path: directory.to_owned(), error };
+    let unfinished = directory.join("unfinished");
+    if unfinished.exists() {
+        std::fs::remove_dir_all(&unfinished).map_err(wrong)?;
+    }
+    std::fs::create_dir(&unfinished).map_err(wrong)?;
+    let present = SystemClock.now();
+    let clock = Arc::new(ManualClock::new(present.checked_sub(PAST).unwrap_or(present)));
+    let store = Arc::new(SqliteStore::open(unfinished.join(DATABASE)).await?);
+    let state = serve::state_file_beside(&unfinished.join(DATABASE));
+    let fleet = Arc::new(SimulatedFleet::persistent(&state, clock.clone(), SEED, layout)?);
+    let parts = Parts {
+        store: store.clone(),
+        fleet: fleet.clone(),
+        clock: clock.clone(),
+        ids: Arc::new(RandomIds),
+        enforcer: None,
+    };
+    // Nothing fails in this past, so the fleet need not be looked at often.
+    let settings = Settings {
+        observe_interval: SignedDuration::from_hours(6),
+        unknown_after: PAST,
+        ..Settings::default()
+    };
+    let service = Service::open(parts, settings).await?;
+    let hosts = u64::from(RACKS * HOSTS_PER_RACK);
+    history::Past { service: &service, fleet: &fleet, clock: &clock }.pass(layout, hosts, present).await?;
+    store.close().await?;
+    let database = directory.join(DATABASE);
+    std::fs::rename(&state, serve::state_file_beside(&database)).map_err(wrong)?;
+    std::fs::rename(unfinished.join(DATABASE), &database).map_err(wrong)?;
+    std::fs::remove_dir_all(&unfinished).map_err(wrong)
+}
+
+fn greeting(url: &str, arguments: &Arguments, place: &Place) -> String {
+    let allot = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
+    let kept = if place.temporary { "thrown away at the end" } else { "kept" };
+    format!(
+        "
+A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs {speed} times as fast as yours.
+
+  API         {url}/v1  (on this machine, everybody is the administrator)
+  described   {url}/openapi.json
+  metrics     {url}/metrics
+  database    {database} ({kept})
+
+In another terminal, try:
+
+  allot calendar{allot} --from -1d --to +3d --by rack
+  allot lease create{allot} mine --hosts 2-3 --where 'rack=r1 or gpu=a100' --for 2h --wait
+  allot events{allot} --last 10 --follow
+
+or OpenStack's client, which needs python-blazarclient:
+
+  openstack --os-auth-type none --os-endpoint {url}/v1 reservation lease list
+
+Ctrl-C ends it.
+",
+        hosts = RACKS * HOSTS_PER_RACK,
+        speed = arguments.speed,
+        database = place.path.join(DATABASE).display(),
+    )
+}

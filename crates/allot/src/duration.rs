@@ -1,0 +1,48 @@
+//! Durations as people write them: `90s`, `30m`, `2h`, `3d`, `1w`, or several together, as `1d12h`.
+
+use jiff::SignedDuration;
+
+/// About five thousand years, so that adding it to a date can be refused but not overflow.
+const MOST_SECONDS: i64 = 5_000 * 366 * 24 * 3600;
+
+/// Units, the largest first. A day has 24 hours.
+const UNITS: [(char, i64); 5] = [('w', 7 * 24 * 3600), ('d', 24 * 3600), ('h', 3600), ('m', 60), ('s', 1)];
+
+/// Reads a duration; none if it is none.
+pub(crate) fn parse(text: &str) -> Option<SignedDuration> {
+    let mut seconds: i64 = 0;
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
+        let number: i64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].chars().next()?;
+        let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        seconds = seconds.checked_add(number.checked_mul(*factor)?)?;
+        rest = &rest[digits + unit.len_utf8()..];
+    }
+    (seconds <= MOST_SECONDS).then(|| SignedDuration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_add_up() {
+        let cases =
+            [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d12h", 36 * 3600), ("1w", 7 * 86_400), ("0s", 0)];
+        for (text, seconds) in cases {
+            assert_eq!(parse(text), Some(SignedDuration::from_secs(seconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_none() {
+        for text in ["", "h", "2", "-1h", "1.5h", "2ü", "9999999999w", "99999999999999999999s", "1h 2m"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

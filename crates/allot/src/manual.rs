@@ -1,0 +1,144 @@
+//! Completions for shells, manual pages, and hashes for files of tokens and users: what is needed to set `allot` up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ambient::RandomIds;
+use clap::{Args, Command, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use htools::io::{FAILURE, Io, SUCCESS};
+use htools::options::Program;
+use secrecy::SecretString;
+
+use crate::{client, demo, questions, serve};
+
+/// The words that begin such a command.
+pub(crate) const NAMES: [&str; 3] = ["completions", "man", "hash"];
+
+#[derive(Debug, Parser)]
+#[command(name = "allot", about = "Sets up this command", disable_help_subcommand = true)]
+struct Line {
+    #[command(subcommand)]
+    command: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Print completions for a shell, to be read when it starts
+    Completions(Completions),
+    /// Write a manual page for every command
+    Man(Man),
+    /// Read a token or password from standard input and print the hash that files of tokens and users hold
+    #[command(subcommand)]
+    Hash(Hash),
+}
+
+#[derive(Args, Debug)]
+struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Args, Debug)]
+struct Man {
+    /// Where; made if it is not there
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Hash {
+    /// SHA-256 of a token: `sha256` in a file of tokens
+    Token,
+    /// argon2id of a password: `password_hash` in a file of users
+    Password,
+}
+
+/// Runs such a command (its name first); returns the exit status.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
+    let line = match Line::try_parse_from(words) {
+        Ok(line) => line,
+        Err(error) => return crate::usage(&error, io),
+    };
+    let done = match line.command {
+        What::Completions(Completions { shell }) => completions(shell, io),
+        What::Man(Man { directory }) => {
+            man(&directory).map_err(|error| format!("{}: {error}", directory.display()))
+        }
+        What::Hash(which) => hash(&which, io),
+    };
+    match done {
+        Ok(()) => SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            FAILURE
+        }
+    }
+}
+
+fn completions(shell: Shell, io: &mut Io<'_>) -> Result<(), String> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut tree(), "allot", &mut script);
+    io.out.write_all(&script).map_err(|error| error.to_string())
+}
+
+fn man(directory: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(directory)?;
+    clap_mangen::generate_to(tree(), directory)
+}
+
+fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
+    let mut text = String::new();
+    io.stdin.read_to_string(&mut text).map_err(|error| format!("cannot read standard input: {error}"))?;
+    let secret = SecretString::from(text.trim_end_matches(['\r', '\n']));
+    let hash = match which {
+        Hash::Token => server::hash_token(&secret),
+        Hash::Password => server::hash_password(&secret, &RandomIds).map_err(|error| error.to_string())?,
+    };
+    writeln!(io.out, "{hash}").map_err(|error| error.to_string())
+}
+
+/// All commands as one, for what is generated. Running them is left to those who know them.
+fn tree() -> Command {
+    let with_common_options = |mut command: Command| {
+        // Building gives each subcommand the options that all have.
+        command.build();
+        command.get_subcommands().cloned().collect::<Vec<_>>()
+    };
+    let program = |program: &Program| {
+        Command::new(program.name()).about(format!("Ganeti's {}; its --help has the options", program.name()))
+    };
+    let links = Command::new("install-links").about("Lay links to this binary under the programs' names");
+    Command::new("allot")
+        .about("Decides where virtual machines go, and who holds which hosts when")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands([serve::command(), demo::command()])
+        .subcommands(with_common_options(client::Line::command()))
+        .subcommands(with_common_options(questions::command()))
+        .subcommands(with_common_options(Line::command()))
+        .subcommand(links.arg(clap::Arg::new("directory").value_name("DIR").required(true)))
+        .subcommands(Program::ALL.iter().map(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_of_commands_has_no_contradiction() {
+        tree().debug_assert();
+    }
+
+    #[test]
+    fn every_shell_gets_completions_that_know_deep_options() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut tree(), "allot", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            assert!(script.contains("extend-by") && script.contains("simulated-racks"), "{shell}");
+        }
+    }
+}

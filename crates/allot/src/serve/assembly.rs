@@ -1,0 +1,328 @@
+//! The parts of the service, made as the configuration says.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ambient::{Clock, RandomIds};
+use fleet::Fleet;
+use fleet::StateError;
+use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
+use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
+use jiff::SignedDuration;
+use leases::admission::{HealingInterval, Rules};
+use leases::plan::PlanRules;
+use secrecy::SecretString;
+use server::{
+    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, TlsConfig,
+};
+use service::{Enforcer, OpenError, Parts, Service, Settings};
+use store::memory::MemoryStore;
+use store::{Holder, Store};
+use store_sqlite::SqliteStore;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use super::ServeError;
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
+
+/// Why a part does not work.
+#[derive(Debug, Error)]
+pub(crate) enum AssemblyError {
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] store_sqlite::OpenError),
+    /// What it holds.
+    #[error(transparent)]
+    Service(#[from] OpenError),
+    /// The simulated fleet's file.
+    #[error(transparent)]
+    Simulated(#[from] StateError),
+    /// The hooks.
+    #[error("fleet: {0}")]
+    Hooks(#[from] HooksError),
+    /// A file that a setting names.
+    #[error("cannot read {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file that a setting names.
+    #[error("{path}: {reason}")]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Settings that contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
+    /// Settings of the server.
+    #[error(transparent)]
+    Server(#[from] server::ConfigError),
+}
+
+/// The service with all that it needs.
+pub(crate) struct Assembly {
+    service: Arc<Service>,
+    /// To be closed at the end, if it is a file.
+    database: Option<Arc<SqliteStore>>,
+    app: App,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    encrypted: bool,
+    machines: Vec<String>,
+}
+
+/// What a simulated fleet is like.
+pub(crate) struct Machines {
+    pub layout: Layout,
+    pub timing: Timing,
+    pub chatter: Chatter,
+}
+
+impl Assembly {
+    /// Makes all parts and takes the address; nothing runs yet.
+    pub(crate) async fn new(
+        configuration: &Configuration,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, ServeError> {
+        let machines = Machines {
+            layout: Layout::varied(configuration.simulated_racks, configuration.simulated_hosts_per_rack),
+            timing: match configuration.simulated_timing {
+                TimingChoice::Lifelike => Timing::LIFELIKE,
+                TimingChoice::Immediate => Timing::IMMEDIATE,
+            },
+            chatter: if configuration.simulated_chatter { Chatter::LIVELY } else { Chatter::SILENCE },
+        };
+        Self::with_machines(configuration, clock, &machines).await
+    }
+
+    /// The same with a certain simulated fleet, if the fleet is one.
+    pub(crate) async fn with_machines(
+        configuration: &Configuration,
+        clock: Arc<dyn Clock>,
+        machines: &Machines,
+    ) -> Result<Self, ServeError> {
+        let config = server_config(configuration)?;
+        let enforcer = config.enforcement.external_service.as_ref().map(ExternalService::new).transpose();
+        let enforcer =
+            enforcer.map_err(AssemblyError::from)?.map(|asked| Arc::new(asked) as Arc<dyn Enforcer>);
+        let (store, database) = store(&configuration.database).await?;
+        let fleet = fleet(configuration, &clock, machines)?;
+        let names = match fleet.machines().await {
+            Ok(machines) => machines.into_iter().map(|machine| machine.name).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "the fleet does not answer; trying on");
+                Vec::new()
+            }
+        };
+        let ids = Arc::new(RandomIds);
+        let settings = settings(configuration, &config);
+        let parts = Parts { store, fleet, clock, ids: ids.clone(), enforcer };
+        let service = Service::open(parts, settings).await.map_err(AssemblyError::from)?;
+        let encrypted = config.tls.is_some();
+        let app = App::new(service.clone(), ids, config).map_err(AssemblyError::from)?;
+        let listener = server::bind(&app)?;
+        let address = listener.local_addr()?;
+        Ok(Self { service, database, app, listener, address, encrypted, machines: names })
+    }
+
+    /// What clients call it.
+    pub(crate) fn url(&self) -> String {
+        format!("http{}://{}", if self.encrypted { "s" } else { "" }, self.address)
+    }
+
+    /// Says in the log where it can be reached, and what there is to begin with.
+    pub(crate) fn announce(&self) {
+        const SHOWN: usize = 12;
+        let url = self.url();
+        tracing::info!(url, "serving leases");
+        if self.service.hosts().is_empty() && !self.machines.is_empty() {
+            let names = self.machines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
+            let more = self.machines.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            tracing::info!("no host can be leased yet; `allot host create NAME` takes one on: {names}{more}");
+        }
+    }
+
+    /// Serves requests and carries leases out until it is told to stop.
+    pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
+        let (ended, loop_stop) = watch::channel(false);
+        let work = tokio::spawn(self.service.clone().run(loop_stop));
+        let served = server::serve(self.app, self.listener, stop).await;
+        // Requests may still have given the loop something to do; it is told to stop after them.
+        ended.send_replace(true);
+        if let Err(error) = work.await {
+            tracing::error!(%error, "the loop broke off");
+        }
+        if let Some(database) = self.database
+            && let Err(error) = database.close().await
+        {
+            tracing::warn!(%error, "the database is not closed; nothing is lost");
+        }
+        Ok(served?)
+    }
+}
+
+/// The store, and once more if it is a file.
+async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Option<Arc<SqliteStore>>), AssemblyError> {
+    match choice {
+        DatabaseChoice::Sqlite(path) => {
+            let store = Arc::new(SqliteStore::open(path).await?);
+            Ok((store.clone(), Some(store)))
+        }
+        DatabaseChoice::Memory => {
+            tracing::warn!("leases are kept in memory: all will be forgotten when the service stops");
+            Ok((Arc::new(MemoryStore::new()), None))
+        }
+    }
+}
+
+fn fleet(
+    configuration: &Configuration,
+    clock: &Arc<dyn Clock>,
+    machines: &Machines,
+) -> Result<Arc<dyn Fleet>, AssemblyError> {
+    let clock = clock.clone();
+    match &configuration.fleet {
+        FleetChoice::Hooks(path) => {
+            let text = read(path)?;
+            let config: HooksConfig = toml::from_str(&text)
+                .map_err(|error| AssemblyError::Form { path: path.clone(), reason: error.to_string() })?;
+            Ok(Arc::new(HooksFleet::open(&config, clock)?))
+        }
+        FleetChoice::Simulated => {
+            let seed = configuration.simulated_seed;
+            let fleet = match state_file(configuration) {
+                Some(path) => SimulatedFleet::persistent(&path, clock, seed, &machines.layout)?,
+                None => SimulatedFleet::new(clock, seed, &machines.layout),
+            };
+            let fleet = fleet.with_timing(machines.timing).with_grace(configuration.grace.0);
+            Ok(Arc::new(fleet.with_chatter(machines.chatter)))
+        }
+    }
+}
+
+/// Where a simulated fleet is kept: as long as the leases are.
+fn state_file(configuration: &Configuration) -> Option<PathBuf> {
+    let beside = || match &configuration.database {
+        DatabaseChoice::Sqlite(path) => Some(state_file_beside(path)),
+        DatabaseChoice::Memory => None,
+    };
+    configuration.simulated_state_file.clone().or_else(beside)
+}
+
+/// The file beside a database.
+pub(crate) fn state_file_beside(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".fleet.json");
+    PathBuf::from(name)
+}
+
+fn read(path: &Path) -> Result<String, AssemblyError> {
+    std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable { path: path.to_owned(), error })
+}
+
+/// Rules of leasing.
+fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
+    let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
+    Settings {
+        holder: Holder(configuration.name.clone()),
+        rules: Rules {
+            before_end_lead: some(configuration.before_end_lead),
+            enforcement: server.enforcement.rules(),
+        },
+        plan_rules: PlanRules {
+            grace: configuration.grace.0,
+            before_end: configuration.before_end_action,
+            ..PlanRules::default()
+        },
+        cleaning_time: configuration.cleaning_time.0,
+        healing_interval: HealingInterval(some(configuration.healing_interval)),
+        observe_interval: configuration.observe_interval.0.max(SignedDuration::from_secs(1)),
+        unknown_after: configuration.unknown_after.0,
+        claim_time: configuration.step_time.0,
+        steps_at_once: configuration.steps_at_once.max(1),
+        delete_wait: configuration.delete_wait.unsigned(),
+        enforcer_timeout: configuration.enforcement_timeout.unsigned(),
+        keep_records: configuration.keep_records.0,
+    }
+}
+
+fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
+    let tls = match (&configuration.tls_certificate, &configuration.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(TlsConfig { certificate: certificate.clone(), key: key.clone() })
+        }
+        (None, None) => None,
+        _ => {
+            return Err(AssemblyError::Contradiction(
+                "tls.certificate and tls.key belong together: set both",
+            ));
+        }
+    };
+    Ok(server::Config {
+        listen: configuration.listen,
+        public_url: configuration.public_url.clone(),
+        tls,
+        auth: auth(configuration)?,
+        policy_file: configuration.policy_file.clone(),
+        enforcement: EnforcementConfig {
+            max_lease_duration_seconds: configuration.max_duration.map(Span::seconds),
+            exempt_projects: configuration.exempt_projects.iter().cloned().collect(),
+            reservation_extension_window_seconds: configuration.extension_window.map(Span::seconds),
+            external_service: external_service(configuration)?,
+        },
+        limits: server::Limits {
+            body_bytes: configuration.body_bytes,
+            read_seconds: configuration.read_time.seconds(),
+            page: configuration.page,
+            wait_seconds: configuration.notification_wait.seconds(),
+            stop_seconds: configuration.stop_time.seconds(),
+        },
+    })
+}
+
+fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
+    let mut config = AuthConfig {
+        methods: Vec::new(),
+        tokens_file: None,
+        users_file: None,
+        token_lifetime_seconds: configuration.token_lifetime.seconds(),
+    };
+    for choice in &configuration.auth {
+        let (method, file) = match choice {
+            AuthChoice::None => (AuthMethod::None, None),
+            AuthChoice::Tokens(path) => (AuthMethod::Tokens, Some((&mut config.tokens_file, path))),
+            AuthChoice::Basic(path) => (AuthMethod::Basic, Some((&mut config.users_file, path))),
+            AuthChoice::Keystone(path) => (AuthMethod::Keystone, Some((&mut config.users_file, path))),
+        };
+        if let Some((place, path)) = file {
+            if place.as_ref().is_some_and(|other| other != path) {
+                return Err(AssemblyError::Contradiction("auth: basic and keystone must have the same file"));
+            }
+            *place = Some(path.clone());
+        }
+        config.methods.push(method);
+    }
+    Ok(config)
+}
+
+fn external_service(configuration: &Configuration) -> Result<Option<ExternalServiceConfig>, AssemblyError> {
+    let Some(url) = &configuration.enforcement_url else { return Ok(None) };
+    let token = configuration.enforcement_token_file.as_deref().map(read).transpose()?;
+    Ok(Some(ExternalServiceConfig {
+        base_endpoint: url.clone(),
+        check_create_endpoint: configuration.check_create_url.clone(),
+        check_update_endpoint: configuration.check_update_url.clone(),
+        on_end_endpoint: configuration.on_end_url.clone(),
+        token: token.map(|token| SecretString::from(token.trim())),
+        timeout_seconds: configuration.enforcement_timeout.seconds(),
+        auth_url: configuration.enforcement_auth_url.clone(),
+        region_name: configuration.enforcement_region_name.clone(),
+    }))
+}

@@ -1,0 +1,108 @@
+//! `allot serve`: the leasing service, put together as the configuration says.
+
+mod assembly;
+mod log;
+
+use std::env;
+use std::io;
+use std::sync::Arc;
+
+use ambient::SystemClock;
+use clap::Command;
+use htools::io::{FAILURE, Io, SUCCESS, USAGE};
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::config::{self, ConfigError, Configuration};
+
+pub(crate) use assembly::{Assembly, AssemblyError, Machines, state_file_beside};
+pub(crate) use log::start as start_log;
+
+/// Why the service does not run.
+#[derive(Debug, Error)]
+pub(crate) enum ServeError {
+    /// A setting.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A part does not work.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// The log.
+    #[error("--log-level {level:?}: {reason}")]
+    Log {
+        /// What was asked for.
+        level: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The sockets.
+    #[error(transparent)]
+    Server(#[from] server::ServeError),
+    /// The operating system.
+    #[error("cannot run: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The command line.
+pub(crate) fn command() -> Command {
+    let command = Command::new("serve")
+        .about("Run the leasing service")
+        .after_help("docs/configuration.md has all settings, docs/serving.md the first steps.");
+    config::flags(command)
+}
+
+/// Runs the service until it is told to stop; returns the exit status.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let command = command().name("allot serve").bin_name("allot serve");
+    let matches = match command.try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return crate::usage(&error, io),
+    };
+    let served = config::load(&matches, &|name| env::var_os(name))
+        .map_err(ServeError::from)
+        .and_then(|configuration| serve(&configuration));
+    match served {
+        Ok(()) => SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io.err, "Error: {error}");
+            if matches!(error, ServeError::Config(_)) { USAGE } else { FAILURE }
+        }
+    }
+}
+
+fn serve(configuration: &Configuration) -> Result<(), ServeError> {
+    start_log(&configuration.log_level, configuration.log_format)?;
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in config::unknown_variables(names) {
+        tracing::warn!("environment variable {name} is no setting; `allot serve --help` has them all");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
+        assembly.announce();
+        assembly.run(stop_by_signal()?).await
+    })
+}
+
+/// Becomes true when the process is told to stop: by SIGTERM, or by SIGINT from the keyboard.
+pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping; running requests and steps are brought to their end");
+        sender.send_replace(true);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        // Who asks twice will not wait. What was acknowledged is kept, and steps are repeated at the next start.
+        tracing::warn!("stopping at once");
+        std::process::exit(1);
+    });
+    Ok(receiver)
+}

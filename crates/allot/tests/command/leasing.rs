@@ -1,0 +1,266 @@
+//! The leasing service and its client: one process serves on a port of its own, others talk to it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::shell::{Ran, command, file, fresh, run};
+
+/// A service that runs until this value goes away.
+struct Running {
+    child: Child,
+    url: String,
+}
+
+impl Running {
+    /// Starts it on a free port and waits until it serves. Its log is JSON, so that the address can be read.
+    fn start(database: &str, more: &[&str]) -> Self {
+        let child = serving(database).args(more).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        let mut service = Self { child, url: String::new() };
+        let mut log = BufReader::new(service.child.stderr.take().expect("a pipe"));
+        let mut lines = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(log.read_line(&mut line).expect("a log"), 0, "it does not serve:\n{lines}");
+            let entry: Value = serde_json::from_str(&line).unwrap_or_default();
+            if let Some(url) = entry["url"].as_str() {
+                url.clone_into(&mut service.url);
+                // The rest has to be read, or the service would wait for it to be.
+                std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+                return service;
+            }
+            lines.push_str(&line);
+        }
+    }
+
+    /// Tells it to stop, and waits until it has.
+    fn stop(mut self) -> i32 {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(told.expect("there is a kill").success());
+        self.child.wait().expect("a child").code().expect("no signal")
+    }
+
+    fn allot(&self, words: &str) -> Ran {
+        // Single quotation marks keep words together, as in a shell.
+        let words = words.split('\'').enumerate().flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        run(command().env("ALLOT_URL", &self.url).env("TZ", "UTC").args(words))
+    }
+
+    /// What it prints, if it succeeds.
+    fn says(&self, words: &str) -> String {
+        let ran = self.allot(words);
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{words}: {}", ran.out);
+        ran.out
+    }
+
+    fn json(&self, words: &str) -> Value {
+        serde_json::from_str(&self.says(&format!("{words} --json"))).expect("JSON")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serving(database: &str) -> Command {
+    let mut command = command();
+    let fixed = ["serve", "--listen", "127.0.0.1:0", "--database", database, "--log-format", "json"];
+    command.args(fixed);
+    command
+}
+
+fn database() -> String {
+    format!("sqlite://{}", fresh("allot.db").display())
+}
+
+#[test]
+fn a_lease_is_made_watched_changed_and_given_up() {
+    let service = Running::start(&database(), &[]);
+    assert!(service.says("host list").starts_with("There are no hosts."));
+    service.says("host create r1-h01 r1-h02 r1-h03 --set rack=r1");
+    service.says("host create r2-h01 --set rack=r2");
+    assert_eq!(service.json("host list")["hosts"].as_array().map(Vec::len), Some(4));
+
+    let made = service.says("lease create web --hosts 2-3 --where 'rack=r1 and vcpus>=16' --for 1d --wait");
+    assert!(made.contains("ACTIVE") && made.contains("r1-h01, r1-h02, r1-h03"), "{made}");
+    service.says("lease create later --hosts 1 --where rack=r2 --start +2d --for 12h");
+    assert!(service.says("lease list --status pending").contains("later"));
+
+    let before = service.json("lease show web")["lease"]["end_date"].clone();
+    service.says("lease update web --extend-by 1d");
+    assert_ne!(service.json("lease show web")["lease"]["end_date"], before);
+
+    let chart = service.says("calendar --to +4d --plain --by rack");
+    assert!(chart.contains("r1:\nr1-h01 [web====") && chart.contains("[later"), "{chart}");
+    assert!(service.says("host allocations r2-h01").contains("later"));
+
+    service.says("lease delete later");
+    service.says("lease update web --end now");
+    assert!(service.says("lease wait web --status terminated").contains("TERMINATED"));
+    let events = service.says("events");
+    for event in
+        ["lease.create", "lease.event.start_lease", "lease.update", "lease.event.end_lease", "lease.delete"]
+    {
+        assert!(events.contains(event), "{event} is missing:\n{events}");
+    }
+    assert_eq!(service.says("events --last 1").lines().count(), 2);
+    service.says("host delete r2-h01");
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01 r1-h02");
+    service.says("flavor create small --vcpus 2 --memory 4G --disk 20");
+    service.says("floatingip create public 203.0.113.110 203.0.113.111");
+    let made = service.says(
+        "lease create mixed --instances 2 --vcpus 4 --memory 8G --disk 20 --affinity apart --floating-ips 2 \
+         --network public --for 2h --wait",
+    );
+    assert!(
+        made.contains("2 instances of 4 vCPU, 8192 MiB, 20 GiB") && made.contains("2 addresses"),
+        "{made}"
+    );
+    service.says("lease create flavored --instances 3 --flavor small --for 2h");
+    let refused = service.allot("lease create more --floating-ips 1 --network public --for 1h");
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains("Not enough floating IPs available"), "{}", refused.err);
+    assert!(service.says("floatingip show 203.0.113.110").contains("public"));
+    service.says("flavor delete small");
+    assert!(service.says("flavor list").contains("There are no flavors"));
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_restart() {
+    let database = database();
+    let service = Running::start(&database, &[]);
+    service.says("host create r1-h01");
+    let made = service.json("lease create web --hosts 1 --for 1d --wait");
+    assert_eq!(service.stop(), 0);
+    let service = Running::start(&database, &[]);
+    let lease = service.json("lease show web");
+    assert_eq!(lease["lease"]["id"], made["lease"]["id"]);
+    assert_eq!(lease["lease"]["status"], "ACTIVE");
+}
+
+#[test]
+fn the_exit_status_says_who_is_at_fault() {
+    let service = Running::start("memory", &[]);
+    let refused = service.allot("lease create web --hosts 2 --for 1h");
+    assert_eq!(refused.status, 1, "{}", refused.err);
+    assert!(refused.err.starts_with("Error: Not enough hosts available\n"), "{}", refused.err);
+    assert_eq!(service.allot("lease show nosuch").status, 1);
+    assert_eq!(service.allot("lease create web --hosts two --for 1h").status, 2);
+    assert_eq!(service.allot("lease create web --hosts 2 --for ever").status, 2);
+    let url = service.url.clone();
+    assert_eq!(service.stop(), 0);
+    let ran = run(command().args(["lease", "list", "--url", &url]));
+    assert_eq!(ran.status, 3);
+    assert!(ran.err.contains("cannot reach the service") && ran.err.contains("Hint:"), "{}", ran.err);
+}
+
+#[test]
+fn a_service_lets_only_those_in_that_it_knows() {
+    let hashed = |kind: &str, secret: &str| {
+        use std::io::Write;
+        let mut child = command()
+            .args(["hash", kind])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        child.stdin.take().expect("a pipe").write_all(secret.as_bytes()).expect("it reads");
+        String::from_utf8(child.wait_with_output().expect("a child").stdout).expect("text").trim().to_owned()
+    };
+    let tokens = format!(
+        "[[tokens]]\nsha256 = \"{}\"\nuser = \"ann\"\nproject = \"physics\"\nroles = [\"member\"]\n",
+        hashed("token", "open sesame")
+    );
+    let users = format!(
+        "[[users]]\nname = \"bo\"\npassword_hash = \"{}\"\nprojects = {{ ops = [\"admin\"] }}\n",
+        hashed("password", "secret\n")
+    );
+    let auth = format!("tokens:{},basic:{}", file("tokens.toml", &tokens), file("users.toml", &users));
+    let service = Running::start("memory", &["--auth", &auth]);
+    let ran = service.allot("lease list");
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("--token"), "{}", ran.err);
+    assert!(service.says("lease list --token 'open sesame'").contains("no leases"));
+    assert!(service.allot("host list --token 'open sesame'").err.contains("Policy doesn't allow"));
+    assert!(service.says("host list --user bo --password secret").contains("no hosts"));
+    assert_eq!(service.allot("host list --user bo --password wrong").status, 1);
+}
+
+#[test]
+fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
+    let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
+        (&["--fleet", "openstack"], 2, "--fleet: \"openstack\" will not do: write simulated, or hooks:FILE"),
+        (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),
+        (&["--tls-key", "key.pem"], 1, "tls.certificate and tls.key belong together"),
+        (&["--nonsense"], 2, "--nonsense"),
+    ];
+    for (arguments, status, wanted) in cases {
+        let ran = run(command().args(["serve", "--database", "memory"]).args(arguments));
+        assert_eq!(ran.status, status, "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(wanted), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn the_demonstration_has_leases_past_present_and_coming() {
+    let directory = fresh("demo");
+    let child = command()
+        .args(["demo", "--listen", "127.0.0.1:0", "--directory"])
+        .arg(&directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("the binary runs");
+    let mut service = Running { child, url: String::new() };
+    let mut out = BufReader::new(service.child.stdout.take().expect("a pipe"));
+    let mut text = String::new();
+    service.url = loop {
+        let mut line = String::new();
+        assert_ne!(out.read_line(&mut line).expect("text"), 0, "it does not serve:\n{text}");
+        if let Some(url) = line.split_whitespace().find_map(|word| word.strip_suffix("/v1")) {
+            break url.to_owned();
+        }
+        text.push_str(&line);
+    };
+    let leases = service.json("lease list");
+    let statuses: Vec<&str> = leases["leases"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|lease| lease["status"].as_str())
+        .collect();
+    for status in ["TERMINATED", "ACTIVE", "PENDING"] {
+        assert!(statuses.contains(&status), "{statuses:?}");
+    }
+    assert!(!statuses.contains(&"ERROR"), "{statuses:?}");
+    let chart = service.says("calendar --from -2d --to +3d --by rack --plain");
+    assert!(chart.contains("assembly-1") && chart.contains("lattice"), "{chart}");
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    let ran = run(command().args(["completions", "bash"]));
+    assert!(ran.status == 0 && ran.out.contains("extend-by"), "{}", ran.err);
+    let directory = fresh("man");
+    let ran = run(command().arg("man").arg(&directory));
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    for page in ["allot.1", "allot-serve.1", "allot-lease-create.1", "allot-drain.1"] {
+        assert!(directory.join(page).exists(), "{page} is missing");
+    }
+}

@@ -1,0 +1,140 @@
+//! Clocks.
+
+use std::fmt::Debug;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+
+/// What tells the time and waits for it.
+#[async_trait]
+pub trait Clock: Debug + Send + Sync {
+    /// The present.
+    fn now(&self) -> Timestamp;
+
+    /// Returns at `instant`, or at once if that has passed. A clock that is set back or forth meanwhile may
+    /// return early or late; whoever waits looks at the time again.
+    async fn sleep_until(&self, instant: Timestamp);
+}
+
+/// Longer than this nobody sleeps without looking at the clock again, because it may have been set.
+const LONGEST_NAP: Duration = Duration::from_secs(10);
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        let mut before = self.now();
+        while let Some(left) = left(before, instant) {
+            tokio::time::sleep(left.min(LONGEST_NAP)).await;
+            let now = self.now();
+            if now < before {
+                // It was set back: the instant may be far away now, and what it was good for another matter.
+                return;
+            }
+            before = now;
+        }
+    }
+}
+
+/// A clock that starts at the machine's time and runs faster: for demonstrations.
+#[derive(Clone, Copy, Debug)]
+pub struct FastClock {
+    began: Timestamp,
+    origin: Instant,
+    rate: u32,
+}
+
+impl FastClock {
+    /// A clock that runs `rate` times as fast as time passes, from now on; a rate of 0 counts as 1.
+    pub fn new(rate: u32) -> Self {
+        Self { began: Timestamp::now(), origin: Instant::now(), rate: rate.max(1) }
+    }
+}
+
+#[async_trait]
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        let elapsed = self.origin.elapsed().saturating_mul(self.rate);
+        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        self.began.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        while let Some(left) = left(self.now(), instant) {
+            // Not less than a millisecond, which is what the timer can do.
+            tokio::time::sleep((left / self.rate).max(Duration::from_millis(1)).min(LONGEST_NAP)).await;
+        }
+    }
+}
+
+/// How long something takes, in time that passes and not in that of a [`Clock`]: for logs and metrics only.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Begins to measure.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// How long it has been.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// How long it is until then, if it is not over.
+fn left(now: Timestamp, instant: Timestamp) -> Option<Duration> {
+    Duration::try_from(instant.duration_since(now)).ok().filter(|left| !left.is_zero())
+}
+
+/// A clock that stands still until it is set: for tests and simulations.
+#[derive(Debug)]
+pub struct ManualClock {
+    now: Mutex<Timestamp>,
+    changed: watch::Sender<()>,
+}
+
+impl ManualClock {
+    /// A clock that shows that time.
+    pub fn new(now: Timestamp) -> Self {
+        Self { now: Mutex::new(now), changed: watch::Sender::new(()) }
+    }
+
+    /// Sets it, forth or back. Who sleeps until then wakes up.
+    pub fn set(&self, now: Timestamp) {
+        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = now;
+        self.changed.send_replace(());
+    }
+
+    /// Sets it forth by so much.
+    pub fn advance(&self, by: SignedDuration) {
+        self.set(self.now().checked_add(by).unwrap_or(Timestamp::MAX));
+    }
+}
+
+#[async_trait]
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        let mut changed = self.changed.subscribe();
+        while self.now() < instant {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Time and identifiers, as traits.
+//!
+//! Everything that decides takes the time as an argument. What drives decisions (the service, drivers) takes a
+//! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random
+//! numbers. So a run under a clock and identifiers of a test's own is the same run every time.
+
+mod clock;
+mod ids;
+
+pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
+pub use ids::{Ids, RandomIds, SeededIds};

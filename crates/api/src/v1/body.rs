@@ -1,0 +1,256 @@
+//! The bodies of requests as clients may write them, for the document and for clients of our own. What is read
+//! beyond that, for clients that are sloppier, is up to the readers ([`super::LeaseRequest`] and so on).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{Allocation, Flavor, FloatingIp, Host, Lease, Notification, Property, ResourceProperty};
+
+macro_rules! envelope {
+    ($($(#[$doc:meta])* $name:ident { $field:ident: $of:ty })*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+        pub struct $name {
+            $(#[$doc])*
+            pub $field: $of,
+        }
+    )* };
+}
+
+envelope! {
+    /// A lease.
+    LeaseBody { lease: Lease }
+    /// A host.
+    HostBody { host: Host }
+    /// All hosts.
+    HostsBody { hosts: Vec<Host> }
+    /// What is reserved of a host.
+    AllocationBody { allocation: Allocation }
+    /// What is reserved of each host.
+    AllocationsBody { allocations: Vec<Allocation> }
+    /// The properties of hosts.
+    PropertiesBody { resource_properties: Vec<Property> }
+    /// A property.
+    PropertyBody { resource_property: ResourceProperty }
+    /// A floating IP.
+    FloatingIpBody { floatingip: FloatingIp }
+    /// All floating IPs.
+    FloatingIpsBody { floatingips: Vec<FloatingIp> }
+    /// A flavor.
+    FlavorBody { flavor: Flavor }
+    /// All flavors.
+    FlavorsBody { flavors: Vec<Flavor> }
+}
+
+/// Leases.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeasesBody {
+    /// Leases, in the order of their creation.
+    pub leases: Vec<Lease>,
+    /// Where there are more, if a limit was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leases_links: Vec<Link>,
+}
+
+/// An address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Link {
+    /// The address.
+    pub href: String,
+    /// What is there: `next`, `self`.
+    pub rel: String,
+}
+
+/// Notifications.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct NotificationsBody {
+    /// Notifications, oldest first.
+    pub notifications: Vec<Notification>,
+    /// What to ask for next: `after` this.
+    pub last: u64,
+}
+
+/// A lease that is asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseCreate {
+    /// Its name; not unique.
+    #[schema(max_length = 80)]
+    pub name: String,
+    /// From when: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    pub start_date: String,
+    /// Until when.
+    pub end_date: String,
+    /// When the action before the end is due; by default at the operator's distance from the end.
+    #[serde(default)]
+    pub before_end_date: Option<String>,
+    /// What is to be reserved.
+    #[serde(default)]
+    pub reservations: Vec<ReservationCreate>,
+    /// Passed over; clients send it.
+    #[serde(default)]
+    pub events: Vec<Value>,
+    /// What becomes of guests at the end: `delete` (the default) or `keep`. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_action: Option<String>,
+}
+
+/// What is to be reserved.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "resource_type", deny_unknown_fields)]
+pub enum ReservationCreate {
+    /// Whole hosts.
+    #[serde(rename = "physical:host")]
+    Hosts {
+        /// At least so many.
+        #[schema(minimum = 1)]
+        min: u32,
+        /// At most so many.
+        #[schema(minimum = 1)]
+        max: u32,
+        /// What hosts must be like: an expression as JSON, such as `["==", "$rack", "r1"]`, in a string.
+        hypervisor_properties: Option<String>,
+        /// The same; both must hold.
+        resource_properties: Option<String>,
+        /// What is done before the end: `default`, `snapshot` or nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        before_end: Option<String>,
+    },
+    /// Room for instances of a size.
+    #[serde(rename = "virtual:instance")]
+    Instances {
+        /// Virtual CPUs of each.
+        #[schema(minimum = 1)]
+        vcpus: u32,
+        /// Memory of each, MiB.
+        #[schema(minimum = 1)]
+        memory_mb: u32,
+        /// Disk of each, GiB.
+        disk_gb: u32,
+        /// How many.
+        #[schema(minimum = 1)]
+        amount: u32,
+        /// true: on one host; false: on distinct hosts; null: anywhere.
+        affinity: Option<bool>,
+        /// What hosts must be like.
+        resource_properties: Option<String>,
+    },
+    /// Room for instances of a flavor.
+    #[serde(rename = "flavor:instance")]
+    Flavor {
+        /// The flavor.
+        flavor_id: String,
+        /// How many.
+        #[schema(minimum = 1)]
+        amount: u32,
+        /// Always null.
+        affinity: Option<bool>,
+    },
+    /// Addresses.
+    #[serde(rename = "virtual:floatingip")]
+    FloatingIps {
+        /// The network.
+        network_id: String,
+        /// How many.
+        amount: u32,
+        /// These among them.
+        #[serde(default)]
+        required_floatingips: Vec<String>,
+    },
+}
+
+/// A change of a lease; what is absent stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseChange {
+    /// A new name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_length = 80)]
+    pub name: Option<String>,
+    /// A new start: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_date: Option<String>,
+    /// A new end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_date: Option<String>,
+    /// When the action before the end is to be due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_end_date: Option<String>,
+    /// New terms of reservations: `id`, and those fields that change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<BTreeMap<String, Value>>,
+}
+
+/// A host that is to be entered: by `name` or by `id`. All other fields are extra capabilities.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HostCreate {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Extra capabilities.
+    #[serde(flatten)]
+    pub capabilities: BTreeMap<String, String>,
+}
+
+/// Capabilities to set; null takes one away.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HostChange(pub BTreeMap<String, Option<String>>);
+
+/// The visibility of a property.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PropertyChange {
+    /// Whether it is to be left out of lists unless all are asked for.
+    pub private: bool,
+}
+
+/// An address that is to be entered.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FloatingIpCreate {
+    /// The network.
+    pub floating_network_id: String,
+    /// The address.
+    pub floating_ip_address: String,
+}
+
+/// A flavor that is to be entered, with Nova's names.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlavorCreate {
+    /// Its identifier; made up if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Virtual CPUs.
+    #[schema(minimum = 1)]
+    pub vcpus: u32,
+    /// Memory, MiB.
+    #[schema(minimum = 1)]
+    pub ram: u32,
+    /// Root disk, GiB.
+    pub disk: u32,
+    /// Second disk, GiB.
+    #[serde(rename = "OS-FLV-EXT-DATA:ephemeral", default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral: Option<u32>,
+    /// Swap, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap: Option<u32>,
+    /// Passed over; answers have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rxtx_factor: Option<f32>,
+    /// Whether every project may use it; true if absent.
+    #[serde(rename = "os-flavor-access:is_public", default, skip_serializing_if = "Option::is_none")]
+    pub is_public: Option<bool>,
+    /// What it asks of hosts beside its size.
+    #[serde(default)]
+    pub extra_specs: BTreeMap<String, String>,
+}

@@ -1,0 +1,76 @@
+//! Dates, of which there are three forms: of a lease, of a record, and of a request.
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::error::RequestError;
+use super::python;
+
+/// The instant as leases and events show it: always microseconds, no zone, UTC (spec §1.7).
+pub fn date(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string()
+}
+
+/// The instant as records show when they were made: to the second (spec §1.7, §2.7).
+pub fn created_at(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The beginning of the minute: dates of requests have no seconds, so `now` has none either.
+pub fn minute(instant: Timestamp) -> Timestamp {
+    let into = SignedDuration::from_secs(instant.as_second().rem_euclid(60))
+        + SignedDuration::from_nanos(i64::from(instant.subsec_nanosecond()));
+    instant.checked_sub(into).unwrap_or(instant)
+}
+
+/// A date of a request: `now`, or `YYYY-MM-DD HH:MM` in UTC (spec §1.8). `now` is the current minute.
+pub(crate) fn read_date(value: &Value, now: Timestamp) -> Result<Timestamp, RequestError> {
+    let wrong = || RequestError::Date(python::shown(value));
+    let text = value.as_str().ok_or_else(wrong)?;
+    if text == "now" {
+        return Ok(minute(now));
+    }
+    let civil = DateTime::strptime("%Y-%m-%d %H:%M", text).map_err(|_| wrong())?;
+    TimeZone::UTC.to_timestamp(civil).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("an instant")
+    }
+
+    #[test]
+    fn a_date_is_now_or_of_one_format() {
+        let now = at("2030-01-02T10:11:12.5Z");
+        assert_eq!(read_date(&json!("now"), now), Ok(at("2030-01-02T10:11:00Z")));
+        assert_eq!(read_date(&json!("2030-02-28 23:59"), now), Ok(at("2030-02-28T23:59:00Z")));
+        for wrong in ["bad", "Bogus-date 13:13", "2030-02-30 10:00", "2030-02-28 10:00:00", "2030-02-28", ""]
+        {
+            let text = format!("{wrong} is an invalid date. Required format: %Y-%m-%d %H:%M");
+            assert_eq!(read_date(&json!(wrong), now).expect_err("wrong").to_string(), text);
+        }
+        for wrong in [json!(5), json!(null), json!(["now"])] {
+            assert!(matches!(read_date(&wrong, now), Err(RequestError::Date(_))));
+        }
+    }
+
+    #[test]
+    fn dates_are_written_as_clients_parse_them() {
+        let instant = at("2030-01-02T10:11:12.5Z");
+        assert_eq!(date(instant), "2030-01-02T10:11:12.500000");
+        assert_eq!(created_at(instant), "2030-01-02 10:11:12");
+    }
+
+    #[test]
+    fn minutes_begin_before_their_instants_also_before_1970() {
+        assert_eq!(minute(at("1969-12-31T23:59:30.25Z")), at("1969-12-31T23:59:00Z"));
+        assert_eq!(minute(at("2030-01-01T00:00:00Z")), at("2030-01-01T00:00:00Z"));
+    }
+}

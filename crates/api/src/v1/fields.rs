@@ -1,0 +1,126 @@
+//! Reading objects of requests: every field is asked for by name, and what nobody asked for is refused.
+
+use serde_json::{Map, Value};
+
+use super::error::RequestError;
+
+/// An object that is being read.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    /// Where it is, with a dot at the end; empty for the whole body.
+    path: String,
+    object: &'a Map<String, Value>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Of the whole body.
+    pub fn body(value: &'a Value) -> Result<Self, RequestError> {
+        let object = value.as_object().ok_or_else(|| RequestError::malformed("body", "a JSON object"))?;
+        Ok(Self { path: String::new(), object, known: Vec::new() })
+    }
+
+    /// Of an entry of a list.
+    pub fn entry(list: &str, position: usize, value: &'a Value) -> Result<Self, RequestError> {
+        let path = format!("{list}[{position}]");
+        match value.as_object() {
+            Some(object) => Ok(Self { path: path + ".", object, known: Vec::new() }),
+            None => Err(RequestError::malformed(path, "an object")),
+        }
+    }
+
+    /// The field, if it is there; null counts as there.
+    pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.known.push(name);
+        self.object.get(name)
+    }
+
+    /// The field, unless it is absent or null.
+    pub fn given(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The field, which must be there; null counts as there.
+    pub fn required(&mut self, name: &'static str) -> Result<&'a Value, RequestError> {
+        self.get(name).ok_or_else(|| RequestError::Missing(name.to_owned()))
+    }
+
+    /// All of these must be there: one error names all that are not.
+    pub fn require(&self, names: &[&'static str]) -> Result<(), RequestError> {
+        let missing: Vec<_> = names.iter().copied().filter(|name| !self.object.contains_key(*name)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(RequestError::Missing(missing.join(","))) }
+    }
+
+    /// Whether there are fields besides those that were asked for.
+    pub fn has_more(&self) -> bool {
+        self.object.keys().any(|name| !self.known.contains(&name.as_str()))
+    }
+
+    /// Refuses fields that nobody asked for.
+    pub fn finish(self) -> Result<(), RequestError> {
+        match self.object.keys().find(|name| !self.known.contains(&name.as_str())) {
+            Some(name) => {
+                Err(RequestError::Unknown { parameter: format!("{}{name}", self.path), known: self.known })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A whole number; as text too, as some clients send it (spec §1.8).
+pub(crate) fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A count that is at least so much.
+pub(crate) fn count(name: &'static str, value: &Value, least: u32) -> Result<u32, RequestError> {
+    let wrong = || RequestError::malformed(name, "a whole number");
+    let count = integer(value).ok_or_else(wrong)?;
+    if count < i64::from(least) {
+        return Err(RequestError::TooSmall { parameter: name, least });
+    }
+    u32::try_from(count).map_err(|_| wrong())
+}
+
+/// An `amount`: it has a message of its own.
+pub(crate) fn amount(value: &Value, least: u32) -> Result<u32, RequestError> {
+    integer(value).ok_or(RequestError::NoInteger("amount"))?;
+    count("amount", value, least)
+}
+
+/// Text; a number counts as its digits, as in Blazar.
+pub(crate) fn text(name: &'static str, value: &Value) -> Result<String, RequestError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(RequestError::malformed(name, "text")),
+    }
+}
+
+/// Yes or no; as Python's words too.
+pub(crate) fn boolean(name: &'static str, value: &Value) -> Result<bool, RequestError> {
+    word(value).ok_or_else(|| RequestError::malformed(name, "true or false"))
+}
+
+/// True or false, or the word for it.
+pub(crate) fn word(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(truth) => Some(*truth),
+        Value::String(text) if text.eq_ignore_ascii_case("true") => Some(true),
+        Value::String(text) if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+/// A list, or nothing.
+pub(crate) fn list<'a>(name: &'static str, value: Option<&'a Value>) -> Result<&'a [Value], RequestError> {
+    match value {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(RequestError::malformed(name, "a list")),
+    }
+}

@@ -1,0 +1,123 @@
+//! Flavors, which the service keeps itself, with Nova's names (spec §1.7, §4.6). Not in Blazar.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use leases::terms::{Flavor as FlavorOfTerms, FlavorSize, InstanceSize};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::FlavorRecord;
+use utoipa::ToSchema;
+
+use super::error::RequestError;
+use super::fields::{Fields, boolean, count, text};
+
+/// A flavor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Flavor {
+    /// Its identifier.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub ram: u32,
+    /// Root disk, GiB.
+    pub disk: u32,
+    /// Second disk, GiB.
+    #[serde(rename = "OS-FLV-EXT-DATA:ephemeral")]
+    pub ephemeral: u32,
+    /// Swap, MiB.
+    pub swap: u32,
+    /// Always 1.
+    pub rxtx_factor: f32,
+    /// Whether every project may use it.
+    #[serde(rename = "os-flavor-access:is_public")]
+    pub is_public: bool,
+    /// What it asks of hosts beside its size.
+    pub extra_specs: BTreeMap<String, String>,
+}
+
+impl From<&FlavorRecord> for Flavor {
+    fn from(record: &FlavorRecord) -> Self {
+        let size = &record.size.instance;
+        Self {
+            id: record.id.clone(),
+            name: record.name.clone(),
+            vcpus: size.vcpus(),
+            ram: size.memory_mib(),
+            disk: size.disk_gib(),
+            ephemeral: record.size.ephemeral_gib,
+            swap: record.swap_mib,
+            rxtx_factor: 1.0,
+            is_public: record.public,
+            extra_specs: record.extra_specs.clone(),
+        }
+    }
+}
+
+/// The flavor as a reservation of it shows it: JSON in a string.
+pub(crate) fn as_json(record: &FlavorRecord) -> String {
+    // A struct of numbers and text with text as keys is always written.
+    serde_json::to_string(&Flavor::from(record)).unwrap_or_default()
+}
+
+/// A flavor that is to be entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlavorRequest {
+    /// Its identifier, if the request has one.
+    pub id: Option<String>,
+    name: String,
+    size: FlavorSize,
+    swap_mib: u32,
+    public: bool,
+    extra_specs: BTreeMap<String, String>,
+}
+
+impl FlavorRequest {
+    /// Reads the body of `POST /flavors` or `PUT /flavors/{id}`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        fields.require(&["name", "vcpus", "ram", "disk"])?;
+        let id = fields.given("id").map(|value| text("id", value)).transpose()?;
+        let name = text("name", fields.required("name")?)?;
+        let vcpus = count("vcpus", fields.required("vcpus")?, 1)?;
+        let ram = count("ram", fields.required("ram")?, 1)?;
+        let disk = count("disk", fields.required("disk")?, 0)?;
+        let mut optional = |name| fields.given(name).map_or(Ok(0), |value| count(name, value, 0));
+        let (ephemeral_gib, swap_mib) = (optional("OS-FLV-EXT-DATA:ephemeral")?, optional("swap")?);
+        let public = fields.given("os-flavor-access:is_public");
+        let public = public.map_or(Ok(true), |value| boolean("os-flavor-access:is_public", value))?;
+        let extra_specs = extra_specs(fields.given("extra_specs"))?;
+        // As answers have it; what is always 1 need not be kept.
+        fields.get("rxtx_factor");
+        fields.finish()?;
+        let size = FlavorSize { instance: InstanceSize::new(vcpus, ram, disk)?, ephemeral_gib };
+        let request = Self { id, name, size, swap_mib, public, extra_specs };
+        // What placement would not understand is refused now rather than when it is reserved.
+        FlavorOfTerms::new("", size, &request.extra_specs)?;
+        Ok(request)
+    }
+
+    /// The flavor of that identifier.
+    pub fn record(self, id: String, now: Timestamp) -> FlavorRecord {
+        FlavorRecord {
+            id,
+            name: self.name,
+            size: self.size,
+            swap_mib: self.swap_mib,
+            public: self.public,
+            extra_specs: self.extra_specs,
+            created_at: now,
+        }
+    }
+}
+
+fn extra_specs(value: Option<&Value>) -> Result<BTreeMap<String, String>, RequestError> {
+    let wrong = || RequestError::malformed("extra_specs", "an object with text as values");
+    let Some(value) = value else { return Ok(BTreeMap::new()) };
+    let object = value.as_object().ok_or_else(wrong)?;
+    let specs = object.iter();
+    specs.map(|(key, value)| Ok((key.clone(), text("extra_specs", value).map_err(|_| wrong())?))).collect()
+}

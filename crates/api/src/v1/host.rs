@@ -1,0 +1,306 @@
+//! Hosts, their properties and what is reserved of them (spec §1.12).
+
+use std::collections::BTreeMap;
+
+use leases::host::Health;
+use leases::ids::{HostId, ReservationId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{HostRecord, LeaseRecord, PropertyRecord};
+use utoipa::ToSchema;
+
+use super::date::{created_at, date};
+use super::error::RequestError;
+use super::fields::{Fields, boolean};
+use super::id::host_id;
+use super::python;
+
+/// Longest name of an extra capability, in characters.
+const MAX_CAPABILITY: usize = 64;
+
+/// A host. Extra capabilities stand beside these fields, with text as their values.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Host {
+    /// Its identifier: decimal digits, because clients take anything else for a name.
+    pub id: String,
+    /// Its name.
+    pub hypervisor_hostname: String,
+    /// The name of its compute service.
+    pub service_name: String,
+    /// The hypervisor: `QEMU`.
+    pub hypervisor_type: String,
+    /// Its version as a number.
+    pub hypervisor_version: u64,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub memory_mb: u32,
+    /// Disk, GiB.
+    pub local_gb: u32,
+    /// The CPU's description: JSON in a string.
+    pub cpu_info: String,
+    /// Always null.
+    pub status: Option<String>,
+    /// Empty if unknown.
+    pub availability_zone: String,
+    /// Always null: there are no trusts.
+    pub trust_id: Option<String>,
+    /// Whether it may be reserved: the operator lets it, and it works.
+    pub reservable: bool,
+    /// When it was entered: UTC to the second.
+    pub created_at: String,
+    /// When it was last changed.
+    pub updated_at: Option<String>,
+    /// Extra capabilities.
+    #[serde(flatten)]
+    pub capabilities: BTreeMap<String, String>,
+}
+
+/// The names of the fields above, which no capability can have, and those by which a request names a host.
+const FIELDS: [&str; 16] = [
+    "id",
+    "name",
+    "hypervisor_hostname",
+    "service_name",
+    "hypervisor_type",
+    "hypervisor_version",
+    "vcpus",
+    "memory_mb",
+    "local_gb",
+    "cpu_info",
+    "status",
+    "availability_zone",
+    "trust_id",
+    "reservable",
+    "created_at",
+    "updated_at",
+];
+
+impl From<&HostRecord> for Host {
+    fn from(record: &HostRecord) -> Self {
+        let host = &record.host;
+        let capabilities = host.capabilities.iter();
+        Self {
+            id: host.id.to_string(),
+            hypervisor_hostname: host.name.clone(),
+            service_name: host.service_name.clone(),
+            hypervisor_type: host.hypervisor_type.clone(),
+            hypervisor_version: host.hypervisor_version,
+            vcpus: host.vcpus,
+            memory_mb: host.memory_mib,
+            local_gb: host.disk_gib,
+            cpu_info: host.cpu_info.clone(),
+            status: None,
+            availability_zone: host.availability_zone.clone(),
+            trust_id: None,
+            reservable: host.reservable && host.health == Health::Up,
+            created_at: created_at(record.created_at),
+            updated_at: record.updated_at.map(created_at),
+            capabilities: capabilities
+                .filter(|(name, _)| !FIELDS.contains(&name.as_str()))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        }
+    }
+}
+
+/// Which machine a new host is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostName {
+    /// That of this name.
+    Name(String),
+    /// That of this identifier.
+    Id(HostId),
+}
+
+/// A host that is to be entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRequest {
+    /// Which machine.
+    pub which: HostName,
+    /// Its extra capabilities.
+    pub capabilities: Vec<(String, String)>,
+}
+
+impl HostRequest {
+    /// Reads the body of `POST /os-hosts`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let object = object(body)?;
+        let text = |name| match object.get(name) {
+            Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        let which = match (text("name"), text("id")) {
+            (Some(name), _) => HostName::Name(name),
+            (None, Some(id)) => host_id(&id).map_or(HostName::Name(id), HostName::Id),
+            (None, None) => return Err(RequestError::Host(python::notation(body))),
+        };
+        let extras = object.iter().filter(|(name, _)| !matches!(name.as_str(), "name" | "id"));
+        let capabilities = extras
+            .map(|(name, value)| {
+                let value = capability(name, value)?;
+                value.map(|value| (name.clone(), value)).ok_or_else(|| no_text(name))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { which, capabilities })
+    }
+}
+
+/// Reads the body of `PUT /os-hosts/{id}`: capabilities to set, and with null to take away.
+pub fn read_host_update(body: &Value) -> Result<Vec<(String, Option<String>)>, RequestError> {
+    let object = object(body)?;
+    if object.is_empty() {
+        return Err(RequestError::NothingToUpdate);
+    }
+    object.iter().map(|(name, value)| Ok((name.clone(), capability(name, value)?))).collect()
+}
+
+fn object(body: &Value) -> Result<&Map<String, Value>, RequestError> {
+    body.as_object().ok_or_else(|| RequestError::malformed("body", "a JSON object"))
+}
+
+fn no_text(name: &str) -> RequestError {
+    RequestError::malformed(name, "text")
+}
+
+/// The value of a capability as text; none for null.
+fn capability(name: &str, value: &Value) -> Result<Option<String>, RequestError> {
+    if name.chars().count() > MAX_CAPABILITY {
+        return Err(RequestError::CapabilityTooLong);
+    }
+    if FIELDS.contains(&name) {
+        return Err(RequestError::CapabilityIsField(name.to_owned()));
+    }
+    match value {
+        _ if name.is_empty() => Err(RequestError::malformed("extra capability", "named")),
+        Value::Null => Ok(None),
+        Value::Array(_) | Value::Object(_) => Err(no_text(name)),
+        scalar => Ok(Some(python::shown(scalar))),
+    }
+}
+
+/// What is reserved of a host.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Allocation {
+    /// The host's identifier.
+    pub resource_id: String,
+    /// The reservations, by start.
+    pub reservations: Vec<AllocatedReservation>,
+}
+
+/// A reservation that has something of a host.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AllocatedReservation {
+    /// The reservation's identifier.
+    pub id: String,
+    /// The lease that it belongs to.
+    pub lease_id: String,
+    /// From when: UTC with microseconds.
+    pub start_date: String,
+    /// Until when.
+    pub end_date: String,
+}
+
+impl Allocation {
+    /// Of that host for these reservations.
+    pub fn new<'a>(
+        host: HostId,
+        reservations: impl IntoIterator<Item = (&'a LeaseRecord, ReservationId)>,
+    ) -> Self {
+        let reservations = reservations.into_iter().map(|(record, id)| AllocatedReservation {
+            id: id.to_string(),
+            lease_id: record.lease.id.to_string(),
+            start_date: date(record.lease.window.start()),
+            end_date: date(record.lease.window.end()),
+        });
+        Self { resource_id: host.to_string(), reservations: reservations.collect() }
+    }
+}
+
+/// A property of hosts, that is, the name of a capability; the rest only if details are asked for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Property {
+    /// Its name.
+    pub property: String,
+    /// Whether it is left out of lists unless all are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<bool>,
+    /// The values that hosts have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+}
+
+/// A property after a change of its visibility.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ResourceProperty {
+    /// Its identifier, a UUID.
+    pub id: String,
+    /// `physical:host`.
+    pub resource_type: String,
+    /// Its name.
+    pub property_name: String,
+    /// Whether it is left out of lists unless all are asked for.
+    pub private: bool,
+    /// When it was entered.
+    pub created_at: String,
+    /// When it was last changed.
+    pub updated_at: Option<String>,
+}
+
+impl From<&PropertyRecord> for ResourceProperty {
+    fn from(record: &PropertyRecord) -> Self {
+        Self {
+            id: leases::ids::LeaseId(record.id).to_string(),
+            resource_type: "physical:host".to_owned(),
+            property_name: record.name.clone(),
+            private: record.private,
+            created_at: created_at(record.created_at),
+            updated_at: record.updated_at.map(created_at),
+        }
+    }
+}
+
+/// Reads the body of `PATCH /os-hosts/properties/{name}`.
+pub fn read_property_update(body: &Value) -> Result<bool, RequestError> {
+    let mut fields = Fields::body(body)?;
+    let private = boolean("private", fields.required("private")?)?;
+    fields.finish()?;
+    Ok(private)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_named_by_name_or_number() {
+        let read = |body| HostRequest::read(&body).expect("well formed").which;
+        assert_eq!(read(json!({"name": "node1"})), HostName::Name("node1".into()));
+        assert_eq!(read(json!({"id": "7"})), HostName::Id(HostId(7)));
+        assert_eq!(read(json!({"id": 7})), HostName::Id(HostId(7)));
+        let error = HostRequest::read(&json!({})).expect_err("no name");
+        assert_eq!((error.status(), error.to_string().as_str()), (403, "Invalid values for host {}"));
+    }
+
+    #[test]
+    fn capabilities_are_text_whatever_was_sent() {
+        let body = json!({"name": "n", "rack": "r1", "ssds": 4, "gpu": true});
+        let request = HostRequest::read(&body).expect("well formed");
+        let text: Vec<_> = request.capabilities.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(text, [("gpu", "True"), ("rack", "r1"), ("ssds", "4")]);
+    }
+
+    #[test]
+    fn capabilities_that_cannot_be_are_refused() {
+        let long = HostRequest::read(&json!({"name": "n", "a".repeat(65): "x"})).expect_err("too long");
+        assert_eq!(long.to_string(), "Extra capability key too long");
+        for wrong in [json!({"vcpus": "9"}), json!({"": "x"}), json!({"a": [1]}), json!({})] {
+            assert_eq!(read_host_update(&wrong).expect_err("wrong").status(), 400);
+        }
+        let taken = read_host_update(&json!({"gpu": null})).expect("well formed");
+        assert_eq!(taken, [("gpu".to_owned(), None)]);
+    }
+}

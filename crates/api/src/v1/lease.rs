@@ -1,0 +1,254 @@
+//! Leases in answers (spec §1.7).
+
+use leases::ids::ReservationId;
+use leases::lease as domain;
+use leases::status::EventStatus;
+use leases::terms::{Affinity, BeforeEndAction, ReservationTerms};
+use serde::{Deserialize, Serialize};
+use store::LeaseRecord;
+use utoipa::ToSchema;
+
+use super::date::{created_at, date};
+
+/// A lease.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Lease {
+    /// Its identifier, a UUID.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Who asked for it.
+    pub user_id: String,
+    /// The project it belongs to.
+    pub project_id: String,
+    /// From when: UTC with microseconds, `2030-01-02T10:00:00.000000`.
+    pub start_date: String,
+    /// Until when.
+    pub end_date: String,
+    /// Always null: there are no trusts.
+    pub trust_id: Option<String>,
+    /// PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
+    pub status: String,
+    /// Why it does not get on, if it does not. Not in Blazar.
+    pub status_reason: Option<String>,
+    /// Whether it has less than it was promised.
+    pub degraded: bool,
+    /// What becomes of guests at the end: delete or keep. Not in Blazar.
+    pub end_action: String,
+    /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
+    pub created_at: String,
+    /// When it was last changed.
+    pub updated_at: Option<String>,
+    /// What is reserved.
+    pub reservations: Vec<Reservation>,
+    /// What happens when.
+    pub events: Vec<Event>,
+}
+
+/// A reservation of a lease.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Reservation {
+    /// Its identifier, a UUID.
+    pub id: String,
+    /// The lease it belongs to.
+    pub lease_id: String,
+    /// The same as `id`; Blazar has a row of another table here.
+    pub resource_id: String,
+    /// pending, active, deleted or error.
+    pub status: String,
+    /// Something failed and there was no replacement.
+    pub missing_resources: bool,
+    /// Something was exchanged while the lease was active.
+    pub resources_changed: bool,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was last changed.
+    pub updated_at: Option<String>,
+    /// What depends on the type.
+    #[serde(flatten)]
+    pub resource: Resource,
+}
+
+/// What is reserved.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "resource_type")]
+pub enum Resource {
+    /// Whole hosts.
+    #[serde(rename = "physical:host")]
+    Hosts {
+        /// What hosts must be like.
+        hypervisor_properties: Option<String>,
+        /// What hosts must be like.
+        resource_properties: Option<String>,
+        /// What is done before the end: default, snapshot or nothing.
+        before_end: String,
+        /// At least so many.
+        min: u32,
+        /// At most so many.
+        max: u32,
+    },
+    /// Room for instances of a size.
+    #[serde(rename = "virtual:instance")]
+    Instances(Instances),
+    /// Room for instances of a flavor.
+    #[serde(rename = "flavor:instance")]
+    Flavor(Instances),
+    /// Addresses.
+    #[serde(rename = "virtual:floatingip")]
+    FloatingIps {
+        /// The network.
+        network_id: String,
+        /// How many.
+        amount: u32,
+        /// These among them.
+        required_floatingips: Vec<String>,
+    },
+}
+
+/// Room for instances.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Instances {
+    /// Virtual CPUs of each.
+    pub vcpus: u64,
+    /// Memory of each, MiB.
+    pub memory_mb: u64,
+    /// Disk of each, GiB.
+    pub disk_gb: u64,
+    /// How many.
+    pub amount: u32,
+    /// true: on one host; false: on distinct hosts; null: anywhere.
+    pub affinity: Option<bool>,
+    /// What hosts must be like; of a flavor reservation, the flavor as JSON.
+    pub resource_properties: Option<String>,
+    /// The flavor to start instances with: the identifier of the reservation.
+    pub flavor_id: String,
+    /// The number of the host aggregate.
+    pub aggregate_id: u32,
+    /// The server group to start instances in, if there is an affinity.
+    pub server_group_id: Option<String>,
+}
+
+/// An event of a lease.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Its identifier, a UUID.
+    pub id: String,
+    /// The lease it belongs to.
+    pub lease_id: String,
+    /// `start_lease`, `before_end_lease` or `end_lease`.
+    pub event_type: String,
+    /// When it is due.
+    pub time: String,
+    /// UNDONE, `IN_PROGRESS`, DONE or ERROR.
+    pub status: String,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was last changed.
+    pub updated_at: Option<String>,
+}
+
+impl From<&LeaseRecord> for Lease {
+    fn from(record: &LeaseRecord) -> Self {
+        let lease = &record.lease;
+        Self {
+            id: lease.id.to_string(),
+            name: lease.name.clone(),
+            user_id: lease.owner.user.0.clone(),
+            project_id: lease.owner.project.0.clone(),
+            start_date: date(lease.window.start()),
+            end_date: date(lease.window.end()),
+            trust_id: None,
+            status: lease.status.name().to_owned(),
+            status_reason: lease.reason.clone(),
+            degraded: lease.degraded(),
+            end_action: match lease.end_action {
+                domain::EndAction::DeleteGuests => "delete",
+                domain::EndAction::KeepGuests => "keep",
+            }
+            .to_owned(),
+            created_at: created_at(record.created_at),
+            updated_at: record.updated_at.map(created_at),
+            reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),
+            events: lease.events().iter().map(|event| event_of(record, event)).collect(),
+        }
+    }
+}
+
+fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reservation {
+    Reservation {
+        id: reservation.id.to_string(),
+        lease_id: record.lease.id.to_string(),
+        resource_id: reservation.id.to_string(),
+        status: reservation.status.name().to_owned(),
+        missing_resources: reservation.missing_resources,
+        resources_changed: reservation.resources_changed,
+        created_at: created_at(record.created_at),
+        updated_at: record.updated_at.map(created_at),
+        resource: resource(record, reservation),
+    }
+}
+
+fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource {
+    let wording = record.wording.get(&reservation.id).cloned().unwrap_or_default();
+    let instances = |size: &leases::resources::Resources, amount, affinity| Instances {
+        vcpus: size.vcpus,
+        memory_mb: size.memory_mib,
+        disk_gb: size.disk_gib,
+        amount,
+        affinity: match affinity {
+            Affinity::Any => None,
+            Affinity::OneHost => Some(true),
+            Affinity::DistinctHosts => Some(false),
+        },
+        resource_properties: wording.resource_properties.clone(),
+        flavor_id: reservation.id.to_string(),
+        aggregate_id: aggregate(reservation.id),
+        server_group_id: (affinity != Affinity::Any).then(|| reservation.id.to_string()),
+    };
+    match &reservation.terms {
+        ReservationTerms::Hosts(terms) => Resource::Hosts {
+            hypervisor_properties: wording.hypervisor_properties,
+            resource_properties: wording.resource_properties,
+            before_end: match terms.before_end {
+                BeforeEndAction::Default => "default",
+                BeforeEndAction::None => "",
+                BeforeEndAction::Snapshot => "snapshot",
+            }
+            .to_owned(),
+            min: terms.min(),
+            max: terms.max(),
+        },
+        ReservationTerms::Instances(terms) => {
+            Resource::Instances(instances(&terms.size.resources(), terms.amount.get(), terms.affinity))
+        }
+        ReservationTerms::Flavor(terms) => {
+            Resource::Flavor(instances(terms.flavor.resources(), terms.amount.get(), Affinity::Any))
+        }
+        ReservationTerms::FloatingIps(terms) => Resource::FloatingIps {
+            network_id: terms.network.0.clone(),
+            amount: terms.amount(),
+            required_floatingips: terms.required().iter().map(ToString::to_string).collect(),
+        },
+    }
+}
+
+/// A number for the reservation that a client may show; nothing depends on it.
+fn aggregate(id: ReservationId) -> u32 {
+    (id.0 as u32) >> 1
+}
+
+fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {
+    // An event's identifier follows from its lease's: there is one of each kind.
+    let kind = 1 + event.kind as u128;
+    Event {
+        id: leases::ids::LeaseId(record.lease.id.0 ^ (kind << 64)).to_string(),
+        lease_id: record.lease.id.to_string(),
+        event_type: event.kind.name().to_owned(),
+        time: date(event.at),
+        status: event.status.name().to_owned(),
+        created_at: created_at(record.created_at),
+        updated_at: (event.status != EventStatus::Undone)
+            .then(|| record.updated_at.map(created_at))
+            .flatten(),
+    }
+}

@@ -1,0 +1,238 @@
+//! Leases in requests (spec §1.8, §1.10).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use leases::admission::Changes;
+use leases::ids::ReservationId;
+use leases::lease::{EndAction, Lease};
+use leases::terms::{Terms, TermsError};
+use leases::window::Window;
+use serde_json::Value;
+use store::Wording;
+
+use super::date::read_date;
+use super::error::RequestError;
+use super::fields::{Fields, list, text};
+use super::id::parse_uuid;
+use super::reservation_request::{FindFlavor, read_change, read_reservation};
+
+/// Longest name of a lease, in characters, as in Blazar's database.
+const MAX_NAME: usize = 80;
+
+/// A lease that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRequest {
+    /// Its name.
+    pub name: String,
+    /// What is asked for.
+    pub terms: Terms,
+    /// The words, one per reservation.
+    pub wording: Vec<Wording>,
+    /// What becomes of guests at the end.
+    pub end_action: EndAction,
+}
+
+impl LeaseRequest {
+    /// Reads the body of `POST /leases`.
+    ///
+    /// Clients always send `events`: an event there is shown by Blazar and never happens, or breaks the lease
+    /// (W13). Here they are passed over; the events of a lease follow from its dates.
+    pub fn read(body: &Value, now: Timestamp, flavors: FindFlavor<'_>) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        fields.require(&["name", "start_date", "end_date"])?;
+        let name = name(fields.required("name")?)?;
+        let start = read_date(fields.required("start_date")?, now)?;
+        let end = read_date(fields.required("end_date")?, now)?;
+        let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
+        let end_action = fields.given("end_action").map_or(Ok(EndAction::default()), end_action)?;
+        list("events", fields.get("events"))?;
+        let (mut reservations, mut wording) = (Vec::new(), Vec::new());
+        for (position, value) in list("reservations", fields.get("reservations"))?.iter().enumerate() {
+            let (terms, words) = read_reservation(position, value, flavors)?;
+            reservations.push(terms);
+            wording.push(words);
+        }
+        fields.finish()?;
+        let window = Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?;
+        Ok(Self { name, terms: Terms::new(window, before_end, reservations)?, wording, end_action })
+    }
+}
+
+/// A change of a lease that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LeaseUpdate {
+    /// What is to be different.
+    pub changes: Changes,
+    /// New words of reservations.
+    pub wording: BTreeMap<ReservationId, Wording>,
+}
+
+impl LeaseUpdate {
+    /// Reads the body of `PUT /leases/{id}`. What may be there is listed here, nothing else passes (W8).
+    pub fn read(body: &Value, now: Timestamp, lease: &Lease) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        let date = |value: Option<&Value>| value.map(|value| read_date(value, now)).transpose();
+        let mut update = Self::default();
+        update.changes.name = fields.get("name").map(name).transpose()?;
+        update.changes.start = date(fields.given("start_date"))?;
+        update.changes.end = date(fields.given("end_date"))?;
+        update.changes.before_end = date(fields.given("before_end_date"))?;
+        let reservations = list("reservations", fields.get("reservations"))?;
+        fields.finish()?;
+        update.read_reservations(reservations, lease)?;
+        Ok(update)
+    }
+
+    fn read_reservations(&mut self, entries: &[Value], lease: &Lease) -> Result<(), RequestError> {
+        let mut unknown = Vec::new();
+        for (position, value) in entries.iter().enumerate() {
+            let mut fields = Fields::entry("reservations", position, value)?;
+            let id = fields.given("id").ok_or(RequestError::Missing("reservation ID".to_owned()))?;
+            let id = text("id", id)?;
+            let reservation = parse_uuid(&id).and_then(|uuid| lease.reservation(ReservationId(uuid)));
+            let Some(reservation) = reservation else {
+                unknown.push(id);
+                continue;
+            };
+            let (change, words) = read_change(fields, reservation)?;
+            self.changes.reservations.push((reservation.id, change));
+            self.wording.insert(reservation.id, words);
+        }
+        if unknown.is_empty() { Ok(()) } else { Err(RequestError::ReservationIds(unknown)) }
+    }
+}
+
+fn name(value: &Value) -> Result<String, RequestError> {
+    let name = text("name", value)?;
+    if name.chars().count() > MAX_NAME {
+        return Err(RequestError::malformed("name", "at most 80 characters long"));
+    }
+    Ok(name)
+}
+
+fn end_action(value: &Value) -> Result<EndAction, RequestError> {
+    match value.as_str() {
+        Some("delete") => Ok(EndAction::DeleteGuests),
+        Some("keep") => Ok(EndAction::KeepGuests),
+        _ => Err(RequestError::malformed("end_action", "delete or keep")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::terms::ReservationTerms;
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    use super::super::body::{LeaseCreate, ReservationCreate};
+    use super::*;
+
+    fn read(body: &Value) -> Result<LeaseRequest, RequestError> {
+        let now = "2030-01-01T10:00:30Z".parse().expect("an instant");
+        LeaseRequest::read(body, now, &|_| None)
+    }
+
+    #[test]
+    fn what_our_own_clients_write_is_read() {
+        let instances = ReservationCreate::Instances {
+            vcpus: 1,
+            memory_mb: 512,
+            disk_gb: 0,
+            amount: 2,
+            affinity: Some(false),
+            resource_properties: None,
+        };
+        let hosts = ReservationCreate::Hosts {
+            min: 1,
+            max: 2,
+            hypervisor_properties: None,
+            resource_properties: Some("[\"==\", \"$rack\", \"r1\"]".to_owned()),
+            before_end: None,
+        };
+        let ips = ReservationCreate::FloatingIps {
+            network_id: "n".to_owned(),
+            amount: 1,
+            required_floatingips: vec!["203.0.113.9".to_owned()],
+        };
+        let body = LeaseCreate {
+            name: "l".to_owned(),
+            start_date: "now".to_owned(),
+            end_date: "2030-01-02 10:00".to_owned(),
+            before_end_date: Some("2030-01-02 09:00".to_owned()),
+            reservations: vec![instances, hosts, ips],
+            events: Vec::new(),
+            end_action: Some("keep".to_owned()),
+        };
+        let request = read(&serde_json::to_value(&body).expect("JSON")).expect("well formed");
+        let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
+        assert_eq!(types, ["virtual:instance", "physical:host", "virtual:floatingip"]);
+        assert_eq!(request.end_action, EndAction::KeepGuests);
+    }
+
+    /// JSON of all forms, with names and words that requests have.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let words = prop::sample::select(vec![
+            "physical:host",
+            "virtual:instance",
+            "virtual:floatingip",
+            "now",
+            "2030-01-02 10:00",
+            "None",
+            "",
+            "[]",
+            "[\"and\", []]",
+            "==",
+            "$a",
+            "and",
+            "-1",
+            "4294967296",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            words.prop_map(Value::from),
+        ];
+        let names = prop::sample::select(vec![
+            "name",
+            "start_date",
+            "end_date",
+            "before_end_date",
+            "reservations",
+            "events",
+            "resource_type",
+            "min",
+            "max",
+            "hypervisor_properties",
+            "resource_properties",
+            "vcpus",
+            "amount",
+            "network_id",
+            "x",
+        ]);
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((names.clone(), inner), 0..8).prop_map(|fields| {
+                    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+                    Value::Object(fields.collect::<Map<_, _>>())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_sent_is_worse_than_refused(body in any_json(), reservation in any_json()) {
+            let _ = read(&body);
+            let lease = json!({
+                "name": "l", "start_date": "now", "end_date": "2030-01-02 10:00", "reservations": [reservation],
+            });
+            if let Err(error) = read(&lease) {
+                prop_assert!(!error.to_string().is_empty() && (400..500).contains(&error.status()));
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Version 1: Blazar's (spec §1).
+
+pub mod body;
+mod date;
+mod error;
+mod fields;
+mod flavor;
+mod floating_ip;
+mod host;
+mod id;
+mod lease;
+mod lease_request;
+mod notification;
+mod python;
+mod requirement;
+mod reservation_request;
+
+pub use date::{created_at, date, minute};
+pub use error::{ErrorBody, RequestError};
+pub use flavor::{Flavor, FlavorRequest};
+pub use floating_ip::{FloatingIp, FloatingIpRequest};
+pub use host::{
+    AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
+    read_host_update, read_property_update,
+};
+pub use id::{floating_ip_id, host_id, lease_id, reservation_id};
+pub use lease::{Event, Instances, Lease, Reservation, Resource};
+pub use lease_request::{LeaseRequest, LeaseUpdate};
+pub use notification::Notification;
+pub use reservation_request::FindFlavor;

@@ -1,0 +1,171 @@
+//! Expressions on properties of hosts, as they are sent (spec §4.1), with `or`, `not`, `in`, nesting and numbers
+//! beside what Blazar reads (W17).
+
+use leases::requirement::{MAX_DEPTH, Operator, Requirement, RequirementError};
+use serde_json::Value;
+
+use super::error::RequestError;
+use super::python;
+
+/// An expression as it was sent, and what it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expression {
+    /// The text, for answers to repeat.
+    pub wording: Option<String>,
+    /// What it means.
+    pub requirement: Requirement,
+}
+
+/// Reads `hypervisor_properties` or `resource_properties`: JSON in a string, JSON itself, "" or null.
+pub(crate) fn read_expression(value: &Value) -> Result<Expression, RequestError> {
+    let (wording, decoded) = match value {
+        Value::Null => (None, Value::Null),
+        Value::String(text) if text.is_empty() => (Some(String::new()), Value::Null),
+        Value::String(text) => {
+            let decoded =
+                serde_json::from_str(text).map_err(|error| malformed(value, format!("no JSON: {error}")))?;
+            (Some(text.clone()), decoded)
+        }
+        other => (Some(other.to_string()), other.clone()),
+    };
+    let requirement = match &decoded {
+        Value::Null => Requirement::NONE,
+        Value::Array(items) if items.is_empty() => Requirement::NONE,
+        expression => expression_of(expression, 0).map_err(|why| malformed(expression, why))?,
+    };
+    Ok(Expression { wording, requirement })
+}
+
+fn malformed(value: &Value, why: String) -> RequestError {
+    RequestError::Requirements { shown: python::shown(value), why }
+}
+
+/// What is wrong with a part of an expression.
+type Why = String;
+
+fn expression_of(value: &Value, depth: usize) -> Result<Requirement, Why> {
+    if depth > MAX_DEPTH {
+        return Err(RequirementError::TooDeep.to_string());
+    }
+    let Some((head, operands)) = value.as_array().and_then(|items| items.split_first()) else {
+        return Err(format!("{} is no list such as [\"==\", \"$name\", \"value\"]", python::notation(value)));
+    };
+    let parts = || operands.iter().map(|part| expression_of(part, depth + 1)).collect::<Result<Vec<_>, _>>();
+    let made = match (head.as_str(), operands) {
+        (Some("and"), _) => Requirement::all(parts()?),
+        (Some("or"), _) => Requirement::any(parts()?),
+        (Some("not"), [part]) => Requirement::negated(expression_of(part, depth + 1)?),
+        (Some("not"), _) => return Err("'not' takes one operand".to_owned()),
+        (Some("in"), [name, values @ ..]) => {
+            let values = values.iter().map(value_of).collect::<Result<Vec<_>, _>>()?;
+            Requirement::one_of(name_of(name)?, values)
+        }
+        (Some(symbol), [name, value]) => {
+            let operator = Operator::from_symbol(symbol).ok_or_else(|| unknown_operator(head))?;
+            Requirement::compare(operator, name_of(name)?, value_of(value)?)
+        }
+        (Some(symbol), _) if Operator::from_symbol(symbol).is_some() => {
+            return Err(format!("'{symbol}' takes a name and a value"));
+        }
+        _ => return Err(unknown_operator(head)),
+    };
+    made.map_err(|error| error.to_string())
+}
+
+fn unknown_operator(head: &Value) -> Why {
+    let known = "==, =, !=, <, <=, >, >=, in, and, or, not";
+    format!("{} is no operator; there are {known}", python::notation(head))
+}
+
+fn name_of(value: &Value) -> Result<&str, Why> {
+    let name = value.as_str().and_then(|name| name.strip_prefix('$'));
+    name.ok_or_else(|| format!("{} is no name of a property: write $name", python::notation(value)))
+}
+
+fn value_of(value: &Value) -> Result<String, Why> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(format!("{} is neither text nor a number", python::notation(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::host::Host;
+    use leases::ids::HostId;
+    use serde_json::json;
+
+    use super::*;
+
+    fn host(capabilities: &[(&str, &str)]) -> Host {
+        let mut host = Host::new(HostId(3), "node3", 16, 65_536, 1000);
+        host.capabilities = capabilities.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        host
+    }
+
+    fn matches(expression: &Value, host: &Host) -> bool {
+        read_expression(expression).expect("well formed").requirement.matches(host)
+    }
+
+    #[test]
+    fn nothing_required_is_said_in_four_ways() {
+        for (none, wording) in
+            [(json!(null), None), (json!(""), Some("")), (json!("[]"), Some("[]")), (json!([]), Some("[]"))]
+        {
+            let read = read_expression(&none).expect("well formed");
+            assert_eq!(
+                read,
+                Expression { wording: wording.map(str::to_owned), requirement: Requirement::NONE }
+            );
+        }
+    }
+
+    #[test]
+    fn json_is_read_with_and_without_quotes_around_it() {
+        let text = json!(r#"["and", [">=", "$vcpus", "16"], ["=", "$rack", "r1"]]"#);
+        let plain = json!(["and", [">=", "$vcpus", "16"], ["=", "$rack", "r1"]]);
+        for expression in [text, plain] {
+            assert!(matches(&expression, &host(&[("rack", "r1")])));
+            assert!(!matches(&expression, &host(&[("rack", "r2")])));
+        }
+    }
+
+    #[test]
+    fn w17_or_not_in_nesting_and_numbers_are_understood() {
+        let host = host(&[("num", "8"), ("rack", "r1"), ("gpu", "no")]);
+        assert!(matches(&json!(["or", ["==", "$rack", "r9"], [">", "$num", 7]]), &host));
+        assert!(matches(&json!(["not", ["==", "$gpu", "yes"]]), &host));
+        assert!(matches(&json!(["in", "$rack", "r1", "r2"]), &host));
+        assert!(matches(&json!([">=", "$num", 7.5]), &host));
+        let nested = json!(["and", ["and", ["==", "$rack", "r1"], ["==", "$num", 9]], ["==", "$gpu", "no"]]);
+        assert!(!matches(&nested, &host), "a nested and keeps all its conditions");
+    }
+
+    #[test]
+    fn malformed_requirements_are_refused_in_pythons_notation() {
+        for (sent, shown) in [
+            (json!("junk"), "junk"),
+            (json!(r#"{"a":1}"#), "{'a': 1}"),
+            (json!(r#"["or"]"#), "['or']"),
+            (json!(r#"["in", "$a"]"#), "['in', '$a']"),
+            (json!(["==", "gpu", "yes"]), "['==', 'gpu', 'yes']"),
+            (json!(["==", "$gpu", ""]), "['==', '$gpu', '']"),
+            (json!(["==", "$gpu", true]), "['==', '$gpu', True]"),
+            (json!(["like", "$gpu", "x"]), "['like', '$gpu', 'x']"),
+            (json!(["==", "$gpu"]), "['==', '$gpu']"),
+            (json!(["and", [], ["==", "$a", "b"]]), "['and', [], ['==', '$a', 'b']]"),
+            (json!(5), "5"),
+        ] {
+            let error = read_expression(&sent).expect_err("malformed");
+            assert_eq!(error.to_string(), format!("Malformed requirements {shown}"));
+            assert!(error.hint().is_some());
+        }
+    }
+
+    #[test]
+    fn an_expression_nested_too_deep_is_refused() {
+        let deep = (0..100).fold(json!(["==", "$a", "1"]), |inner, _| json!(["not", inner]));
+        assert!(matches!(read_expression(&deep), Err(RequestError::Requirements { .. })));
+    }
+}

@@ -1,0 +1,223 @@
+//! Reservations in requests (spec §1.8, §1.10).
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use leases::admission::{FloatingIpsChange, HostsChange, InstancesChange, TermsChange};
+use leases::host::NetworkId;
+use leases::lease::Reservation;
+use leases::terms::{
+    Affinity, BeforeEndAction, Flavor, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceSize,
+    InstancesTerms, ReservationTerms,
+};
+use serde_json::Value;
+use store::{FlavorRecord, Wording};
+
+use super::error::RequestError;
+use super::fields::{Fields, amount, count, integer, list, text, word};
+use super::flavor;
+use super::requirement::read_expression;
+
+/// Finds a flavor that the caller may use.
+pub type FindFlavor<'a> = &'a dyn Fn(&str) -> Option<FlavorRecord>;
+
+/// Reads a reservation of a new lease.
+pub(crate) fn read_reservation(
+    position: usize,
+    value: &Value,
+    flavors: FindFlavor<'_>,
+) -> Result<(ReservationTerms, Wording), RequestError> {
+    let mut fields = Fields::entry("reservations", position, value)?;
+    let resource_type = text("resource_type", fields.required("resource_type")?)?;
+    let read = match resource_type.as_str() {
+        "physical:host" => hosts(&mut fields)?,
+        "virtual:instance" => instances(&mut fields)?,
+        "flavor:instance" => flavor_instances(&mut fields, flavors)?,
+        "virtual:floatingip" => floating_ips(&mut fields)?,
+        _ => return Err(RequestError::ResourceType(resource_type)),
+    };
+    fields.finish()?;
+    Ok(read)
+}
+
+fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
+    let min = number_of_hosts("min", fields.required("min")?)?;
+    let max = number_of_hosts("max", fields.required("max")?)?;
+    let hypervisor = read_expression(fields.required("hypervisor_properties")?)?;
+    let resource = read_expression(fields.required("resource_properties")?)?;
+    let mut terms = HostsTerms::new(min, max)?;
+    terms.hypervisor = hypervisor.requirement;
+    terms.resource = resource.requirement;
+    terms.before_end = fields.get("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
+    let wording =
+        Wording { hypervisor_properties: hypervisor.wording, resource_properties: resource.wording };
+    Ok((ReservationTerms::Hosts(terms), wording))
+}
+
+/// 0 stands for all numbers below 1: there is one message for `min` and `max` together.
+fn number_of_hosts(name: &'static str, value: &Value) -> Result<u32, RequestError> {
+    let number = integer(value).ok_or_else(|| RequestError::malformed(name, "a whole number"))?;
+    u32::try_from(number.max(0)).map_err(|_| RequestError::malformed(name, "less than 2^32"))
+}
+
+fn before_end(value: &Value) -> Result<BeforeEndAction, RequestError> {
+    match value.as_str() {
+        Some("default") => Ok(BeforeEndAction::Default),
+        Some("") => Ok(BeforeEndAction::None),
+        Some("snapshot") => Ok(BeforeEndAction::Snapshot),
+        _ => Err(RequestError::malformed("before_end", "default, snapshot or empty")),
+    }
+}
+
+fn instances(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
+    let vcpus = count("vcpus", fields.required("vcpus")?, 1)?;
+    let memory_mib = count("memory_mb", fields.required("memory_mb")?, 1)?;
+    let disk_gib = count("disk_gb", fields.required("disk_gb")?, 0)?;
+    let amount = positive_amount(fields.required("amount")?)?;
+    let affinity = affinity(fields.required("affinity")?)?;
+    let resource = read_expression(fields.required("resource_properties")?)?;
+    let size = InstanceSize::new(vcpus, memory_mib, disk_gib)?;
+    let terms = InstancesTerms { size, amount, affinity, requirement: resource.requirement };
+    let wording = Wording { hypervisor_properties: None, resource_properties: resource.wording };
+    Ok((ReservationTerms::Instances(terms), wording))
+}
+
+fn positive_amount(value: &Value) -> Result<NonZeroU32, RequestError> {
+    let none = RequestError::TooSmall { parameter: "amount", least: 1 };
+    NonZeroU32::new(amount(value, 1)?).ok_or(none)
+}
+
+fn affinity(value: &Value) -> Result<Affinity, RequestError> {
+    match value {
+        Value::Null => Ok(Affinity::Any),
+        Value::String(text) if text.eq_ignore_ascii_case("none") => Ok(Affinity::Any),
+        other => word(other).map(|truth| Affinity::from(Some(truth))).ok_or(RequestError::Affinity),
+    }
+}
+
+fn flavor_instances(
+    fields: &mut Fields<'_>,
+    flavors: FindFlavor<'_>,
+) -> Result<(ReservationTerms, Wording), RequestError> {
+    let id = text("flavor_id", fields.required("flavor_id")?)?;
+    let amount = positive_amount(fields.required("amount")?)?;
+    if affinity(fields.required("affinity")?)? != Affinity::Any {
+        return Err(RequestError::AffinityOfFlavor);
+    }
+    // What clients copy from the other type of instances; the flavor says it all.
+    if fields.given("resource_properties").is_some_and(|value| value.as_str() != Some("")) {
+        let expected = "empty: what hosts must be like follows from the flavor";
+        return Err(RequestError::malformed("resource_properties", expected));
+    }
+    let record = flavors(&id).ok_or(RequestError::Flavor(id))?;
+    let wording =
+        Wording { hypervisor_properties: None, resource_properties: Some(flavor::as_json(&record)) };
+    let flavor = Flavor::new(record.id, record.size, &record.extra_specs)?;
+    Ok((ReservationTerms::Flavor(FlavorTerms { flavor, amount }), wording))
+}
+
+fn floating_ips(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
+    let network = NetworkId(text("network_id", fields.required("network_id")?)?);
+    let amount = amount(fields.required("amount")?, 0)?;
+    let required = addresses(fields.get("required_floatingips"))?;
+    let terms = FloatingIpsTerms::new(network, amount, required)?;
+    Ok((ReservationTerms::FloatingIps(terms), Wording::default()))
+}
+
+fn addresses(value: Option<&Value>) -> Result<BTreeSet<IpAddr>, RequestError> {
+    list("required_floatingips", value)?.iter().map(address).collect()
+}
+
+/// An IP address.
+pub(crate) fn address(value: &Value) -> Result<IpAddr, RequestError> {
+    let wrong = || RequestError::Address(super::python::shown(value));
+    value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)
+}
+
+/// Reads a change of a reservation, `id` having been read already. Numbers that are not named stay, so the
+/// reservation as it is has to be known.
+pub(crate) fn read_change(
+    mut fields: Fields<'_>,
+    reservation: &Reservation,
+) -> Result<(TermsChange, Wording), RequestError> {
+    let same_type = |value: &Value| value.as_str() == Some(reservation.terms.resource_type());
+    if fields.get("resource_type").is_some_and(|value| !same_type(value)) {
+        return Err(RequestError::ResourceTypeChanged);
+    }
+    if !fields.has_more() {
+        return Ok((TermsChange::None, Wording::default()));
+    }
+    let change = match &reservation.terms {
+        ReservationTerms::Hosts(_) => change_hosts(&mut fields)?,
+        ReservationTerms::Instances(terms) => change_instances(&mut fields, &terms.size)?,
+        ReservationTerms::Flavor(_) => {
+            for name in ["flavor_id", "amount", "affinity", "resource_properties"] {
+                fields.get(name);
+            }
+            (TermsChange::Flavor, Wording::default())
+        }
+        ReservationTerms::FloatingIps(_) => change_floating_ips(&mut fields)?,
+    };
+    fields.finish()?;
+    Ok(change)
+}
+
+fn change_hosts(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), RequestError> {
+    let mut change = HostsChange {
+        min: fields.get("min").map(|value| number_of_hosts("min", value)).transpose()?,
+        max: fields.get("max").map(|value| number_of_hosts("max", value)).transpose()?,
+        before_end: fields.get("before_end").map(before_end).transpose()?,
+        ..HostsChange::default()
+    };
+    let mut wording = Wording::default();
+    if let Some(value) = fields.get("hypervisor_properties") {
+        let read = read_expression(value)?;
+        change.hypervisor = Some(read.requirement);
+        wording.hypervisor_properties = Some(read.wording.unwrap_or_default());
+    }
+    if let Some(value) = fields.get("resource_properties") {
+        let read = read_expression(value)?;
+        change.resource = Some(read.requirement);
+        wording.resource_properties = Some(read.wording.unwrap_or_default());
+    }
+    Ok((TermsChange::Hosts(change), wording))
+}
+
+fn change_instances(
+    fields: &mut Fields<'_>,
+    size: &InstanceSize,
+) -> Result<(TermsChange, Wording), RequestError> {
+    let vcpus = fields.get("vcpus").map(|value| count("vcpus", value, 1)).transpose()?;
+    let memory_mib = fields.get("memory_mb").map(|value| count("memory_mb", value, 1)).transpose()?;
+    let disk_gib = fields.get("disk_gb").map(|value| count("disk_gb", value, 0)).transpose()?;
+    let mut change = InstancesChange {
+        amount: fields.get("amount").map(positive_amount).transpose()?,
+        affinity: fields.get("affinity").map(affinity).transpose()?,
+        ..InstancesChange::default()
+    };
+    if vcpus.is_some() || memory_mib.is_some() || disk_gib.is_some() {
+        change.size = Some(InstanceSize::new(
+            vcpus.unwrap_or(size.vcpus()),
+            memory_mib.unwrap_or(size.memory_mib()),
+            disk_gib.unwrap_or(size.disk_gib()),
+        )?);
+    }
+    let mut wording = Wording::default();
+    if let Some(value) = fields.get("resource_properties") {
+        let read = read_expression(value)?;
+        change.requirement = Some(read.requirement);
+        wording.resource_properties = Some(read.wording.unwrap_or_default());
+    }
+    Ok((TermsChange::Instances(change), wording))
+}
+
+fn change_floating_ips(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), RequestError> {
+    let network = fields.get("network_id").map(|value| text("network_id", value)).transpose()?;
+    let change = FloatingIpsChange {
+        network: network.map(NetworkId),
+        amount: fields.get("amount").map(|value| amount(value, 0)).transpose()?,
+        required: fields.get("required_floatingips").map(|value| addresses(Some(value))).transpose()?,
+    };
+    Ok((TermsChange::FloatingIps(change), Wording::default()))
+}

@@ -1,0 +1,292 @@
+//! Calling a hook: running a program, or sending a request. Neither is trusted to end, or to say little.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Url};
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+
+use super::config::{HookConfig, HooksConfig, HooksError, Moment, SecretHeader};
+use crate::{FleetError, Machine, OperationKey};
+
+/// Of what a hook says, so much is kept: the last of it.
+const KEPT_BYTES: usize = 256 * 1024;
+
+/// Of the last line of what a failed hook says, so much is passed on.
+const LINE_CHARS: usize = 300;
+
+/// After a program has ended, others may hold its output open; it is not waited for longer than this.
+const AFTER_THE_END: Duration = Duration::from_millis(200);
+
+/// What is to be called when.
+#[derive(Debug)]
+pub(super) struct Hooks(BTreeMap<Moment, Hook>);
+
+#[derive(Debug)]
+struct Hook {
+    kind: Kind,
+    time_limit: Duration,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Exec { program: String, arguments: Vec<String> },
+    Webhook { client: Client, url: Url, secret: Option<SecretHeader> },
+}
+
+/// What a hook is told.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Subject {
+    pub(super) host: Option<u64>,
+    pub(super) host_name: Option<String>,
+    pub(super) reservation: Option<String>,
+    pub(super) lease: Option<String>,
+    pub(super) guest: Option<String>,
+    pub(super) floating_ip: Option<String>,
+    pub(super) slots: Option<u32>,
+    pub(super) operation: Option<String>,
+    pub(super) fence: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    moment: Moment,
+    #[serde(flatten)]
+    subject: &'a Subject,
+}
+
+impl Subject {
+    pub(super) fn host(machine: &Machine) -> Self {
+        Self { host: Some(machine.id.0), host_name: Some(machine.name.clone()), ..Self::default() }
+    }
+
+    pub(super) fn address(ip: FloatingIpId) -> Self {
+        Self { floating_ip: Some(ip.to_string()), ..Self::default() }
+    }
+
+    pub(super) fn of(self, reservation: ReservationId, lease: Option<LeaseId>) -> Self {
+        let lease = lease.map(|lease| lease.to_string());
+        Self { reservation: Some(reservation.to_string()), lease, ..self }
+    }
+
+    pub(super) fn guest(self, guest: GuestId) -> Self {
+        Self { guest: Some(guest.to_string()), ..self }
+    }
+
+    pub(super) fn under(self, key: &OperationKey) -> Self {
+        let lease = self.lease.or_else(|| key.lease.map(|lease| lease.to_string()));
+        Self { lease, operation: Some(key.key.clone()), fence: Some(key.fence), ..self }
+    }
+
+    /// Environment variables that tell the most important.
+    fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let variables = [
+            ("ALLOT_HOST", self.host_name.clone()),
+            ("ALLOT_HOST_ID", number(self.host)),
+            ("ALLOT_RESERVATION", self.reservation.clone()),
+            ("ALLOT_LEASE", self.lease.clone()),
+            ("ALLOT_GUEST", self.guest.clone()),
+            ("ALLOT_FLOATING_IP", self.floating_ip.clone()),
+            ("ALLOT_SLOTS", number(self.slots.map(u64::from))),
+            ("ALLOT_OPERATION", self.operation.clone()),
+            ("ALLOT_FENCE", number(self.fence)),
+        ];
+        variables.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+impl Hooks {
+    pub(super) fn new(config: &HooksConfig) -> Result<Self, HooksError> {
+        // Fails only if a provider was installed before; it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let hook = |(moment, hook): (&Moment, &HookConfig)| {
+            Ok((*moment, Hook { kind: kind(*moment, hook)?, time_limit: hook.time_limit(*moment)? }))
+        };
+        config.hooks.iter().map(hook).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether something is called then.
+    pub(super) fn has(&self, moment: Moment) -> bool {
+        self.0.contains_key(&moment)
+    }
+
+    /// Calls what is to be called then; what it says. A moment without a hook says nothing.
+    pub(super) async fn call(&self, moment: Moment, subject: &Subject) -> Result<Vec<u8>, FleetError> {
+        let Some(hook) = self.0.get(&moment) else { return Ok(Vec::new()) };
+        let told = serde_json::to_vec(&Told { moment, subject });
+        let told = told.map_err(|error| unavailable(moment, &error.to_string()))?;
+        let called = async {
+            match &hook.kind {
+                Kind::Exec { program, arguments } => run(program, arguments, moment, subject, &told).await,
+                Kind::Webhook { client, url, secret } => {
+                    post(client, url.clone(), secret.as_ref(), told).await
+                }
+            }
+        };
+        let Ok(answer) = tokio::time::timeout(hook.time_limit, called).await else {
+            let seconds = hook.time_limit.as_secs();
+            return Err(unavailable(moment, &format!("not done within {seconds} s")));
+        };
+        answer.map_err(|message| unavailable(moment, &message))
+    }
+}
+
+fn unavailable(moment: Moment, message: &str) -> FleetError {
+    FleetError::Unavailable(format!("hook {moment}: {message}"))
+}
+
+fn kind(moment: Moment, config: &HookConfig) -> Result<Kind, HooksError> {
+    match (config.exec.as_deref(), &config.webhook) {
+        (Some([program, arguments @ ..]), None) => {
+            if config.secret_header.is_some() {
+                return Err(HooksError::WebhookOnly(moment, "secret_header"));
+            }
+            if config.authorities_file.is_some() {
+                return Err(HooksError::WebhookOnly(moment, "authorities_file"));
+            }
+            Ok(Kind::Exec { program: program.clone(), arguments: arguments.to_vec() })
+        }
+        (None, Some(url)) => {
+            let wrong = |message: String| HooksError::Webhook { moment, message };
+            let url: Url = url.parse().map_err(|error| wrong(format!("{url:?}: {error}")))?;
+            if !["http", "https"].contains(&url.scheme()) {
+                return Err(wrong(format!("{url}: give an address that begins with http:// or https://")));
+            }
+            let client = client(config.authorities_file.as_deref()).map_err(wrong)?;
+            Ok(Kind::Webhook { client, url, secret: config.secret_header.clone() })
+        }
+        _ => Err(HooksError::Kind(moment)),
+    }
+}
+
+fn client(authorities: Option<&Path>) -> Result<Client, String> {
+    // Who redirects is not who was configured, and would get the secret.
+    let mut builder = Client::builder().redirect(Policy::none());
+    if let Some(path) = authorities {
+        let wrong = |message: String| format!("authorities_file: {}: {message}", path.display());
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
+        builder = builder.tls_certs_only(certificates);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Runs a program. It is killed when nobody waits for it any longer.
+async fn run(
+    program: &str,
+    arguments: &[String],
+    moment: Moment,
+    subject: &Subject,
+    told: &[u8],
+) -> Result<Vec<u8>, String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("ALLOT_MOMENT", moment.to_string())
+        .envs(subject.variables())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let mut said = Vec::new();
+    let mut complained = Vec::new();
+    let status = {
+        let tell = async {
+            if let Some(mut stdin) = stdin {
+                // A program that does not read is as good as one that does.
+                let _ = stdin.write_all(told).await;
+            }
+        };
+        let conversation =
+            async { tokio::join!(tell, listen(stdout, &mut said), listen(stderr, &mut complained)) };
+        tokio::pin!(conversation);
+        tokio::select! {
+            // Who closes the output first is not done yet.
+            _ = &mut conversation => child.wait().await,
+            status = child.wait() => {
+                let _ = tokio::time::timeout(AFTER_THE_END, conversation).await;
+                status
+            }
+        }
+    };
+    match status {
+        Ok(status) if status.success() => Ok(said),
+        Ok(status) => {
+            let line = last_line(&complained).or_else(|| last_line(&said)).unwrap_or_default();
+            Err(format!("{program}: {status}: {line}"))
+        }
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}
+
+/// Reads to the end, and keeps the last of it.
+async fn listen(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut from) = from else { return };
+    let mut chunk = vec![0; 8192];
+    while let Ok(length @ 1..) = from.read(&mut chunk).await {
+        keep(kept, &chunk[..length]);
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, chunk: &[u8]) {
+    kept.extend_from_slice(chunk);
+    if kept.len() > 2 * KEPT_BYTES {
+        kept.drain(..kept.len() - KEPT_BYTES);
+    }
+}
+
+async fn post(
+    client: &Client,
+    url: Url,
+    secret: Option<&SecretHeader>,
+    told: Vec<u8>,
+) -> Result<Vec<u8>, String> {
+    let mut request = client.post(url).header(CONTENT_TYPE, "application/json").body(told);
+    if let Some(secret) = secret {
+        let value = value_of(secret).map_err(|error| format!("{}: {error}", secret.file.display()))?;
+        request = request.header(&secret.name, value);
+    }
+    let mut answer = request.send().await.map_err(|error| innermost(&error))?;
+    let status = answer.status();
+    let mut said = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| innermost(&error))? {
+        keep(&mut said, &chunk);
+    }
+    if status.is_success() {
+        return Ok(said);
+    }
+    Err(format!("{status}: {}", last_line(&said).unwrap_or_default()))
+}
+
+fn value_of(secret: &SecretHeader) -> io::Result<HeaderValue> {
+    let text = std::fs::read_to_string(&secret.file)?;
+    let not_a_value = |_| io::Error::other("does not hold the value of a header");
+    let mut value = HeaderValue::from_str(text.trim_end()).map_err(not_a_value)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What is at the bottom of an error: "connection refused".
+fn innermost(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The last line that says something, shortened.
+fn last_line(said: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(said);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect())
+}

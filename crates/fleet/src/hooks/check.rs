@@ -1,0 +1,112 @@
+//! What the hook `check` says.
+
+use std::collections::BTreeMap;
+
+use leases::host::Health;
+use leases::ids::{GuestId, LeaseId};
+use leases::plan::GuestOwner;
+use serde::Deserialize;
+
+use super::ledger::{Record, Seen, SeenGuest};
+use crate::saved::{id, id_or_none};
+use crate::site::Site;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    #[serde(default = "yes")]
+    healthy: bool,
+    #[serde(default)]
+    guests: Vec<AnsweredGuest>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnsweredGuest {
+    #[serde(with = "id")]
+    id: GuestId,
+    #[serde(default)]
+    name: String,
+    owner: AnsweredOwner,
+    #[serde(default, with = "id_or_none")]
+    lease: Option<LeaseId>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AnsweredOwner {
+    Preemptible,
+    Lease,
+    Other,
+}
+
+/// Reads what `check` said of a host. Silence means that it works and nothing runs there.
+pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Error> {
+    if said.trim_ascii().is_empty() {
+        return Ok(Seen::default());
+    }
+    let answer: Answer = serde_json::from_slice(said)?;
+    let guest = |guest: AnsweredGuest| {
+        let owner = match guest.owner {
+            AnsweredOwner::Preemptible => GuestOwner::Preemptible,
+            // Of whom it is not known is not touched.
+            AnsweredOwner::Lease => {
+                guest.lease.or_else(|| holder(record)).map_or(GuestOwner::Other, GuestOwner::Lease)
+            }
+            AnsweredOwner::Other => GuestOwner::Other,
+        };
+        (guest.id, SeenGuest { name: guest.name, owner })
+    };
+    let guests: BTreeMap<_, _> = answer.guests.into_iter().map(guest).collect();
+    Ok(Seen { health: if answer.healthy { Health::Up } else { Health::Failed }, guests })
+}
+
+/// The lease that has the host, or all slots that were granted there.
+fn holder(record: &Record) -> Option<LeaseId> {
+    if let Site::Held { lease, .. } = record.site {
+        return lease;
+    }
+    let mut leases = record.slots.values().map(|granted| granted.lease);
+    let first = leases.next()?;
+    leases.all(|lease| lease == first).then_some(first)?
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::ids::ReservationId;
+
+    use super::*;
+
+    #[test]
+    fn silence_means_that_nothing_runs_there() {
+        let seen = read(b" \n", &Record::default()).expect("fine");
+        assert_eq!((seen.health, seen.guests.len()), (Health::Up, 0));
+    }
+
+    #[test]
+    fn a_guest_without_a_lease_is_that_of_who_holds_the_host() {
+        let said = br#"{"healthy": false, "guests": [
+            {"id": "00000000-0000-0000-0000-000000000001", "owner": "lease"},
+            {"id": "00000000-0000-0000-0000-000000000002", "owner": "preemptible", "name": "batch"}]}"#;
+        let lease = Some(LeaseId(5));
+        let held = Record { site: Site::Held { reservation: ReservationId(1), lease }, ..Record::default() };
+        let seen = read(said, &held).expect("fine");
+        assert_eq!(seen.health, Health::Failed);
+        assert_eq!(seen.guests[&GuestId(1)].owner, GuestOwner::Lease(LeaseId(5)));
+        assert_eq!(seen.guests[&GuestId(2)].owner, GuestOwner::Preemptible);
+        let free = read(said, &Record::default()).expect("fine");
+        assert_eq!(free.guests[&GuestId(1)].owner, GuestOwner::Other);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_understood_is_none() {
+        for said in [r#"{"health": "good"}"#, "all is well", r#"{"guests": [{"id": "1", "owner": "other"}]}"#]
+        {
+            assert!(read(said.as_bytes(), &Record::default()).is_err(), "{said}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The configuration of a rack without a cloud: which machines there are, and what to call when they change
+//! hands. Read by serde, so from TOML or JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use leases::host::{Health, NetworkId};
+use leases::ids::HostId;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{Machine, Network, StateError, Subnet};
+
+/// How long a hook may take if it does not say.
+const TIME_LIMIT_SECONDS: u64 = 60;
+
+/// The same for [`Moment::Check`]: whoever looks at the machines waits for the slowest.
+const CHECK_TIME_LIMIT_SECONDS: u64 = 10;
+
+/// The configuration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HooksConfig {
+    /// Where the driver keeps what it knows of the machines.
+    pub state_file: PathBuf,
+    /// The machines.
+    pub hosts: Vec<HostConfig>,
+    /// Networks that floating IPs may come from.
+    #[serde(default)]
+    pub networks: Vec<NetworkConfig>,
+    /// What to call when. A moment without a hook passes without one.
+    #[serde(default)]
+    pub hooks: BTreeMap<Moment, HookConfig>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Its number, which must not change.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Virtual CPUs that instances may use.
+    pub vcpus: u32,
+    /// Memory that instances may use, MiB.
+    pub memory_mib: u32,
+    /// Disk that instances may use, GiB.
+    #[serde(default)]
+    pub disk_gib: u32,
+    /// Other resources by Placement's class.
+    #[serde(default)]
+    pub other_resources: BTreeMap<String, u64>,
+    /// Traits, by Placement's names.
+    #[serde(default)]
+    pub traits: BTreeSet<String>,
+    /// The CPU's description.
+    #[serde(default)]
+    pub cpu_info: String,
+    /// The hypervisor: `QEMU`.
+    #[serde(default)]
+    pub hypervisor_type: String,
+    /// Its version as a number: `2010001`.
+    #[serde(default)]
+    pub hypervisor_version: u64,
+    /// Empty if unknown.
+    #[serde(default)]
+    pub availability_zone: String,
+}
+
+/// A network.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// Its identifier.
+    pub id: String,
+    /// Its subnets.
+    pub subnets: Vec<SubnetConfig>,
+}
+
+/// A subnet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubnetConfig {
+    /// Its identifier.
+    pub id: String,
+    /// `203.0.113.0/24`.
+    pub cidr: String,
+    /// Its gateway.
+    #[serde(default)]
+    pub gateway: Option<IpAddr>,
+    /// Ranges that others take addresses from, first and last.
+    #[serde(default)]
+    pub allocation_pools: Vec<(IpAddr, IpAddr)>,
+}
+
+/// When something is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// No new guest may start on a host.
+    OnFence,
+    /// Preemptible guests may start there again.
+    OnUnfence,
+    /// A host goes to a project.
+    OnHold,
+    /// A host is taken back from a project.
+    OnRelease,
+    /// A project may use so many slots of a host.
+    OnGrant,
+    /// A project may not use any slots of it.
+    OnWithdraw,
+    /// A project may use an address.
+    OnAssign,
+    /// A project may not use an address any more.
+    OnUnassign,
+    /// A guest is asked to shut down.
+    OnStop,
+    /// A guest is deleted.
+    OnDelete,
+    /// Images are made of a reservation's guests on a host.
+    OnSnapshot,
+    /// What runs on a host, and does it work? The answer is JSON: see [`crate::hooks`].
+    Check,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OnFence => "on_fence",
+            Self::OnUnfence => "on_unfence",
+            Self::OnHold => "on_hold",
+            Self::OnRelease => "on_release",
+            Self::OnGrant => "on_grant",
+            Self::OnWithdraw => "on_withdraw",
+            Self::OnAssign => "on_assign",
+            Self::OnUnassign => "on_unassign",
+            Self::OnStop => "on_stop",
+            Self::OnDelete => "on_delete",
+            Self::OnSnapshot => "on_snapshot",
+            Self::Check => "check",
+        })
+    }
+}
+
+/// What is called: a program or a web hook.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    /// A program with its arguments.
+    #[serde(default)]
+    pub exec: Option<Vec<String>>,
+    /// The address of a web hook.
+    #[serde(default)]
+    pub webhook: Option<String>,
+    /// How long it may take; 60 if not given, for checks 10.
+    #[serde(default)]
+    pub time_limit_seconds: Option<u64>,
+    /// A header of the web hook's request whose value is secret.
+    #[serde(default)]
+    pub secret_header: Option<SecretHeader>,
+    /// Certificates of the authorities that the web hook's certificate may be signed by, as PEM; those of the
+    /// system if not given.
+    #[serde(default)]
+    pub authorities_file: Option<PathBuf>,
+}
+
+/// A header whose value is secret.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretHeader {
+    /// Its name: `Authorization`.
+    pub name: String,
+    /// A file with its value, which is read for every request.
+    pub file: PathBuf,
+}
+
+/// Why there is no such fleet.
+#[derive(Debug, Error)]
+pub enum HooksError {
+    /// Two machines of one number or name.
+    #[error("hosts: {0} occurs twice")]
+    Twice(String),
+    /// A subnet's address range is none.
+    #[error("networks: subnet {subnet}: {cidr:?} is not an address and a number of leading bits")]
+    Cidr {
+        /// Which subnet.
+        subnet: String,
+        /// What it says.
+        cidr: String,
+    },
+    /// A hook is neither a program nor a web hook, or both.
+    #[error("hooks.{0}: give either exec, with a program, or webhook")]
+    Kind(Moment),
+    /// A hook that may take no time at all.
+    #[error("hooks.{0}: time_limit_seconds must be at least 1")]
+    TimeLimit(Moment),
+    /// What only a web hook can have.
+    #[error("hooks.{0}: {1} goes with webhook only")]
+    WebhookOnly(Moment, &'static str),
+    /// A web hook that cannot be called.
+    #[error("hooks.{moment}: {message}")]
+    Webhook {
+        /// Which hook.
+        moment: Moment,
+        /// What is wrong.
+        message: String,
+    },
+    /// The driver's own file.
+    #[error("state_file: {0}")]
+    State(#[from] StateError),
+}
+
+impl HookConfig {
+    pub(super) fn time_limit(&self, moment: Moment) -> Result<Duration, HooksError> {
+        let usual = if moment == Moment::Check { CHECK_TIME_LIMIT_SECONDS } else { TIME_LIMIT_SECONDS };
+        match self.time_limit_seconds.unwrap_or(usual) {
+            0 => Err(HooksError::TimeLimit(moment)),
+            seconds => Ok(Duration::from_secs(seconds)),
+        }
+    }
+}
+
+impl HooksConfig {
+    /// The machines.
+    pub(super) fn machines(&self) -> Result<BTreeMap<HostId, Machine>, HooksError> {
+        let mut machines = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        for host in &self.hosts {
+            if !names.insert(host.name.as_str()) {
+                return Err(HooksError::Twice(host.name.clone()));
+            }
+            if machines.insert(HostId(host.id), host.machine()).is_some() {
+                return Err(HooksError::Twice(format!("id {}", host.id)));
+            }
+        }
+        Ok(machines)
+    }
+
+    /// The networks.
+    pub(super) fn networks(&self) -> Result<Vec<Network>, HooksError> {
+        let network = |network: &NetworkConfig| {
+            let subnets: Result<_, _> = network.subnets.iter().map(SubnetConfig::subnet).collect();
+            Ok(Network { id: NetworkId(network.id.clone()), subnets: subnets? })
+        };
+        self.networks.iter().map(network).collect()
+    }
+}
+
+impl HostConfig {
+    fn machine(&self) -> Machine {
+        Machine {
+            id: HostId(self.id),
+            name: self.name.clone(),
+            service_name: self.name.clone(),
+            vcpus: self.vcpus,
+            memory_mib: self.memory_mib,
+            disk_gib: self.disk_gib,
+            other_resources: self.other_resources.clone(),
+            traits: self.traits.clone(),
+            cpu_info: self.cpu_info.clone(),
+            hypervisor_type: self.hypervisor_type.clone(),
+            hypervisor_version: self.hypervisor_version,
+            availability_zone: self.availability_zone.clone(),
+            health: Health::Up,
+            guests: Vec::new(),
+        }
+    }
+}
+
+impl SubnetConfig {
+    fn subnet(&self) -> Result<Subnet, HooksError> {
+        let cidr = self.cidr.split_once('/').and_then(|(address, bits)| {
+            let address: IpAddr = address.parse().ok()?;
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            bits.parse().ok().filter(|bits: &u8| *bits <= most).map(|bits| (address, bits))
+        });
+        let wrong = || HooksError::Cidr { subnet: self.id.clone(), cidr: self.cidr.clone() };
+        Ok(Subnet {
+            id: self.id.clone(),
+            cidr: cidr.ok_or_else(wrong)?,
+            gateway: self.gateway,
+            allocation_pools: self.allocation_pools.clone(),
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The rack as a driver.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::plan::{GuestOwner, Observed};
+use tokio::sync::MutexGuard;
+
+use super::HooksFleet;
+use super::call::Subject;
+use super::config::Moment;
+use super::ledger::{Handed, UNCERTAIN};
+use crate::site::Site;
+use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome};
+
+type Answer = Result<Outcome, FleetError>;
+
+impl HooksFleet {
+    /// Waits until nobody else is at work on the host.
+    async fn turn(&self, host: HostId) -> Result<MutexGuard<'_, ()>, FleetError> {
+        match self.turns.get(&host) {
+            Some(turn) => Ok(turn.lock().await),
+            None => Err(FleetError::Refused(format!("host {host} is not in the fleet"))),
+        }
+    }
+
+    /// The guest's owner, if it was seen there and is one that may be touched at all.
+    fn owner(&self, host: HostId, guest: GuestId) -> Result<Option<GuestOwner>, FleetError> {
+        let ledger = self.ledger();
+        let record = ledger.hosts.get(&host).filter(|record| record.site != Site::Elsewhere);
+        let seen = record.and_then(|record| record.seen.as_ref());
+        match seen.and_then(|seen| seen.guests.get(&guest)).map(|guest| guest.owner) {
+            Some(GuestOwner::Other) => {
+                Err(FleetError::Refused(format!("guest {guest} on host {host} is somebody else's")))
+            }
+            owner => Ok(owner),
+        }
+    }
+
+    fn require(&self, moment: Moment) -> Result<(), FleetError> {
+        if self.hooks.has(moment) {
+            return Ok(());
+        }
+        Err(FleetError::Refused(format!("there is no hook {moment} in the configuration of the fleet")))
+    }
+}
+
+#[async_trait]
+impl Inventory for HooksFleet {
+    async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
+        let new: Vec<HostId> = {
+            let ledger = self.ledger();
+            let seen = |host: &HostId| ledger.hosts.get(host).is_some_and(|record| record.seen.is_some());
+            self.machines.keys().filter(|host| !seen(host)).copied().collect()
+        };
+        self.check_all(new.into_iter()).await;
+        let ledger = self.ledger();
+        let machine = |machine: &Machine| {
+            let seen = ledger.hosts.get(&machine.id).and_then(|record| record.seen.as_ref());
+            let Some(seen) = seen else { return machine.clone() };
+            let guests = seen.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
+            Machine { health: seen.health, guests, ..machine.clone() }
+        };
+        Ok(self.machines.values().map(machine).collect())
+    }
+
+    async fn networks(&self) -> Result<Vec<Network>, FleetError> {
+        Ok(self.networks.clone())
+    }
+
+    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+        let there = hosts.iter().filter(|host| self.machines.contains_key(host));
+        let taken_on: Vec<HostId> =
+            there.copied().filter(|host| self.site(*host) != Site::Elsewhere).collect();
+        self.check_all(taken_on.iter().copied()).await;
+        let ledger = self.ledger();
+        let seen = taken_on.iter().filter_map(|id| Some((*id, ledger.hosts.get(id)?.observed()?)));
+        Ok(Observed {
+            hosts: seen.collect(),
+            floating_ips: ledger.floating_ips.iter().map(|(ip, handed)| (*ip, handed.holder())).collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl Isolation for HooksFleet {
+    async fn adopt(&self, host: HostId) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.site(host) != Site::Elsewhere {
+            return Ok(Outcome::Done);
+        }
+        if !self.check(host).await?.guests.is_empty() {
+            return Err(FleetError::Refused(format!("a guest runs on host {host}")));
+        }
+        self.write_host(host, |record| record.site = Site::FreePool).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn abandon(&self, host: HostId) -> Answer {
+        let _turn = self.turn(host).await?;
+        let free = self.ledger().hosts.get(&host).is_none_or(|record| {
+            record.site == Site::Elsewhere || (record.site == Site::FreePool && record.slots.is_empty())
+        });
+        if !free {
+            return Err(FleetError::Refused(format!("host {host} is not in the free pool")));
+        }
+        self.write_host(host, |record| record.site = Site::Elsewhere).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn fence(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.fence_host(host, key).await }
+    }
+
+    async fn unfence(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.unfence_host(host, key).await }
+    }
+
+    async fn verify(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.verify_host(host, reservation, key).await }
+    }
+
+    async fn hold(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.hold_host(host, reservation, key).await }
+    }
+
+    async fn release(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.release_host(host, reservation, key).await }
+    }
+
+    async fn grant(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        slots: u32,
+        key: &OperationKey,
+    ) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) {
+            Ok(Outcome::Done)
+        } else {
+            self.grant_slots(host, reservation, slots, key).await
+        }
+    }
+
+    async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.withdraw_slots(host, reservation, key).await }
+    }
+
+    async fn assign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.address_turn.lock().await;
+        let known = self.ledger().floating_ips.get(&ip).copied();
+        let others = known.is_some_and(|handed| handed.certain || handed.reservation != reservation);
+        if self.is_late(key) || others {
+            return Ok(Outcome::Done);
+        }
+        let handed = Handed { reservation, lease: key.lease, certain: false };
+        self.write(|ledger| ledger.floating_ips.insert(ip, handed)).await?;
+        let subject = Subject::address(ip).of(reservation, key.lease).under(key);
+        self.hooks.call(Moment::OnAssign, &subject).await?;
+        self.write(|ledger| ledger.floating_ips.insert(ip, Handed { certain: true, ..handed })).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn unassign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.address_turn.lock().await;
+        let known = self.ledger().floating_ips.get(&ip).copied();
+        let concerned = |handed: &Handed| handed.reservation == reservation || handed.holder() == reservation;
+        let Some(handed) = known.filter(concerned) else { return Ok(Outcome::Done) };
+        if self.is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        debug_assert_ne!(handed.reservation, UNCERTAIN);
+        let subject = Subject::address(ip).of(handed.reservation, handed.lease).under(key);
+        self.hooks.call(Moment::OnUnassign, &subject).await?;
+        self.write(|ledger| ledger.floating_ips.remove(&ip)).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+#[async_trait]
+impl Guests for HooksFleet {
+    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        let stopping = |ledger: &super::Ledger| {
+            ledger.hosts.get(&host).is_some_and(|record| record.stopping.contains_key(&guest))
+        };
+        if self.is_late(key) || self.owner(host, guest)?.is_none() || stopping(&self.ledger()) {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnStop)?;
+        self.hooks.call(Moment::OnStop, &self.subject(host, key).guest(guest)).await?;
+        let now = self.clock.now();
+        self.write_host(host, |record| _ = record.stopping.insert(guest, now)).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) || self.owner(host, guest)?.is_none() {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnDelete)?;
+        self.hooks.call(Moment::OnDelete, &self.subject(host, key).guest(guest)).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        let held = matches!(self.site(host), Site::Held { reservation: holder, .. } if holder == reservation);
+        if self.is_late(key) || !held {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnSnapshot)?;
+        let subject = self.subject(host, key).of(reservation, key.lease);
+        self.hooks.call(Moment::OnSnapshot, &subject).await?;
+        Ok(Outcome::Done)
+    }
+}

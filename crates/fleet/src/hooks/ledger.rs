@@ -1,0 +1,120 @@
+//! What the driver knows of its machines. Written down before a hook is called, so that after a crash it is known
+//! what may have been done, and after it has succeeded.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use leases::host::Health;
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::plan::{Guest, GuestOwner, ObservedHost};
+use serde::{Deserialize, Serialize};
+
+use crate::late::Fences;
+use crate::saved::{by_id, id, id_or_none};
+use crate::site::Site;
+
+/// Stands for a reservation where an address may or may not have been handed out: the planner, which does not
+/// know it, has the address taken back before it is handed out again.
+pub(super) const UNCERTAIN: ReservationId = ReservationId(0);
+
+/// Everything.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    /// Counts changes since the start.
+    #[serde(skip)]
+    pub(super) version: u64,
+    #[serde(with = "by_id")]
+    pub(super) hosts: BTreeMap<HostId, Record>,
+    #[serde(with = "by_id")]
+    pub(super) floating_ips: BTreeMap<FloatingIpId, Handed>,
+    #[serde(skip)]
+    pub(super) fences: Fences,
+}
+
+/// A host.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) site: Site,
+    /// It is fenced as far as the planner goes, but `on_fence` or `on_unfence` was begun and did not succeed.
+    pub(super) uncertain_fence: bool,
+    /// `on_hold` was begun for them and has not succeeded.
+    pub(super) begun_hold: Option<Handed>,
+    #[serde(with = "by_id")]
+    pub(super) slots: BTreeMap<ReservationId, Granted>,
+    /// Guests that were asked to shut down.
+    #[serde(with = "by_id")]
+    pub(super) stopping: BTreeMap<GuestId, Timestamp>,
+    /// What the last check said.
+    #[serde(skip)]
+    pub(super) seen: Option<Seen>,
+}
+
+/// To whom something is handed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Handed {
+    #[serde(with = "id")]
+    pub(super) reservation: ReservationId,
+    #[serde(with = "id_or_none")]
+    pub(super) lease: Option<LeaseId>,
+    /// The hook has succeeded.
+    pub(super) certain: bool,
+}
+
+/// Slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Granted {
+    #[serde(with = "id_or_none")]
+    pub(super) lease: Option<LeaseId>,
+    /// 0 while it is not certain: then they are granted again, or withdrawn.
+    pub(super) count: u32,
+}
+
+/// What was seen on a host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) health: Health,
+    pub(super) guests: BTreeMap<GuestId, SeenGuest>,
+}
+
+/// A guest that was seen.
+#[derive(Clone, Debug)]
+pub(super) struct SeenGuest {
+    pub(super) name: String,
+    pub(super) owner: GuestOwner,
+}
+
+impl Record {
+    /// As the planner sees it, if it was taken on.
+    pub(super) fn observed(&self) -> Option<ObservedHost> {
+        let seen = self.seen.as_ref();
+        let guest = |(id, guest): (&GuestId, &SeenGuest)| Guest {
+            id: *id,
+            owner: guest.owner,
+            stopping_since: self.stopping.get(id).copied(),
+        };
+        Some(ObservedHost {
+            place: self.site.place()?,
+            health: seen.map_or(Health::Up, |seen| seen.health),
+            guests: seen.into_iter().flat_map(|seen| &seen.guests).map(guest).collect(),
+            slots: self.slots.iter().map(|(reservation, granted)| (*reservation, granted.count)).collect(),
+        })
+    }
+
+    /// Notes what a check has found. Without an answer the guests are those seen last.
+    pub(super) fn note(&mut self, seen: Option<Seen>) {
+        match seen {
+            Some(seen) => {
+                self.stopping.retain(|guest, _| seen.guests.contains_key(guest));
+                self.seen = Some(seen);
+            }
+            None => self.seen.get_or_insert_default().health = Health::Unknown,
+        }
+    }
+}
+
+impl Handed {
+    /// Whose the planner is to think it is.
+    pub(super) fn holder(&self) -> ReservationId {
+        if self.certain { self.reservation } else { UNCERTAIN }
+    }
+}

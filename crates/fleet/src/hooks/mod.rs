@@ -1,0 +1,356 @@
+//! A rack without a cloud: programs that are run, or web hooks that are called, when a host changes hands.
+//!
+//! Which machines there are and what is called when is in the [configuration](HooksConfig). A moment without a
+//! hook passes without one; so the least is `on_hold` and `on_release`. An example, as TOML:
+//!
+//! ```toml
+//! state_file = "/var/lib/allot/rack.json"
+//!
+//! [[hosts]]
+//! id = 1
+//! name = "node1"
+//! vcpus = 32
+//! memory_mib = 131072
+//! disk_gib = 1000
+//!
+//! [hooks.on_hold]
+//! exec = ["/usr/local/lib/allot/hand-over", "--to-project"]
+//! time_limit_seconds = 300
+//!
+//! [hooks.on_release]
+//! webhook = "https://rack.example.org/release"
+//! secret_header = { name = "Authorization", file = "/etc/allot/rack.secret" }
+//!
+//! [hooks.check]
+//! exec = ["/usr/local/lib/allot/check"]
+//! time_limit_seconds = 5
+//! ```
+//!
+//! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
+//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`,
+//! `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well: `ALLOT_MOMENT`,
+//! `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
+//! `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.
+//!
+//! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
+//! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
+//! a program killed (not what it has started itself). The
+//! limit is 60 seconds if none is given, for checks 10.
+//!
+//! **What it must stand.** Being called again for what is done already: after a crash, a lost answer or a failure
+//! a hook is repeated, never left out. If `on_hold` was begun and the lease does not want the host any more,
+//! `on_release` follows, so that one must stand undoing what was done by half or not at all. After `on_release` the
+//! host is in the free pool; `on_unfence` does not follow.
+//!
+//! **`check`** answers on its standard output, or in the body:
+//! `{"healthy": true, "guests": [{"id": UUID, "name": TEXT, "owner": "preemptible"|"lease"|"other", "lease": UUID}]}`.
+//! Everything but `id` and `owner` may be left out; no answer at all means that the host works and nothing runs
+//! there. A lease's guest without a `lease` belongs to whom the host was given. If the check fails, the health of
+//! the host is unknown; that it has failed is said only by `"healthy": false`. Hosts are checked whenever they are
+//! looked at, so it should be quick. Without `check` every host works and is empty. To remove guests takes
+//! `on_stop` and `on_delete` as well.
+
+mod call;
+mod check;
+mod config;
+mod driver;
+mod ledger;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ambient::Clock;
+use futures::future::join_all;
+use leases::host::Health;
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::GuestOwner;
+use tokio::sync::{Mutex as Turn, Semaphore};
+
+use self::call::{Hooks, Subject};
+pub use self::config::{
+    HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
+};
+use self::ledger::{Granted, Handed, Ledger, Record, Seen};
+use crate::saved::{self, StateFile};
+use crate::site::Site;
+use crate::{FleetError, Machine, Network, OperationKey, Outcome};
+
+/// So many hosts are checked at once.
+const CHECKS_AT_ONCE: usize = 16;
+
+/// A fleet whose machines change hands by hooks.
+pub struct HooksFleet {
+    clock: Arc<dyn Clock>,
+    machines: BTreeMap<HostId, Machine>,
+    networks: Vec<Network>,
+    hooks: Hooks,
+    ledger: Mutex<Ledger>,
+    file: StateFile,
+    /// One call at a time for each host.
+    turns: BTreeMap<HostId, Turn<()>>,
+    /// And for addresses.
+    address_turn: Turn<()>,
+    checks: Semaphore,
+}
+
+impl fmt::Debug for HooksFleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HooksFleet").field("machines", &self.machines.len()).finish_non_exhaustive()
+    }
+}
+
+impl HooksFleet {
+    /// The fleet of that configuration, as its file says. A host that is not configured any more is not there;
+    /// what is known of it stays in the file.
+    pub fn open(config: &HooksConfig, clock: Arc<dyn Clock>) -> Result<Self, HooksError> {
+        let machines = config.machines()?;
+        let networks = config.networks()?;
+        let hooks = Hooks::new(config)?;
+        let mut ledger: Ledger = saved::read(&config.state_file)?.unwrap_or_default();
+        for &host in machines.keys() {
+            ledger.hosts.entry(host).or_default();
+        }
+        // Not to be able to write is better known now.
+        saved::write(&config.state_file, &saved::text(&ledger)?)?;
+        Ok(Self {
+            clock,
+            turns: machines.keys().map(|host| (*host, Turn::new(()))).collect(),
+            machines,
+            networks,
+            hooks,
+            ledger: Mutex::new(ledger),
+            file: StateFile::new(&config.state_file),
+            address_turn: Turn::new(()),
+            checks: Semaphore::new(CHECKS_AT_ONCE),
+        })
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known, and returns when it is written down.
+    async fn write<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> Result<T, FleetError> {
+        let (result, version) = {
+            let mut ledger = self.ledger();
+            ledger.version += 1;
+            (change(&mut ledger), ledger.version)
+        };
+        let current = || {
+            let ledger = self.ledger();
+            (ledger.version, saved::text(&*ledger))
+        };
+        self.file.keep(current, version).await?;
+        Ok(result)
+    }
+
+    /// The same for one host.
+    async fn write_host<T>(
+        &self,
+        host: HostId,
+        change: impl FnOnce(&mut Record) -> T,
+    ) -> Result<T, FleetError> {
+        self.write(|ledger| change(ledger.hosts.entry(host).or_default())).await
+    }
+
+    fn site(&self, host: HostId) -> Site {
+        self.ledger().hosts.get(&host).map(|record| record.site).unwrap_or_default()
+    }
+
+    fn is_late(&self, key: &OperationKey) -> bool {
+        self.ledger().fences.is_late(key)
+    }
+
+    fn subject(&self, host: HostId, key: &OperationKey) -> Subject {
+        self.machines.get(&host).map(Subject::host).unwrap_or_default().under(key)
+    }
+
+    async fn fence_host(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError> {
+        let begun = self.write_host(host, |record| {
+            record.uncertain_fence |= record.site == Site::FreePool;
+            record.site = record.site.fenced();
+            record.uncertain_fence
+        });
+        if begun.await? {
+            self.make_fence_certain(host, key).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn make_fence_certain(&self, host: HostId, key: &OperationKey) -> Result<(), FleetError> {
+        self.hooks.call(Moment::OnFence, &self.subject(host, key)).await?;
+        self.write_host(host, |record| record.uncertain_fence = false).await
+    }
+
+    async fn unfence_host(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError> {
+        if !matches!(self.site(host), Site::Fenced { .. }) {
+            return Ok(Outcome::Done);
+        }
+        self.undo_hold(host, None, key).await?;
+        let begin = |record: &mut Record| {
+            record.site = Site::Fenced { verified_for: None };
+            record.uncertain_fence = true;
+        };
+        self.write_host(host, begin).await?;
+        self.hooks.call(Moment::OnUnfence, &self.subject(host, key)).await?;
+        let end = |record: &mut Record| {
+            record.site = Site::FreePool;
+            record.uncertain_fence = false;
+        };
+        self.write_host(host, end).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Takes a host back that may have been handed over to another reservation than that.
+    async fn undo_hold(
+        &self,
+        host: HostId,
+        but: Option<ReservationId>,
+        key: &OperationKey,
+    ) -> Result<(), FleetError> {
+        let begun = self.ledger().hosts.get(&host).and_then(|record| record.begun_hold);
+        let Some(begun) = begun.filter(|begun| Some(begun.reservation) != but) else { return Ok(()) };
+        let subject = self.subject(host, key).of(begun.reservation, begun.lease);
+        self.hooks.call(Moment::OnRelease, &subject).await?;
+        self.write_host(host, |record| record.begun_hold = None).await
+    }
+
+    async fn verify_host(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        if !matches!(self.site(host), Site::Fenced { .. }) {
+            return Ok(Outcome::Done);
+        }
+        if self.ledger().hosts.get(&host).is_some_and(|record| record.uncertain_fence) {
+            self.make_fence_certain(host, key).await?;
+        }
+        self.undo_hold(host, Some(reservation), key).await?;
+        let seen = self.check(host).await?;
+        if seen.health == Health::Failed {
+            return Err(FleetError::Unavailable(format!("host {host} does not work, says the hook check")));
+        }
+        let is_own = |owner| key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
+        if seen.guests.values().all(|guest| is_own(guest.owner)) {
+            self.write_host(host, |record| record.site = record.site.verified(reservation)).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn hold_host(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        let before = self.site(host);
+        let after = before.held(reservation, key.lease);
+        if after == before {
+            return Ok(Outcome::Done);
+        }
+        let handed = Handed { reservation, lease: key.lease, certain: false };
+        self.write_host(host, |record| record.begun_hold = Some(handed)).await?;
+        let subject = self.subject(host, key).of(reservation, key.lease);
+        self.hooks.call(Moment::OnHold, &subject).await?;
+        let end = |record: &mut Record| {
+            record.site = after;
+            record.begun_hold = None;
+        };
+        self.write_host(host, end).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Until the hook has succeeded the host counts as held, so that the lease says what it waits for.
+    async fn release_host(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        let before = self.site(host);
+        let after = before.released(reservation);
+        if after == before {
+            return Ok(Outcome::Done);
+        }
+        let subject = self.subject(host, key).of(reservation, lease_of(before));
+        self.hooks.call(Moment::OnRelease, &subject).await?;
+        self.write_host(host, |record| record.site = after).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn grant_slots(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        count: u32,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        if self.site(host) == Site::Elsewhere {
+            return Ok(Outcome::Done);
+        }
+        let granted = |count| Granted { lease: key.lease, count };
+        if self.slots(host, reservation) == Some(granted(count)) {
+            return Ok(Outcome::Done);
+        }
+        let set = |count| move |record: &mut Record| _ = record.slots.insert(reservation, granted(count));
+        self.write_host(host, set(0)).await?;
+        let subject = self.subject(host, key).of(reservation, key.lease);
+        self.hooks.call(Moment::OnGrant, &Subject { slots: Some(count), ..subject }).await?;
+        self.write_host(host, set(count)).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn withdraw_slots(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        let Some(granted) = self.slots(host, reservation) else { return Ok(Outcome::Done) };
+        let subject = self.subject(host, key).of(reservation, granted.lease);
+        self.hooks.call(Moment::OnWithdraw, &subject).await?;
+        self.write_host(host, |record| _ = record.slots.remove(&reservation)).await?;
+        Ok(Outcome::Done)
+    }
+
+    fn slots(&self, host: HostId, reservation: ReservationId) -> Option<Granted> {
+        self.ledger().hosts.get(&host)?.slots.get(&reservation).copied()
+    }
+
+    /// Looks at a host, if there is a hook for that, and notes what it sees.
+    async fn check(&self, host: HostId) -> Result<Seen, FleetError> {
+        if !self.hooks.has(Moment::Check) {
+            return Ok(Seen::default());
+        }
+        let Some(machine) = self.machines.get(&host) else { return Ok(Seen::default()) };
+        // It is never closed.
+        let _permit = self.checks.acquire().await;
+        let said = self.hooks.call(Moment::Check, &Subject::host(machine)).await;
+        let mut ledger = self.ledger();
+        let record = ledger.hosts.entry(host).or_default();
+        let seen = said.and_then(|said| {
+            check::read(&said, record).map_err(|error| {
+                FleetError::Unavailable(format!("hook check of host {host} gave no answer to go by: {error}"))
+            })
+        });
+        record.note(seen.as_ref().ok().cloned());
+        seen
+    }
+
+    /// Looks at hosts. Of one that cannot be looked at that is noted.
+    async fn check_all(&self, hosts: impl Iterator<Item = HostId>) {
+        join_all(hosts.map(|host| self.check(host))).await;
+    }
+}
+
+fn lease_of(site: Site) -> Option<LeaseId> {
+    match site {
+        Site::Held { lease, .. } => lease,
+        _ => None,
+    }
+}

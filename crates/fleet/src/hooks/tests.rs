@@ -1,0 +1,157 @@
+//! Tests of the configuration, and of calling. What becomes of hosts is in the tests of all drivers.
+
+use std::sync::mpsc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+
+fn config(hooks: &str) -> Result<HooksConfig, toml::de::Error> {
+    toml::from_str(&format!("state_file = \"state.json\"\nhosts = []\n{hooks}"))
+}
+
+fn hooks(text: &str) -> Result<Hooks, HooksError> {
+    Hooks::new(&config(text).expect("a configuration"))
+}
+
+async fn call(text: &str) -> Result<String, String> {
+    let hooks = hooks(text).expect("hooks");
+    let subject = Subject { host: Some(3), host_name: Some("node3".to_owned()), ..Subject::default() };
+    let said = hooks.call(Moment::OnHold, &subject).await;
+    said.map(|said| String::from_utf8_lossy(&said).trim().to_owned()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_configuration_in_the_documentation_can_be_read() {
+    let documentation = include_str!("mod.rs");
+    let lines = documentation.lines().filter_map(|line| line.strip_prefix("//!")).map(str::trim_start);
+    let example: Vec<&str> =
+        lines.skip_while(|line| *line != "```toml").skip(1).take_while(|line| *line != "```").collect();
+    let config: HooksConfig = toml::from_str(&example.join("\n")).expect("a configuration");
+    assert_eq!(config.machines().expect("machines")[&HostId(1)].name, "node1");
+    let hooks = Hooks::new(&config).expect("hooks");
+    assert!(hooks.has(Moment::Check) && hooks.has(Moment::OnRelease) && !hooks.has(Moment::OnFence));
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_said_with_its_place() {
+    for (wrong, said) in [
+        ("[hooks.on_hold]", "hooks.on_hold: give either exec, with a program, or webhook"),
+        ("[hooks.on_hold]\nexec = []", "hooks.on_hold: give either exec, with a program, or webhook"),
+        (
+            "[hooks.check]\nexec = [\"true\"]\ntime_limit_seconds = 0",
+            "hooks.check: time_limit_seconds must be",
+        ),
+        ("[hooks.on_hold]\nwebhook = \"ftp://x/\"", "give an address that begins with http:// or https://"),
+        (
+            "[hooks.on_hold]\nexec = [\"true\"]\nsecret_header = { name = \"X\", file = \"f\" }",
+            "hooks.on_hold: secret_header goes with webhook only",
+        ),
+    ] {
+        let error = hooks(wrong).expect_err(wrong).to_string();
+        assert!(error.contains(said), "{wrong}: {error}");
+    }
+    for unknown in ["[hooks.on_held]\nexec = [\"true\"]", "[hooks.on_hold]\nexecute = \"true\"", "host = 1"] {
+        assert!(config(unknown).is_err(), "{unknown}");
+    }
+    let twice = "hosts = [{ id = 1, name = \"a\", vcpus = 1, memory_mib = 1 },\
+                 { id = 1, name = \"b\", vcpus = 1, memory_mib = 1 }]\nstate_file = \"f\"";
+    let twice: HooksConfig = toml::from_str(twice).expect("a configuration");
+    assert!(matches!(twice.machines(), Err(HooksError::Twice(_))));
+}
+
+#[tokio::test]
+async fn a_program_is_told_in_its_environment_and_on_its_input() {
+    let text = r#"[hooks.on_hold]
+        exec = ["sh", "-c", "printf '%s %s ' $ALLOT_MOMENT $ALLOT_HOST; cat"]"#;
+    let said = call(text).await.expect("done");
+    let json = said.strip_prefix("on_hold node3 ").expect(&said);
+    let told: serde_json::Value = serde_json::from_str(json).expect("an object");
+    assert_eq!(told["moment"], "on_hold");
+    assert_eq!(told["host"], 3);
+    assert!(told["lease"].is_null());
+}
+
+#[tokio::test]
+async fn a_program_that_fails_is_quoted_with_its_last_line() {
+    let text = r#"[hooks.on_hold]
+        exec = ["sh", "-c", "echo one >&2; echo ' two ' >&2; echo >&2; exit 7"]"#;
+    assert_eq!(call(text).await.expect_err("7"), "hook on_hold: sh: exit status: 7: two");
+    let missing = "[hooks.on_hold]\nexec = [\"/nowhere/hook\"]";
+    let error = call(missing).await.expect_err("there is none");
+    assert!(error.starts_with("hook on_hold: /nowhere/hook: No such file"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_end_is_broken_off() {
+    let text = "[hooks.on_hold]\nexec = [\"sleep\", \"600\"]\ntime_limit_seconds = 1";
+    assert_eq!(call(text).await.expect_err("too long"), "hook on_hold: not done within 1 s");
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_running_is_not_waited_for() {
+    let text = "[hooks.on_hold]\nexec = [\"sh\", \"-c\", \"sleep 5 & echo done\"]";
+    assert_eq!(call(text).await.expect("done"), "done");
+}
+
+#[tokio::test]
+async fn of_endless_output_the_last_is_kept() {
+    let text = r#"[hooks.on_hold]
+        exec = ["sh", "-c", "head -c 3000000 /dev/zero; echo the end"]"#;
+    let said = call(text).await.expect("done");
+    assert!(said.len() < 600_000, "{}", said.len());
+    assert!(said.ends_with("the end"));
+}
+
+/// Answers one request; what it was.
+async fn answer_once(answer: &'static str) -> (u16, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (tell, told) = mpsc::channel();
+    tokio::spawn(async move {
+        let Ok((mut stream, _)) = listener.accept().await else { return };
+        let mut request = Vec::new();
+        // The body is the last of it, and ends like this.
+        while !request.ends_with(b"}") {
+            if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                break;
+            }
+        }
+        let _ = tell.send(String::from_utf8_lossy(&request).into_owned());
+        let _ = stream.write_all(answer.as_bytes()).await;
+    });
+    (port, told)
+}
+
+#[tokio::test]
+async fn a_web_hook_is_posted_to_with_its_secret() {
+    let (port, told) = answer_once("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine").await;
+    let secret = std::env::temp_dir().join(format!("allot-secret-{}", std::process::id()));
+    std::fs::write(&secret, "Bearer hush\n").expect("a file");
+    let text = format!(
+        "[hooks.on_hold]\nwebhook = \"http://127.0.0.1:{port}/hold\"\n\
+         secret_header = {{ name = \"Authorization\", file = {secret:?} }}"
+    );
+    assert_eq!(call(&text).await.expect("done"), "fine");
+    let request = told.recv().expect("a request");
+    assert!(request.starts_with("POST /hold HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("authorization: Bearer hush\r\n"), "{request}");
+    let body = request.split("\r\n\r\n").nth(1).expect("a body");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(body).expect("JSON")["host_name"], "node3");
+    std::fs::remove_file(&secret).expect("it was there");
+    let error = call(&text).await.expect_err("no secret");
+    assert!(error.contains("No such file"), "{error}");
+}
+
+#[tokio::test]
+async fn a_web_hook_that_refuses_is_quoted_and_no_redirection_is_followed() {
+    let refusal = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 12\r\n\r\nwait\nplease\n";
+    let (port, _told) = answer_once(refusal).await;
+    let text = |port| format!("[hooks.on_hold]\nwebhook = \"http://127.0.0.1:{port}/\"");
+    let error = call(&text(port)).await.expect_err("503");
+    assert_eq!(error, "hook on_hold: 503 Service Unavailable: please");
+    let (port, _told) = answer_once("HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n").await;
+    let error = call(&text(port)).await.expect_err("302");
+    assert!(error.starts_with("hook on_hold: 302 Found"), "{error}");
+}

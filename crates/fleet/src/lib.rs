@@ -1,0 +1,238 @@
+//! What runs the machines: traits that drivers implement, and two drivers.
+//!
+//! A driver does as it is told and says what it sees. It decides nothing, knows no leases' terms and never sees
+//! the store. Every call that changes something is an *ensure*: doing it twice is doing it once; one that comes
+//! late, when it does not apply any more, has no effect and counts as done ([`leases::plan::Action`] says when
+//! each applies). Each carries an operation key and the fence of the claim that it is carried out under.
+//!
+//! - [`Inventory`]: which machines and networks there are, and what is on them.
+//! - [`Isolation`]: who may start guests on a host, and who may use an address.
+//! - [`Guests`]: stopping, deleting and imaging guests.
+//!
+//! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
+//! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
+
+pub mod conformance;
+pub mod hooks;
+mod late;
+mod saved;
+pub mod simulated;
+mod site;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+use leases::host::{Health, NetworkId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::plan::{Action, Observed};
+use thiserror::Error;
+
+pub use saved::StateError;
+
+/// A machine of the fleet, whether it may be leased or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Its identifier, a decimal number to the API's clients.
+    pub id: HostId,
+    /// Its name: `hypervisor_hostname`.
+    pub name: String,
+    /// The name of its compute service.
+    pub service_name: String,
+    /// Virtual CPUs that instances may use.
+    pub vcpus: u32,
+    /// Memory that instances may use, MiB.
+    pub memory_mib: u32,
+    /// Disk that instances may use, GiB.
+    pub disk_gib: u32,
+    /// Other resources by Placement's class, reserve and allocation ratio applied.
+    pub other_resources: BTreeMap<String, u64>,
+    /// Traits, by Placement's names.
+    pub traits: BTreeSet<String>,
+    /// The CPU's description: JSON text.
+    pub cpu_info: String,
+    /// The hypervisor: `QEMU`.
+    pub hypervisor_type: String,
+    /// Its version as a number: `2010001`.
+    pub hypervisor_version: u64,
+    /// Empty if unknown.
+    pub availability_zone: String,
+    /// Whether it works.
+    pub health: Health,
+    /// Guests that run there now, with their names.
+    pub guests: Vec<(GuestId, String)>,
+}
+
+/// A network that floating IPs may come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its identifier.
+    pub id: NetworkId,
+    /// Its subnets.
+    pub subnets: Vec<Subnet>,
+}
+
+/// A subnet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// Its identifier.
+    pub id: String,
+    /// Its first address and the number of leading bits: `203.0.113.0/24`.
+    pub cidr: (IpAddr, u8),
+    /// Its gateway.
+    pub gateway: Option<IpAddr>,
+    /// Ranges that others take addresses from, both ends included.
+    pub allocation_pools: Vec<(IpAddr, IpAddr)>,
+}
+
+/// Under which claim something is done, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationKey {
+    /// Names the operation: the same for a repetition of it.
+    pub key: String,
+    /// Higher for each claim of it: what comes with a lower one than was seen is late. It never falls for one
+    /// key, also when all that a service knew of the operation was deleted meanwhile.
+    pub fence: u64,
+    /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
+    /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
+    pub lease: Option<LeaseId>,
+}
+
+/// How a call that changes something went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is so.
+    Done,
+    /// It will be so; look again.
+    Pending,
+}
+
+/// Why it did not go.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FleetError {
+    /// It may go later: a time limit, a broken connection, a host that does not answer. Whether it was done is
+    /// not known.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The fleet says no.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Which machines there are, and what is on them.
+#[async_trait]
+pub trait Inventory: Send + Sync {
+    /// All machines.
+    async fn machines(&self) -> Result<Vec<Machine>, FleetError>;
+
+    /// All networks that floating IPs may come from.
+    async fn networks(&self) -> Result<Vec<Network>, FleetError>;
+
+    /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
+    /// was not adopted, is absent.
+    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
+}
+
+/// Who may start guests where. See [`Action`] for when each applies.
+#[async_trait]
+pub trait Isolation: Send + Sync {
+    /// The host is to be in the free pool from now on, for [`Inventory::observe`] to be asked about. Refused if
+    /// a guest runs there.
+    async fn adopt(&self, host: HostId) -> Result<Outcome, FleetError>;
+    /// The host is none of the service's business any more. Refused unless it is in the free pool.
+    async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError>;
+    /// [`Action::Fence`].
+    async fn fence(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::Unfence`].
+    async fn unfence(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::Verify`].
+    async fn verify(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Hold`].
+    async fn hold(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Release`].
+    async fn release(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Grant`].
+    async fn grant(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        slots: u32,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Withdraw`].
+    async fn withdraw(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Assign`].
+    async fn assign(
+        &self,
+        ip: FloatingIpId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::Unassign`].
+    async fn unassign(
+        &self,
+        ip: FloatingIpId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+}
+
+/// What can be done to guests.
+#[async_trait]
+pub trait Guests: Send + Sync {
+    /// [`Action::StopGuest`].
+    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::DeleteGuest`].
+    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::Snapshot`].
+    async fn snapshot(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+}
+
+/// A whole driver.
+pub trait Fleet: Inventory + Isolation + Guests + fmt::Debug {}
+
+impl<T: Inventory + Isolation + Guests + fmt::Debug> Fleet for T {}
+
+/// Carries out a step of a plan.
+pub async fn perform(fleet: &dyn Fleet, action: Action, key: &OperationKey) -> Result<Outcome, FleetError> {
+    match action {
+        Action::Fence(host) => fleet.fence(host, key).await,
+        Action::Unfence(host) => fleet.unfence(host, key).await,
+        Action::Verify(host, reservation) => fleet.verify(host, reservation, key).await,
+        Action::Hold(host, reservation) => fleet.hold(host, reservation, key).await,
+        Action::Release(host, reservation) => fleet.release(host, reservation, key).await,
+        Action::Grant(host, reservation, slots) => fleet.grant(host, reservation, slots, key).await,
+        Action::Withdraw(host, reservation) => fleet.withdraw(host, reservation, key).await,
+        Action::Assign(ip, reservation) => fleet.assign(ip, reservation, key).await,
+        Action::Unassign(ip, reservation) => fleet.unassign(ip, reservation, key).await,
+        Action::StopGuest(host, guest) => fleet.stop(host, guest, key).await,
+        Action::DeleteGuest(host, guest) => fleet.delete(host, guest, key).await,
+        Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,
+    }
+}

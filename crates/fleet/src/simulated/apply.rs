@@ -1,0 +1,322 @@
+//! What calls do to a simulated fleet.
+
+use super::timing::later;
+use jiff::Timestamp;
+use leases::host::Health;
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::plan::{Action, GuestOwner};
+
+use super::state::{Assigned, Event, Host, Rules, Slots, Snapshot, State, is_of};
+use super::violation::Violation;
+use crate::site::Site;
+use crate::{FleetError, OperationKey, Outcome};
+
+/// A call that changes something.
+#[derive(Clone, Debug)]
+pub(super) enum Call {
+    /// A step.
+    Act(Action, OperationKey),
+    /// [`crate::Isolation::adopt`].
+    Adopt(HostId),
+    /// [`crate::Isolation::abandon`].
+    Abandon(HostId),
+    /// [`super::SimulatedFleet::migrate`].
+    Migrate(GuestId, HostId, OperationKey),
+}
+
+impl State {
+    /// Carries a call out. One that is late has no effect.
+    pub(super) fn apply(
+        &mut self,
+        rules: &Rules,
+        call: &Call,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        match call {
+            Call::Adopt(host) => self.adopt(*host),
+            Call::Abandon(host) => self.abandon(*host),
+            Call::Act(_, key) | Call::Migrate(_, _, key) if self.fences.is_late(key) => Ok(Outcome::Done),
+            Call::Act(action, key) => self.act(rules, *action, key, now),
+            Call::Migrate(guest, to, _) => self.migrate(rules, *guest, *to, now),
+        }
+    }
+
+    fn adopt(&mut self, id: HostId) -> Result<Outcome, FleetError> {
+        let host = self.known(id)?;
+        if host.site == Site::Elsewhere {
+            if host.in_flight > 0 || !host.guests.is_empty() {
+                return Err(FleetError::Refused(format!("a guest runs on host {id}")));
+            }
+            host.site = Site::FreePool;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn abandon(&mut self, id: HostId) -> Result<Outcome, FleetError> {
+        let host = self.known(id)?;
+        match host.site {
+            Site::Elsewhere => {}
+            Site::FreePool if host.slots.is_empty() => host.site = Site::Elsewhere,
+            _ => return Err(FleetError::Refused(format!("host {id} is not in the free pool"))),
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn act(
+        &mut self,
+        rules: &Rules,
+        action: Action,
+        key: &OperationKey,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        match action {
+            Action::Assign(ip, reservation) => {
+                self.floating_ips.entry(ip).or_insert(Assigned { reservation });
+                Ok(Outcome::Done)
+            }
+            Action::Unassign(ip, reservation) => {
+                if self.floating_ips.get(&ip) == Some(&Assigned { reservation }) {
+                    self.floating_ips.remove(&ip);
+                }
+                Ok(Outcome::Done)
+            }
+            Action::Fence(id) => self.move_to(id, Site::fenced),
+            Action::Unfence(id) => self.move_to(id, Site::unfenced),
+            Action::Release(id, reservation) => self.move_to(id, |site| site.released(reservation)),
+            Action::Hold(id, reservation) => self.hold(id, reservation, key.lease, now),
+            Action::Verify(id, reservation) => self.verify(id, reservation, key.lease),
+            Action::Grant(id, reservation, count) => {
+                let host = self.working(id)?;
+                if host.site != Site::Elsewhere {
+                    host.slots.insert(reservation, Slots { count, lease: key.lease });
+                }
+                Ok(Outcome::Done)
+            }
+            Action::Withdraw(id, reservation) => {
+                self.working(id)?.slots.remove(&reservation);
+                Ok(Outcome::Done)
+            }
+            Action::StopGuest(id, guest) => self.stop(rules, id, guest, now),
+            Action::DeleteGuest(id, guest) => self.delete(rules, id, guest, now),
+            Action::Snapshot(id, reservation) => self.snapshot(rules, id, reservation, key, now),
+        }
+    }
+
+    fn known(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
+        self.hosts.get_mut(&id).ok_or_else(|| FleetError::Refused(format!("host {id} is not in the fleet")))
+    }
+
+    fn working(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
+        let host = self.known(id)?;
+        if host.health == Health::Failed {
+            return Err(FleetError::Unavailable(format!("host {id} does not answer")));
+        }
+        Ok(host)
+    }
+
+    fn move_to(&mut self, id: HostId, to: impl FnOnce(Site) -> Site) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        host.site = to(host.site);
+        Ok(Outcome::Done)
+    }
+
+    /// Looks at a fenced host. Guests that were started before it was fenced are waited for.
+    fn verify(
+        &mut self,
+        id: HostId,
+        reservation: ReservationId,
+        lease: Option<LeaseId>,
+    ) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        if matches!(host.site, Site::Fenced { .. }) {
+            if host.in_flight > 0 {
+                return Ok(Outcome::Pending);
+            }
+            if host.guests.values().all(|guest| is_of(guest.owner, lease)) {
+                host.site = host.site.verified(reservation);
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn hold(
+        &mut self,
+        id: HostId,
+        reservation: ReservationId,
+        lease: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        let before = host.site;
+        host.site = before.held(reservation, lease);
+        if host.site != before {
+            let foreign = host.guests.iter().filter(|(_, guest)| !is_of(guest.owner, lease));
+            let foreign: Vec<GuestId> = foreign.map(|(guest, _)| *guest).collect();
+            let violation = |guest| Violation::HeldWithForeignGuest { host: id, guest, at: now };
+            self.violations.extend(foreign.into_iter().map(violation));
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn stop(
+        &mut self,
+        rules: &Rules,
+        id: HostId,
+        guest: GuestId,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        if host.site == Site::Elsewhere {
+            return Ok(Outcome::Done);
+        }
+        let Some(stopping) = host.guests.get_mut(&guest) else { return Ok(Outcome::Done) };
+        if stopping.owner == GuestOwner::Other {
+            self.violations.push(Violation::TouchedForeignGuest { host: id, guest, at: now });
+        } else if stopping.stopping_since.is_none() {
+            stopping.stopping_since = Some(now);
+            let takes = rules.timing.shut_down.draw(&mut self.draw());
+            self.leave(guest, later(now, takes), now);
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn delete(
+        &mut self,
+        rules: &Rules,
+        id: HostId,
+        guest: GuestId,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        if host.site == Site::Elsewhere {
+            return Ok(Outcome::Done);
+        }
+        let Some(deleted) = host.guests.get_mut(&guest) else { return Ok(Outcome::Done) };
+        if deleted.deleting {
+            return Ok(Outcome::Pending);
+        }
+        let asked_at = deleted.stopping_since;
+        match deleted.owner {
+            GuestOwner::Other => {
+                self.violations.push(Violation::TouchedForeignGuest { host: id, guest, at: now });
+                return Err(FleetError::Refused(format!("guest {guest} is somebody else's")));
+            }
+            GuestOwner::Preemptible if asked_at.is_none_or(|at| later(at, rules.grace) > now) => {
+                deleted.deleting = true;
+                self.violations.push(Violation::DeletedBeforeGrace { host: id, guest, asked_at, at: now });
+            }
+            GuestOwner::Preemptible | GuestOwner::Lease(_) => deleted.deleting = true,
+        }
+        let takes = rules.timing.deletion.draw(&mut self.draw());
+        self.leave(guest, later(now, takes), now);
+        Ok(if takes.is_zero() { Outcome::Done } else { Outcome::Pending })
+    }
+
+    /// The guest is gone then.
+    fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
+        if at > now {
+            self.schedule(at, Event::Leaves { id: guest });
+        } else {
+            for host in self.hosts.values_mut() {
+                host.guests.remove(&guest);
+            }
+        }
+    }
+
+    /// Images of a reservation's guests. One that was said to be ready is not made again for the same claim; a
+    /// newer claim asks for a new one.
+    fn snapshot(
+        &mut self,
+        rules: &Rules,
+        id: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        let host = self.working(id)?;
+        if !matches!(host.site, Site::Held { reservation: holder, .. } if holder == reservation) {
+            return Ok(Outcome::Done);
+        }
+        if let Some(snapshot) = host.snapshots.get_mut(&reservation)
+            && (!snapshot.told || key.fence <= snapshot.fence)
+        {
+            if now < snapshot.ready_at {
+                return Ok(Outcome::Pending);
+            }
+            *snapshot = Snapshot { told: true, fence: key.fence, ..*snapshot };
+            return Ok(Outcome::Done);
+        }
+        let guests = host.guests.values().filter(|guest| is_of(guest.owner, key.lease)).count();
+        let mut rng = self.draw();
+        // One after another, as the disk does it.
+        let ready_at = (0..guests).fold(now, |at, _| later(at, rules.timing.snapshot.draw(&mut rng)));
+        let told = ready_at <= now;
+        self.images += guests as u64;
+        self.working(id)?.snapshots.insert(reservation, Snapshot { fence: key.fence, ready_at, told });
+        Ok(if told { Outcome::Done } else { Outcome::Pending })
+    }
+
+    /// Moves a guest to another host. It is on its old host until all its memory is copied.
+    fn migrate(
+        &mut self,
+        rules: &Rules,
+        guest: GuestId,
+        to: HostId,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        let gone = || FleetError::Refused(format!("there is no guest {guest}"));
+        let from = self.whereabouts(guest).ok_or_else(gone)?;
+        if from == to {
+            return Ok(Outcome::Done);
+        }
+        let moving = self.working(from)?.guests.get(&guest).ok_or_else(gone)?.clone();
+        match moving.moving_to {
+            Some(target) if target == to => return Ok(Outcome::Pending),
+            Some(target) => {
+                return Err(FleetError::Refused(format!("guest {guest} is moving to host {target}")));
+            }
+            None => {}
+        }
+        if !self.working(to)?.admits(moving.owner) {
+            return Err(FleetError::Refused(format!("guest {guest} may not run on host {to}")));
+        }
+        // It is on its way there: whoever verifies the host that it goes to waits for it.
+        self.working(to)?.in_flight += 1;
+        if let Some(moving) = self.working(from)?.guests.get_mut(&guest) {
+            moving.moving_to = Some(to);
+        }
+        let millis = (u64::from(moving.memory_mib) * 1000)
+            .checked_div(rules.timing.migration_mib_per_second.into())
+            .unwrap_or(0);
+        if millis == 0 {
+            self.arrive(from, to, guest);
+            return Ok(Outcome::Done);
+        }
+        let at = later(now, jiff::SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)));
+        self.schedule(at, Event::Arrives { from, to, id: guest });
+        Ok(Outcome::Pending)
+    }
+
+    /// A guest that migrates is on its new host, unless one of the two has failed or it is gone meanwhile.
+    pub(super) fn arrive(&mut self, from: HostId, to: HostId, guest: GuestId) {
+        let works = |host: &Host| host.health != Health::Failed;
+        let source_works = self.hosts.get(&from).is_some_and(works);
+        let Some(target) = self.hosts.get_mut(&to) else {
+            if let Some(stays) = self.hosts.get_mut(&from).and_then(|host| host.guests.get_mut(&guest)) {
+                stays.moving_to = None;
+            }
+            return;
+        };
+        target.in_flight = target.in_flight.saturating_sub(1);
+        let arrives = source_works && works(target);
+        let Some(source) = self.hosts.get_mut(&from) else { return };
+        let Some(moving) = source.guests.get_mut(&guest) else { return };
+        moving.moving_to = None;
+        if arrives
+            && let Some(moved) = source.guests.remove(&guest)
+            && let Some(target) = self.hosts.get_mut(&to)
+        {
+            target.guests.insert(guest, moved);
+        }
+    }
+}

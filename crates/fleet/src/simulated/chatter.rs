@@ -1,0 +1,123 @@
+//! Guests that come and go, so that something is there to be emptied.
+
+use super::timing::later;
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::HostId;
+use leases::plan::GuestOwner;
+use rand::seq::IndexedRandom;
+use serde::{Deserialize, Serialize};
+
+use super::state::{Event, Host, Rules, State, is_of};
+use super::timing::Between;
+use crate::site::Site;
+
+/// After an interruption, so much of what would have happened meanwhile is made up for.
+const CATCHES_UP: SignedDuration = SignedDuration::from_hours(1);
+
+/// How much goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chatter {
+    /// A preemptible guest starts somewhere in the free pool, about that often.
+    pub preemptible_every: Option<SignedDuration>,
+    /// How long it runs.
+    pub preemptible_runs_for: Between,
+    /// A project starts a guest on what a lease has given it, about that often.
+    pub project_every: Option<SignedDuration>,
+    /// How long it runs.
+    pub project_runs_for: Between,
+    /// No more guests than that on one host.
+    pub most_per_host: usize,
+}
+
+impl Chatter {
+    /// Nothing goes on.
+    pub const SILENCE: Self = Self {
+        preemptible_every: None,
+        preemptible_runs_for: Between::ZERO,
+        project_every: None,
+        project_runs_for: Between::ZERO,
+        most_per_host: 0,
+    };
+
+    /// Enough to see something on a few racks.
+    pub const LIVELY: Self = Self {
+        preemptible_every: Some(SignedDuration::from_secs(20)),
+        preemptible_runs_for: Between::secs(60, 1800),
+        project_every: Some(SignedDuration::from_secs(30)),
+        project_runs_for: Between::secs(300, 3600),
+        most_per_host: 8,
+    };
+
+    fn every(&self, talker: Talker) -> Option<SignedDuration> {
+        match talker {
+            Talker::Preemptibles => self.preemptible_every,
+            Talker::Projects => self.project_every,
+        }
+    }
+}
+
+/// Who starts guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Talker {
+    Preemptibles,
+    Projects,
+}
+
+impl State {
+    /// Sees to it that all who are to start guests do.
+    pub(super) fn begin_chatter(&mut self, rules: &Rules, now: Timestamp) {
+        for talker in [Talker::Preemptibles, Talker::Projects] {
+            if rules.chatter.every(talker).is_some() && !self.talks(talker) {
+                self.schedule_talk(rules, talker, now);
+            }
+        }
+    }
+
+    /// The next time, about the usual time from then.
+    fn schedule_talk(&mut self, rules: &Rules, talker: Talker, from: Timestamp) {
+        // Not more often than every millisecond, or no time would ever pass.
+        let usual = rules.chatter.every(talker).map(|every| every.max(SignedDuration::from_millis(2)));
+        if let Some(usual) = usual {
+            let pause = Between { least: usual / 2, most: usual + usual / 2 }.draw(&mut self.draw());
+            self.schedule(later(from, pause), Event::Chatter(talker));
+        }
+    }
+
+    /// Somebody starts a guest if there is a place for it, and will be back.
+    pub(super) fn talk(&mut self, rules: &Rules, talker: Talker, at: Timestamp, now: Timestamp) {
+        let chatter = rules.chatter;
+        let runs_for = match talker {
+            Talker::Preemptibles => chatter.preemptible_runs_for,
+            Talker::Projects => chatter.project_runs_for,
+        };
+        let places: Vec<(HostId, GuestOwner)> = self
+            .hosts
+            .iter()
+            .filter(|(_, host)| host.crowd() < chatter.most_per_host)
+            .flat_map(|(id, host)| wishes(talker, host).into_iter().map(move |owner| (*id, owner)))
+            .filter(|(id, owner)| self.hosts[id].admits(*owner))
+            .collect();
+        if let Some((host, owner)) = places.choose(&mut self.draw()).copied() {
+            let runs_for = runs_for.draw(&mut self.draw());
+            self.start(rules, host, owner, Some(runs_for), at);
+        }
+        let earliest = now.checked_sub(CATCHES_UP).unwrap_or(Timestamp::MIN);
+        self.schedule_talk(rules, talker, at.max(earliest));
+    }
+}
+
+/// Whose guests would be started there.
+fn wishes(talker: Talker, host: &Host) -> Vec<GuestOwner> {
+    match (talker, host.site) {
+        (Talker::Preemptibles, _) => vec![GuestOwner::Preemptible],
+        (Talker::Projects, Site::Held { lease, .. }) => lease.map(GuestOwner::Lease).into_iter().collect(),
+        (Talker::Projects, _) => {
+            let room = host.slots.values().filter(|slots| {
+                let used = host.guests.values().filter(|guest| is_of(guest.owner, slots.lease)).count();
+                used < slots.count as usize
+            });
+            room.filter_map(|slots| slots.lease.map(GuestOwner::Lease)).collect()
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The simulated fleet as a driver: calls on their way, and answers.
+
+use std::collections::BTreeSet;
+
+use super::timing::later;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::plan::{Action, Observed};
+use rand::Rng;
+use tokio::sync::oneshot;
+
+use super::apply::Call;
+use super::faults::{Fault, about};
+use super::{Inner, SimulatedFleet};
+use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, saved};
+
+type Answer = Result<Outcome, FleetError>;
+
+impl SimulatedFleet {
+    /// Sends a call, and waits for the answer by the clock. A caller that does not wait so long changes nothing
+    /// about the call.
+    pub(super) async fn call(&self, call: Call) -> Answer {
+        let (at, mut answer, lost) = self.send(call);
+        let answer = loop {
+            self.clock.sleep_until(at).await;
+            self.lock().advance(self.clock.now());
+            match answer.try_recv() {
+                Ok(answer) => break answer,
+                Err(oneshot::error::TryRecvError::Closed) => break Ok(Outcome::Done),
+                // The clock was set back meanwhile.
+                Err(oneshot::error::TryRecvError::Empty) => {}
+            }
+        };
+        self.save().await?;
+        lost.map_or(answer, Err)
+    }
+
+    /// Sends a call: when it arrives, where its answer will be, and what the caller gets instead if something
+    /// goes wrong.
+    fn send(&self, call: Call) -> (Timestamp, oneshot::Receiver<Answer>, Option<FleetError>) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.advance(now);
+        let fault = inner.fault(&call);
+        let Inner { state, rules, faults, .. } = &mut *inner;
+        let at = later(now, rules.timing.call.draw(&mut state.draw()));
+        let again_at = later(at, faults.late_by.draw(&mut state.draw()));
+        let (caller, answer) = oneshot::channel();
+        let lost = fault.and_then(|fault| error_of(fault, &call));
+        match fault {
+            None | Some(Fault::TimeOutAfter) => inner.send(at, call, Some(caller)),
+            // The caller is dropped, which the receiver notices.
+            Some(Fault::Refuse | Fault::TimeOutBefore) => {}
+            Some(Fault::Late) => inner.send(again_at, call, None),
+            Some(Fault::Duplicate) => {
+                inner.send(at, call.clone(), Some(caller));
+                inner.send(again_at, call, None);
+            }
+        }
+        (at, answer, lost)
+    }
+
+    /// Waits as long as a question takes, and fails if it is not answered.
+    async fn ask(&self) -> Result<(), FleetError> {
+        let now = self.clock.now();
+        let (at, answered) = {
+            let mut inner = self.lock();
+            let Inner { state, rules, faults, .. } = &mut *inner;
+            let at = later(now, rules.timing.question.draw(&mut state.draw()));
+            (at, state.draw().random::<f64>() >= faults.unanswered)
+        };
+        self.clock.sleep_until(at).await;
+        if !answered {
+            return Err(FleetError::Unavailable("no answer (simulated)".to_owned()));
+        }
+        self.lock().advance(self.clock.now());
+        self.save().await
+    }
+
+    /// Writes the state to its file, if it has one and something changed.
+    async fn save(&self) -> Result<(), FleetError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let version = self.lock().version;
+        let current = || {
+            let inner = self.lock();
+            (inner.version, saved::text(&inner.state))
+        };
+        Ok(file.keep(current, version).await?)
+    }
+
+    async fn act(&self, action: Action, key: &OperationKey) -> Answer {
+        self.call(Call::Act(action, key.clone())).await
+    }
+}
+
+/// What the caller gets instead of an answer.
+fn error_of(fault: Fault, call: &Call) -> Option<FleetError> {
+    let (verb, host) = about(call);
+    let what = match host {
+        Some(host) => format!("{verb:?} of host {host}"),
+        None => format!("{verb:?}"),
+    };
+    match fault {
+        Fault::Refuse => Some(FleetError::Refused(format!("{what} was refused (simulated)"))),
+        Fault::TimeOutBefore | Fault::TimeOutAfter | Fault::Late => {
+            Some(FleetError::Unavailable(format!("{what} timed out (simulated)")))
+        }
+        Fault::Duplicate => None,
+    }
+}
+
+#[async_trait]
+impl Inventory for SimulatedFleet {
+    async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
+        self.ask().await?;
+        let inner = self.lock();
+        let there = self.machines.values().filter_map(|machine| {
+            let host = inner.state.hosts.get(&machine.id)?;
+            let guests = host.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
+            Some(Machine { health: host.health, guests, ..machine.clone() })
+        });
+        Ok(there.collect())
+    }
+
+    async fn networks(&self) -> Result<Vec<Network>, FleetError> {
+        self.ask().await?;
+        Ok(self.networks.clone())
+    }
+
+    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+        self.ask().await?;
+        let inner = self.lock();
+        let seen = hosts.iter().filter_map(|id| Some((*id, inner.state.hosts.get(id)?.observed()?)));
+        let floating_ips = &inner.state.floating_ips;
+        Ok(Observed {
+            hosts: seen.collect(),
+            floating_ips: floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation)).collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl Isolation for SimulatedFleet {
+    async fn adopt(&self, host: HostId) -> Answer {
+        self.call(Call::Adopt(host)).await
+    }
+
+    async fn abandon(&self, host: HostId) -> Answer {
+        self.call(Call::Abandon(host)).await
+    }
+
+    async fn fence(&self, host: HostId, key: &OperationKey) -> Answer {
+        self.act(Action::Fence(host), key).await
+    }
+
+    async fn unfence(&self, host: HostId, key: &OperationKey) -> Answer {
+        self.act(Action::Unfence(host), key).await
+    }
+
+    async fn verify(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Verify(host, reservation), key).await
+    }
+
+    async fn hold(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Hold(host, reservation), key).await
+    }
+
+    async fn release(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Release(host, reservation), key).await
+    }
+
+    async fn grant(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        slots: u32,
+        key: &OperationKey,
+    ) -> Answer {
+        self.act(Action::Grant(host, reservation, slots), key).await
+    }
+
+    async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Withdraw(host, reservation), key).await
+    }
+
+    async fn assign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Assign(ip, reservation), key).await
+    }
+
+    async fn unassign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Unassign(ip, reservation), key).await
+    }
+}
+
+#[async_trait]
+impl Guests for SimulatedFleet {
+    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        self.act(Action::StopGuest(host, guest), key).await
+    }
+
+    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        self.act(Action::DeleteGuest(host, guest), key).await
+    }
+
+    async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Snapshot(host, reservation), key).await
+    }
+}

@@ -1,0 +1,172 @@
+//! What goes wrong between a caller and a simulated fleet.
+
+use leases::ids::HostId;
+use leases::plan::Action;
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::apply::Call;
+use super::timing::Between;
+
+/// Something that goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The fleet says no, and does nothing.
+    Refuse,
+    /// The call does not get there: no effect, and an error.
+    TimeOutBefore,
+    /// The reply is lost: it was done, but the caller gets an error.
+    TimeOutAfter,
+    /// The caller gets an error; the call takes effect some time later.
+    Late,
+    /// It is done and answered, and turns up again some time later.
+    Duplicate,
+}
+
+/// How likely which fault is, per call, from 0 to 1. At most one happens to a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// [`Fault::Refuse`].
+    pub refuse: f64,
+    /// [`Fault::TimeOutBefore`].
+    pub time_out_before: f64,
+    /// [`Fault::TimeOutAfter`].
+    pub time_out_after: f64,
+    /// [`Fault::Late`].
+    pub late: f64,
+    /// [`Fault::Duplicate`].
+    pub duplicate: f64,
+    /// How much later calls turn up that are late or duplicates.
+    pub late_by: Between,
+    /// A question about the fleet is not answered.
+    pub unanswered: f64,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self {
+        refuse: 0.0,
+        time_out_before: 0.0,
+        time_out_after: 0.0,
+        late: 0.0,
+        duplicate: 0.0,
+        late_by: Between::ZERO,
+        unanswered: 0.0,
+    };
+
+    /// All faults, each with that probability; what is late comes up to ten minutes later.
+    pub const fn each(probability: f64) -> Self {
+        Self {
+            refuse: probability,
+            time_out_before: probability,
+            time_out_after: probability,
+            late: probability,
+            duplicate: probability,
+            late_by: Between::secs(1, 600),
+            unanswered: probability,
+        }
+    }
+
+    pub(super) fn draw(&self, rng: &mut SmallRng) -> Option<Fault> {
+        let mut number: f64 = rng.random();
+        let likely = [
+            (self.refuse, Fault::Refuse),
+            (self.time_out_before, Fault::TimeOutBefore),
+            (self.time_out_after, Fault::TimeOutAfter),
+            (self.late, Fault::Late),
+            (self.duplicate, Fault::Duplicate),
+        ];
+        for (probability, fault) in likely {
+            if number < probability {
+                return Some(fault);
+            }
+            number -= probability;
+        }
+        None
+    }
+}
+
+/// What a call asks for.
+#[expect(missing_docs, reason = "each is the action, or the call, of that name")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    Fence,
+    Unfence,
+    Verify,
+    Hold,
+    Release,
+    Grant,
+    Withdraw,
+    Assign,
+    Unassign,
+    Stop,
+    Delete,
+    Snapshot,
+    Adopt,
+    Abandon,
+    Migrate,
+}
+
+/// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedFault {
+    /// What the calls ask for; any if not given.
+    pub verb: Option<Verb>,
+    /// The host that they are about; any if not given.
+    pub host: Option<HostId>,
+    /// So many calls go well first.
+    pub after: u32,
+    /// So many fail then.
+    pub times: u32,
+    /// How.
+    pub fault: Fault,
+}
+
+impl PlannedFault {
+    /// The next call of that kind for the host fails that way.
+    pub const fn next(verb: Verb, host: HostId, fault: Fault) -> Self {
+        Self { verb: Some(verb), host: Some(host), after: 0, times: 1, fault }
+    }
+}
+
+/// The fault that is planned for the call. One that has happened often enough is taken off the list.
+pub(super) fn planned(plan: &mut Vec<PlannedFault>, call: &Call) -> Option<Fault> {
+    let (verb, host) = about(call);
+    let concerned = |planned: &PlannedFault| {
+        planned.verb.is_none_or(|v| v == verb) && planned.host.is_none_or(|h| Some(h) == host)
+    };
+    let mut fault = None;
+    for planned in plan.iter_mut().filter(|planned| concerned(planned)) {
+        if planned.after > 0 {
+            planned.after -= 1;
+        } else if fault.is_none() && planned.times > 0 {
+            planned.times -= 1;
+            fault = Some(planned.fault);
+        }
+    }
+    plan.retain(|planned| planned.times > 0);
+    fault
+}
+
+/// What a call asks for, of which host.
+pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
+    match call {
+        Call::Adopt(host) => (Verb::Adopt, Some(*host)),
+        Call::Abandon(host) => (Verb::Abandon, Some(*host)),
+        Call::Migrate(_, to, _) => (Verb::Migrate, Some(*to)),
+        Call::Act(action, _) => match *action {
+            Action::Fence(host) => (Verb::Fence, Some(host)),
+            Action::Unfence(host) => (Verb::Unfence, Some(host)),
+            Action::Verify(host, _) => (Verb::Verify, Some(host)),
+            Action::Hold(host, _) => (Verb::Hold, Some(host)),
+            Action::Release(host, _) => (Verb::Release, Some(host)),
+            Action::Grant(host, ..) => (Verb::Grant, Some(host)),
+            Action::Withdraw(host, _) => (Verb::Withdraw, Some(host)),
+            Action::Assign(..) => (Verb::Assign, None),
+            Action::Unassign(..) => (Verb::Unassign, None),
+            Action::StopGuest(host, _) => (Verb::Stop, Some(host)),
+            Action::DeleteGuest(host, _) => (Verb::Delete, Some(host)),
+            Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
+        },
+    }
+}

@@ -1,0 +1,355 @@
+//! What is where in a simulated fleet, and what is about to happen there. Nothing here waits or locks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::timing::later;
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::plan;
+use leases::plan::GuestOwner;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::chatter::{Chatter, Talker};
+use super::script::Happening;
+use super::timing::Timing;
+use super::violation::Violation;
+use crate::late::Fences;
+use crate::saved::{by_id, id, id_or_none, pairs};
+use crate::site::Site;
+
+/// What a simulated fleet goes by. Given anew at every start, unlike [`State`].
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    pub(super) timing: Timing,
+    pub(super) chatter: Chatter,
+    /// How long a preemptible guest must be given.
+    pub(super) grace: SignedDuration,
+}
+
+/// What is where, and what is about to happen.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    seed: u64,
+    /// How often something was drawn.
+    draws: u64,
+    #[serde(with = "by_id")]
+    pub(super) hosts: BTreeMap<HostId, Host>,
+    #[serde(with = "by_id")]
+    pub(super) floating_ips: BTreeMap<FloatingIpId, Assigned>,
+    #[serde(with = "pairs")]
+    events: BTreeMap<(Timestamp, u64), Event>,
+    /// How many events there were so far.
+    numbered: u64,
+    #[serde(skip)]
+    pub(super) fences: Fences,
+    /// How many images of guests were made.
+    pub(super) images: u64,
+    #[serde(skip)]
+    pub(super) violations: Vec<Violation>,
+}
+
+/// Whose an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Assigned {
+    #[serde(with = "id")]
+    pub(super) reservation: ReservationId,
+}
+
+/// A host.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Host {
+    pub(super) site: Site,
+    #[serde(with = "SavedHealth")]
+    pub(super) health: Health,
+    #[serde(with = "by_id")]
+    pub(super) guests: BTreeMap<GuestId, Guest>,
+    #[serde(with = "by_id")]
+    pub(super) slots: BTreeMap<ReservationId, Slots>,
+    #[serde(with = "by_id")]
+    pub(super) snapshots: BTreeMap<ReservationId, Snapshot>,
+    /// Guests that were started here and are not seen yet.
+    pub(super) in_flight: u32,
+}
+
+/// Slots of a host that a reservation's project may use.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Slots {
+    pub(super) count: u32,
+    #[serde(with = "id_or_none")]
+    pub(super) lease: Option<LeaseId>,
+}
+
+/// An image of each guest of a reservation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    pub(super) fence: u64,
+    pub(super) ready_at: Timestamp,
+    /// It was said to be there.
+    pub(super) told: bool,
+}
+
+/// A guest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Guest {
+    pub(super) name: String,
+    #[serde(with = "SavedOwner")]
+    pub(super) owner: GuestOwner,
+    pub(super) memory_mib: u32,
+    pub(super) stopping_since: Option<Timestamp>,
+    /// It is being deleted.
+    pub(super) deleting: bool,
+    /// Where it is moving to.
+    #[serde(with = "id_or_none")]
+    pub(super) moving_to: Option<HostId>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "GuestOwner", rename_all = "snake_case")]
+pub(super) enum SavedOwner {
+    Preemptible,
+    Lease(#[serde(with = "id")] LeaseId),
+    Other,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Health", rename_all = "snake_case")]
+pub(super) enum SavedHealth {
+    Up,
+    Failed,
+    Unknown,
+}
+
+/// Something that will happen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Event {
+    /// A guest is seen on its host.
+    Lands {
+        #[serde(with = "id")]
+        host: HostId,
+        #[serde(with = "id")]
+        id: GuestId,
+        guest: Guest,
+    },
+    /// A guest is gone: it has ended, shut down or been deleted.
+    Leaves {
+        #[serde(with = "id")]
+        id: GuestId,
+    },
+    /// A guest that migrates is on its new host.
+    Arrives {
+        #[serde(with = "id")]
+        from: HostId,
+        #[serde(with = "id")]
+        to: HostId,
+        #[serde(with = "id")]
+        id: GuestId,
+    },
+    /// From the script.
+    Scripted(Happening),
+    /// Somebody looks for a place for a guest.
+    Chatter(Talker),
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            draws: 0,
+            hosts: BTreeMap::new(),
+            floating_ips: BTreeMap::new(),
+            events: BTreeMap::new(),
+            numbered: 0,
+            fences: Fences::default(),
+            images: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    /// Takes machines on that are new, and forgets those that are not there any more.
+    pub(super) fn have_hosts(&mut self, hosts: impl Iterator<Item = HostId>) {
+        let hosts: BTreeSet<HostId> = hosts.collect();
+        self.hosts.retain(|host, _| hosts.contains(host));
+        for host in hosts {
+            self.hosts.entry(host).or_default();
+        }
+    }
+
+    /// Random numbers for one purpose. They depend on how many were drawn before, so a state that was saved goes
+    /// on where it was.
+    pub(super) fn draw(&mut self) -> SmallRng {
+        self.draws += 1;
+        SmallRng::seed_from_u64(self.seed ^ self.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// An identifier with the version and variant of a random UUID.
+    fn draw_guest_id(&mut self) -> GuestId {
+        let number: u128 = self.draw().random();
+        let variable = number & !(0xf << 76) & !(0x3 << 62);
+        GuestId(variable | 0x4 << 76 | 0x2 << 62)
+    }
+
+    pub(super) fn schedule(&mut self, at: Timestamp, event: Event) {
+        self.numbered += 1;
+        self.events.insert((at, self.numbered), event);
+    }
+
+    /// Whether somebody of that kind is about to look for a place for a guest.
+    pub(super) fn talks(&self, talker: Talker) -> bool {
+        self.events.values().any(|event| matches!(event, Event::Chatter(who) if *who == talker))
+    }
+
+    /// When something happens next.
+    pub(super) fn next_event(&self) -> Option<Timestamp> {
+        self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes out what happens next, if it does by then.
+    fn due(&mut self, now: Timestamp) -> Option<(Timestamp, Event)> {
+        let entry = self.events.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let ((at, _), event) = entry.remove_entry();
+        Some((at, event))
+    }
+
+    /// Lets everything happen that does until then. Says whether anything did.
+    pub(super) fn advance(&mut self, rules: &Rules, now: Timestamp) -> bool {
+        let mut happened = false;
+        while let Some((at, event)) = self.due(now) {
+            happened = true;
+            match event {
+                Event::Lands { host, id, guest } => self.land(host, id, guest, at),
+                Event::Leaves { id } => {
+                    if let Some(host) = self.whereabouts(id) {
+                        self.hosts.entry(host).and_modify(|host| _ = host.guests.remove(&id));
+                    }
+                }
+                Event::Arrives { from, to, id } => self.arrive(from, to, id),
+                Event::Scripted(happening) => self.happen(rules, happening, at),
+                Event::Chatter(talker) => self.talk(rules, talker, at, now),
+            }
+        }
+        happened
+    }
+
+    /// The host that a guest is on.
+    pub(super) fn whereabouts(&self, guest: GuestId) -> Option<HostId> {
+        self.hosts.iter().find(|(_, host)| host.guests.contains_key(&guest)).map(|(id, _)| *id)
+    }
+
+    /// Something happens to the machines.
+    pub(super) fn happen(&mut self, rules: &Rules, happening: Happening, at: Timestamp) {
+        let set = |state: &mut Self, host, health| {
+            state.hosts.entry(host).and_modify(|host| host.health = health);
+        };
+        match happening {
+            Happening::HostFails(host) => set(self, host, Health::Failed),
+            Happening::HostFallsSilent(host) => set(self, host, Health::Unknown),
+            Happening::HostRecovers(host) => set(self, host, Health::Up),
+            Happening::HostVanishes(host) => {
+                self.hosts.remove(&host);
+            }
+            Happening::GuestStarts { host, owner, runs_for } => {
+                self.start(rules, host, owner, runs_for, at);
+            }
+            Happening::GuestEnds(guest) => self.schedule(at, Event::Leaves { id: guest }),
+        }
+    }
+
+    /// Somebody starts a guest on a host. The scheduler refuses where guests of that kind may not start.
+    pub(super) fn start(
+        &mut self,
+        rules: &Rules,
+        host: HostId,
+        owner: GuestOwner,
+        runs_for: Option<SignedDuration>,
+        at: Timestamp,
+    ) -> Option<GuestId> {
+        if !self.hosts.get(&host)?.admits(owner) {
+            return None;
+        }
+        let id = self.draw_guest_id();
+        let boot = rules.timing.boot.draw(&mut self.draw());
+        let guest = Guest {
+            name: format!("vm-{}", &id.to_string()[..8]),
+            owner,
+            memory_mib: 1024 << self.draw().random_range(0..5u32),
+            stopping_since: None,
+            deleting: false,
+            moving_to: None,
+        };
+        self.hosts.get_mut(&host)?.in_flight += 1;
+        if boot.is_zero() {
+            self.land(host, id, guest, at);
+        } else {
+            self.schedule(later(at, boot), Event::Lands { host, id, guest });
+        }
+        if let Some(runs_for) = runs_for {
+            self.schedule(later(at, boot.max(runs_for)), Event::Leaves { id });
+        }
+        Some(id)
+    }
+
+    /// A guest that was started is seen on its host, unless that has failed meanwhile.
+    fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
+        let Some(host) = self.hosts.get_mut(&id) else { return };
+        host.in_flight = host.in_flight.saturating_sub(1);
+        if host.health == Health::Failed {
+            return;
+        }
+        if let Site::Held { lease, .. } = host.site
+            && !is_of(landing.owner, lease)
+        {
+            self.violations.push(Violation::LandedOnHeldHost { host: id, guest, at });
+        }
+        if let Site::Fenced { verified_for: Some(_) } = host.site {
+            self.violations.push(Violation::LandedAfterVerification { host: id, guest, at });
+        }
+        host.guests.insert(guest, landing);
+    }
+}
+
+/// Whether a guest is the lease's.
+pub(super) fn is_of(owner: GuestOwner, lease: Option<LeaseId>) -> bool {
+    lease.is_some_and(|lease| owner == GuestOwner::Lease(lease))
+}
+
+impl Host {
+    /// How many guests are here or on their way here.
+    pub(super) fn crowd(&self) -> usize {
+        self.guests.len() + self.in_flight as usize
+    }
+
+    /// Whether the scheduler lets guests of that owner start here.
+    pub(super) fn admits(&self, owner: GuestOwner) -> bool {
+        if self.health == Health::Failed {
+            return false;
+        }
+        match (self.site, owner) {
+            (Site::FreePool, GuestOwner::Preemptible)
+            | (Site::Elsewhere | Site::FreePool, GuestOwner::Other) => true,
+            (Site::FreePool, GuestOwner::Lease(_)) => {
+                self.slots.values().any(|slots| is_of(owner, slots.lease))
+            }
+            (Site::Held { lease, .. }, owner) => is_of(owner, lease),
+            (Site::Elsewhere | Site::Fenced { .. }, _) => false,
+        }
+    }
+
+    /// As the planner sees it, if it was taken on.
+    pub(super) fn observed(&self) -> Option<plan::ObservedHost> {
+        let guest = |(id, guest): (&GuestId, &Guest)| plan::Guest {
+            id: *id,
+            owner: guest.owner,
+            stopping_since: guest.stopping_since,
+        };
+        Some(plan::ObservedHost {
+            place: self.site.place()?,
+            health: self.health,
+            guests: self.guests.iter().map(guest).collect(),
+            slots: self.slots.iter().map(|(reservation, slots)| (*reservation, slots.count)).collect(),
+        })
+    }
+}

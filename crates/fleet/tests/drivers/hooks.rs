@@ -1,0 +1,393 @@
+//! A rack whose hooks are a shell script. It notes what it is called for in a file, and guests are files too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ambient::ManualClock;
+use async_trait::async_trait;
+use fleet::conformance::{self, Subject};
+use fleet::hooks::{HooksConfig, HooksFleet};
+use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Outcome};
+use jiff::Timestamp;
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::plan::{GuestOwner, Place};
+use leases::status::LeaseStatus;
+
+use crate::conductor::{Conductor, address, at, hosts, lease, slots};
+
+const SCRIPT: &str = r#"#!/bin/sh
+# Fails as long as there is a file of the moment's name.
+cd "$(dirname "$0")" || exit 2
+cat > told.json
+if [ "$ALLOT_MOMENT" != check ]; then
+    echo "$ALLOT_MOMENT $ALLOT_HOST$ALLOT_FLOATING_IP $ALLOT_RESERVATION" >> log
+fi
+if [ -e "fail-$ALLOT_MOMENT" ]; then
+    echo "starting"
+    echo "the switch does not answer" >&2
+    exit 3
+fi
+[ "$ALLOT_MOMENT" = check ] || exit 0
+printf '{"guests": ['
+separator=
+for guest in guests/"$ALLOT_HOST_ID"/*; do
+    [ -e "$guest" ] || continue
+    printf '%s{"id": "%s", "owner": "%s"}' "$separator" "$(basename "$guest")" "$(cat "$guest")"
+    separator=,
+done
+printf ']}\n'
+"#;
+
+const HOST: HostId = HostId(1);
+const MINE: ReservationId = ReservationId(0xb1);
+const THEIRS: ReservationId = ReservationId(0xb2);
+
+struct Rack {
+    directory: PathBuf,
+    fleet: HooksFleet,
+    /// Guests on their way.
+    flying: Mutex<Vec<(HostId, GuestId)>>,
+    guests: AtomicU64,
+}
+
+fn rack() -> Rack {
+    static RACKS: AtomicU64 = AtomicU64::new(0);
+    let number = RACKS.fetch_add(1, Ordering::Relaxed);
+    let directory = std::env::temp_dir().join(format!("allot-rack-{}-{number}", std::process::id()));
+    fs::create_dir_all(directory.join("guests")).expect("a directory");
+    fs::write(directory.join("hook.sh"), SCRIPT).expect("a file");
+    let fleet = open(&directory);
+    Rack { directory, fleet, flying: Mutex::new(Vec::new()), guests: AtomicU64::new(1) }
+}
+
+fn open(directory: &Path) -> HooksFleet {
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    HooksFleet::open(&config(directory), clock).expect("a fleet")
+}
+
+fn config(directory: &Path) -> HooksConfig {
+    let host =
+        |id: u64| serde_json::json!({"id": id, "name": format!("node{id}"), "vcpus": 8, "memory_mib": 4096});
+    let hook = serde_json::json!({"exec": ["sh", directory.join("hook.sh")]});
+    let moments = [
+        "on_fence",
+        "on_unfence",
+        "on_hold",
+        "on_release",
+        "on_grant",
+        "on_withdraw",
+        "on_assign",
+        "on_unassign",
+        "on_stop",
+        "on_delete",
+        "on_snapshot",
+        "check",
+    ];
+    let hooks: serde_json::Map<_, _> = moments.iter().map(|m| ((*m).to_owned(), hook.clone())).collect();
+    let config = serde_json::json!({
+        "state_file": directory.join("state.json"),
+        "hosts": [host(1), host(2)],
+        "hooks": hooks,
+    });
+    serde_json::from_value(config).expect("a configuration")
+}
+
+impl Rack {
+    fn guest_file(&self, host: HostId, guest: GuestId) -> PathBuf {
+        self.directory.join(format!("guests/{host}/{guest}"))
+    }
+
+    fn put_guest(&self, host: HostId, guest: GuestId, owner: &str) {
+        let file = self.guest_file(host, guest);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        fs::write(file, owner).expect("a file");
+    }
+
+    fn next_guest(&self) -> GuestId {
+        GuestId(self.guests.fetch_add(1, Ordering::Relaxed).into())
+    }
+
+    fn set_failing(&self, moment: &str, failing: bool) {
+        let file = self.directory.join(format!("fail-{moment}"));
+        if failing {
+            fs::write(file, "").expect("a file");
+        } else {
+            fs::remove_file(file).expect("no file");
+        }
+    }
+
+    /// What the hooks were called for since the last time this was asked.
+    fn log(&self) -> Vec<String> {
+        let file = self.directory.join("log");
+        let log = fs::read_to_string(&file).unwrap_or_default();
+        let _ = fs::remove_file(file);
+        log.lines().map(str::trim).map(str::to_owned).collect()
+    }
+
+    /// The process ends, whatever it was doing, and another begins.
+    fn restart(&mut self) {
+        self.fleet = open(&self.directory);
+    }
+
+    async fn place(&self) -> Place {
+        self.fleet.observe(&[HOST].into()).await.expect("an answer").hosts[&HOST].place
+    }
+
+    async fn verified(&self) {
+        assert_eq!(self.fleet.adopt(HOST).await, Ok(Outcome::Done));
+        assert_eq!(self.fleet.fence(HOST, &key(1)).await, Ok(Outcome::Done));
+        assert_eq!(self.fleet.verify(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+        self.log();
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A key of its own for every call.
+fn key(fence: u64) -> OperationKey {
+    static KEYS: AtomicU64 = AtomicU64::new(0);
+    let number = KEYS.fetch_add(1, Ordering::Relaxed);
+    OperationKey { key: format!("call {number}"), fence, lease: Some(LeaseId(0xa1)) }
+}
+
+#[async_trait]
+impl Subject for Rack {
+    fn fleet(&self) -> &dyn Fleet {
+        &self.fleet
+    }
+
+    async fn guest_appears(&self, host: HostId, owner: GuestOwner) -> GuestId {
+        let guest = self.next_guest();
+        let owner = if owner == GuestOwner::Preemptible { "preemptible" } else { "other" };
+        self.put_guest(host, guest, owner);
+        guest
+    }
+
+    async fn guest_sets_out(&self, host: HostId) -> GuestId {
+        let guest = self.next_guest();
+        self.flying.lock().expect("no panic").push((host, guest));
+        guest
+    }
+
+    async fn guests_land(&self) {
+        for (host, guest) in std::mem::take(&mut *self.flying.lock().expect("no panic")) {
+            self.put_guest(host, guest, "preemptible");
+        }
+    }
+
+    async fn guest_ends(&self, guest: GuestId) {
+        for host in [HostId(1), HostId(2)] {
+            let _ = fs::remove_file(self.guest_file(host, guest));
+        }
+    }
+
+    async fn wait(&self) {}
+}
+
+#[tokio::test]
+async fn a_rack_with_hooks_conforms() {
+    conformance::all(|| async { rack() }).await;
+}
+
+#[tokio::test]
+async fn a_hook_is_called_once_for_what_is_done_once() {
+    let rack = rack();
+    rack.verified().await;
+    for _ in 0..2 {
+        assert_eq!(rack.fleet.hold(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    }
+    assert_eq!(rack.log(), [format!("on_hold node1 {MINE}")]);
+    for _ in 0..2 {
+        assert_eq!(rack.fleet.release(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    }
+    assert_eq!(rack.log(), [format!("on_release node1 {MINE}")]);
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_is_called_again_and_its_last_line_is_the_reason() {
+    let rack = rack();
+    rack.verified().await;
+    rack.set_failing("on_hold", true);
+    let failed = rack.fleet.hold(HOST, MINE, &key(1)).await;
+    let Err(FleetError::Unavailable(reason)) = failed else { panic!("{failed:?}") };
+    assert!(reason.starts_with("hook on_hold: "), "{reason}");
+    assert!(reason.ends_with(": the switch does not answer"), "{reason}");
+    assert_eq!(rack.place().await, Place::Fenced { verified_for: Some(MINE) });
+    rack.set_failing("on_hold", false);
+    assert_eq!(rack.fleet.hold(HOST, MINE, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.place().await, Place::Held(MINE));
+    assert_eq!(rack.log().len(), 2);
+}
+
+#[tokio::test]
+async fn w4_a_hand_over_that_a_crash_interrupted_is_undone_if_nobody_wants_it_any_more() {
+    let mut rack = rack();
+    rack.verified().await;
+    rack.set_failing("on_hold", true);
+    assert!(rack.fleet.hold(HOST, MINE, &key(1)).await.is_err());
+    rack.restart();
+    rack.log();
+    assert_eq!(rack.fleet.unfence(HOST, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_release node1 {MINE}"), "on_unfence node1".to_owned()]);
+    assert_eq!(rack.place().await, Place::FreePool);
+}
+
+#[tokio::test]
+async fn w4_a_hand_over_that_a_crash_interrupted_is_undone_before_another_reservation_gets_the_host() {
+    let mut rack = rack();
+    rack.verified().await;
+    rack.set_failing("on_hold", true);
+    assert!(rack.fleet.hold(HOST, MINE, &key(1)).await.is_err());
+    rack.restart();
+    rack.set_failing("on_hold", false);
+    rack.log();
+    assert_eq!(rack.fleet.verify(HOST, THEIRS, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.hold(HOST, THEIRS, &key(3)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_release node1 {MINE}"), format!("on_hold node1 {THEIRS}")]);
+}
+
+#[tokio::test]
+async fn w4_a_fence_that_a_crash_interrupted_is_repeated_before_the_host_counts_as_empty() {
+    let mut rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    rack.set_failing("on_fence", true);
+    assert!(rack.fleet.fence(HOST, &key(1)).await.is_err());
+    rack.restart();
+    assert_eq!(
+        rack.place().await,
+        Place::Fenced { verified_for: None },
+        "so that it is unfenced if unwanted"
+    );
+    rack.log();
+    assert!(rack.fleet.verify(HOST, MINE, &key(2)).await.is_err());
+    rack.set_failing("on_fence", false);
+    assert_eq!(rack.fleet.verify(HOST, MINE, &key(3)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_fence node1", "on_fence node1"]);
+    assert_eq!(rack.place().await, Place::Fenced { verified_for: Some(MINE) });
+}
+
+#[tokio::test]
+async fn w4_a_release_that_a_crash_interrupted_is_repeated() {
+    let mut rack = rack();
+    rack.verified().await;
+    assert_eq!(rack.fleet.hold(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    rack.set_failing("on_release", true);
+    assert!(rack.fleet.release(HOST, MINE, &key(1)).await.is_err());
+    rack.restart();
+    assert_eq!(rack.place().await, Place::Held(MINE));
+    rack.set_failing("on_release", false);
+    rack.log();
+    assert_eq!(rack.fleet.release(HOST, MINE, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_release node1 {MINE}")]);
+}
+
+#[tokio::test]
+async fn w4_an_address_that_may_have_been_handed_out_is_taken_back() {
+    let mut rack = rack();
+    let ip = FloatingIpId(0xc1);
+    rack.set_failing("on_assign", true);
+    assert!(rack.fleet.assign(ip, MINE, &key(1)).await.is_err());
+    rack.restart();
+    let holder = rack.fleet.observe(&[].into()).await.expect("an answer").floating_ips[&ip];
+    assert_ne!(holder, MINE, "it is not certain");
+    rack.log();
+    assert_eq!(rack.fleet.unassign(ip, holder, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_unassign {ip} {MINE}")]);
+    assert!(rack.fleet.observe(&[].into()).await.expect("an answer").floating_ips.is_empty());
+}
+
+#[tokio::test]
+async fn slots_that_may_have_been_granted_are_seen_as_none() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    rack.set_failing("on_grant", true);
+    assert!(rack.fleet.grant(HOST, MINE, 3, &key(1)).await.is_err());
+    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    assert_eq!(seen.hosts[&HOST].slots.get(&MINE), Some(&0), "so that they are granted again or withdrawn");
+}
+
+#[tokio::test]
+async fn a_host_is_not_verified_while_its_check_fails_and_its_health_is_unknown() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.fence(HOST, &key(1)).await, Ok(Outcome::Done));
+    rack.set_failing("check", true);
+    assert!(rack.fleet.verify(HOST, MINE, &key(1)).await.is_err());
+    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    assert_eq!(seen.hosts[&HOST].health, leases::host::Health::Unknown);
+}
+
+#[tokio::test]
+async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    let other = rack.guest_appears(HOST, GuestOwner::Other).await;
+    let preemptible = rack.guest_appears(HOST, GuestOwner::Preemptible).await;
+    rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    rack.log();
+    let fleet = rack.fleet();
+    assert!(matches!(fleet.stop(HOST, other, &key(1)).await, Err(FleetError::Refused(_))));
+    assert!(matches!(fleet.delete(HOST, other, &key(1)).await, Err(FleetError::Refused(_))));
+    assert_eq!(fleet.stop(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(fleet.stop(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(fleet.delete(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_stop node1", "on_delete node1"]);
+    let seen = fleet.observe(&[HOST].into()).await.expect("an answer");
+    let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
+    assert_eq!(stopping.expect("still there").stopping_since, Some(Timestamp::UNIX_EPOCH));
+}
+
+#[tokio::test]
+async fn leases_run_on_a_rack_whose_hooks_fail_for_a_while_and_whose_process_crashes() {
+    let mut rack = rack();
+    for host in [1, 2] {
+        rack.fleet.adopt(HostId(host)).await.expect("nothing is there yet");
+    }
+    let leases = vec![lease(1, 0, 60, vec![hosts(&[1]), slots(2, 2), address(7)])];
+    let mut conductor = Conductor::new([HostId(1), HostId(2)], leases);
+    // Each hook fails for two minutes, one after another, and the process dies in the middle of it.
+    let moments = ["on_fence", "check", "on_grant", "on_assign", "on_hold"];
+    let mut minute = 0;
+    for moment in moments {
+        rack.set_failing(moment, true);
+        for _ in 0..2 {
+            conductor.turn(&rack.fleet, at(minute * 60)).await;
+            rack.restart();
+            minute += 1;
+        }
+        rack.set_failing(moment, false);
+    }
+    let at_the_end = ["on_release", "on_withdraw", "on_unassign"];
+    let mut statuses = Vec::new();
+    while minute < 90 {
+        if minute == 60 {
+            for moment in at_the_end {
+                rack.set_failing(moment, true);
+            }
+        }
+        if minute == 70 {
+            assert_eq!(conductor.leases[0].status, LeaseStatus::Terminating);
+            for moment in at_the_end {
+                rack.set_failing(moment, false);
+            }
+        }
+        conductor.turn(&rack.fleet, at(minute * 60)).await;
+        statuses.push(conductor.leases[0].status);
+        minute += 1;
+    }
+    assert!(statuses.contains(&LeaseStatus::Active), "{:?}", conductor.leases);
+    assert_eq!(statuses.last(), Some(&LeaseStatus::Terminated), "{:?}", conductor.leases);
+    let log = rack.log();
+    for (last_of_them, other) in
+        [("on_release", "on_hold"), ("on_withdraw", "on_grant"), ("on_unassign", "on_assign")]
+    {
+        let position = |moment: &str| log.iter().rposition(|line| line.starts_with(moment));
+        assert!(position(last_of_them) > position(other), "{log:#?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! What every request needs: the service, who may come in, who may do what.
+
+use std::sync::Arc;
+
+use ambient::{Clock, Ids, SystemClock};
+use service::{Caller, Service};
+
+use crate::auth::{Authentication, Identity};
+use crate::config::{AuthMethod, Config, ConfigError};
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::policy::{Policy, Rule, Target};
+
+/// The server without its sockets.
+#[derive(Clone, Debug)]
+pub struct App {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub service: Arc<Service>,
+    pub ids: Arc<dyn Ids>,
+    pub authentication: Authentication,
+    pub policy: Policy,
+    pub config: Config,
+    pub metrics: Metrics,
+}
+
+impl App {
+    /// Reads the files that the settings name.
+    pub fn new(service: Arc<Service>, ids: Arc<dyn Ids>, config: Config) -> Result<Self, ConfigError> {
+        let policy = match &config.policy_file {
+            None => Policy::new(None)?,
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| ConfigError::PolicyFile { path: path.clone(), error })?;
+                Policy::new(Some(&text))?
+            }
+        };
+        // Clients compare the end of a token with the time of their own machine.
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let authentication = Authentication::new(&config.auth, &ids, &clock)?;
+        let metrics = Metrics::new(&service);
+        Ok(Self { inner: Arc::new(Inner { service, ids, authentication, policy, config, metrics }) })
+    }
+
+    /// Whether the server may listen there: not everywhere, if everybody is the administrator.
+    pub(crate) fn check_address(&self, address: std::net::SocketAddr) -> Result<(), ConfigError> {
+        let open = self.inner.config.auth.methods.contains(&AuthMethod::None);
+        if open && !address.ip().to_canonical().is_loopback() {
+            return Err(ConfigError::OpenToTheWorld(address));
+        }
+        Ok(())
+    }
+
+    /// The service.
+    pub(crate) fn service(&self) -> &Arc<Service> {
+        &self.inner.service
+    }
+
+    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway
+    /// would leave nobody knowing what became of it (W7).
+    pub(crate) async fn change<T, F>(&self, change: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        use tracing::Instrument;
+        tokio::spawn(change.in_current_span()).await.map_err(|error| {
+            tracing::error!(%error, "a change broke off");
+            ApiError::internal()
+        })
+    }
+}
+
+/// Who sent the request, and which one it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    /// Who.
+    pub identity: Identity,
+    /// `req-...`.
+    pub request_id: String,
+}
+
+impl Session {
+    /// On whose behalf the service acts.
+    pub fn caller(&self) -> Caller {
+        Caller {
+            user: self.identity.user.clone(),
+            project: self.identity.project.clone(),
+            request_id: self.request_id.clone(),
+        }
+    }
+
+    /// Refuses unless the policy allows the caller to do that.
+    pub fn allow(&self, app: &App, rule: Rule) -> Result<(), ApiError> {
+        self.allow_on(app, rule, &Target::caller(&self.identity))
+    }
+
+    /// Refuses unless the policy allows the caller to do that with something of this owner.
+    pub fn allow_on(&self, app: &App, rule: Rule, target: &Target<'_>) -> Result<(), ApiError> {
+        let allowed = app.inner.policy.allows(rule, &self.identity, target);
+        if allowed { Ok(()) } else { Err(ApiError::forbidden(rule)) }
+    }
+
+    /// Whether the caller sees what belongs to others.
+    pub fn is_admin(&self, app: &App) -> bool {
+        app.inner.policy.is_admin(&self.identity)
+    }
+}

@@ -1,0 +1,65 @@
+//! What a request says about who sends it.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::SecretString;
+
+/// What a request says about who sends it.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// `X-Auth-Token`.
+    pub token: Option<SecretString>,
+    /// Name and password, by HTTP basic.
+    pub password: Option<(String, SecretString)>,
+    /// The project that is meant (`X-Project-Id`), where the credentials do not say.
+    pub project: Option<String>,
+}
+
+impl Credentials {
+    /// Those of a request.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Self {
+            token: text("x-auth-token").filter(|token| !token.is_empty()).map(SecretString::from),
+            password: headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(basic),
+            project: text("x-project-id").map(str::to_owned),
+        }
+    }
+}
+
+fn basic(header: &str) -> Option<(String, SecretString)> {
+    let (scheme, encoded) = header.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (name, password) = decoded.split_once(':')?;
+    Some((name.to_owned(), SecretString::from(password)))
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn a_password_may_have_colons_and_a_broken_header_has_no_password() {
+        let (name, password) = basic("Basic YWxpY2U6YTpiOmM=").expect("well formed");
+        assert_eq!((name.as_str(), password.expose_secret()), ("alice", "a:b:c"));
+        for wrong in ["Basic", "Basic !", "Bearer YWxpY2U6YTpi", "Basic YWxpY2U="] {
+            assert!(basic(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_log_prints_a_token_or_a_password() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-auth-token", "sesame".parse().expect("a value"));
+        headers.insert(AUTHORIZATION, "Basic YWxpY2U6c2VzYW1l".parse().expect("a value"));
+        let printed = format!("{:?}", Credentials::of(&headers));
+        assert!(printed.contains("alice") && !printed.contains("sesame"), "{printed}");
+    }
+}

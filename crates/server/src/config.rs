@@ -1,0 +1,226 @@
+//! Settings of the server.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use jiff::SignedDuration;
+use leases::enforcement::Enforcement;
+use leases::project::ProjectId;
+use secrecy::SecretString;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::auth::AuthFileError;
+use crate::policy::PolicyError;
+
+/// Settings of the server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where requests are taken.
+    pub listen: SocketAddr,
+    /// The address that clients reach the server at, for catalogues and links; by default what they asked for.
+    pub public_url: Option<String>,
+    /// Certificate and key; without them, HTTP is spoken unencrypted.
+    pub tls: Option<TlsConfig>,
+    /// Who may come in.
+    pub auth: AuthConfig,
+    /// Rules that differ from the default policy: YAML, as oslo.policy writes it.
+    pub policy_file: Option<PathBuf>,
+    /// Limits on leases.
+    pub enforcement: EnforcementConfig,
+    /// Limits on requests.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1234),
+            public_url: None,
+            tls: None,
+            auth: AuthConfig::default(),
+            policy_file: None,
+            enforcement: EnforcementConfig::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Where certificate and key are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    /// The certificate and those that vouch for it, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+/// Who may come in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// How requests are authenticated; the first method that knows the caller counts.
+    pub methods: Vec<AuthMethod>,
+    /// Tokens and whose they are, for the method `tokens`: TOML or YAML.
+    pub tokens_file: Option<PathBuf>,
+    /// Users, for the methods `basic` and `keystone`: TOML or YAML.
+    pub users_file: Option<PathBuf>,
+    /// How long a token of the method `keystone` is valid.
+    pub token_lifetime_seconds: u32,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self {
+            methods: vec![AuthMethod::None],
+            tokens_file: None,
+            users_file: None,
+            token_lifetime_seconds: 3600,
+        }
+    }
+}
+
+/// How requests are authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthMethod {
+    /// Not at all: everybody is the administrator. Loopback addresses only.
+    None,
+    /// By tokens from a file (`X-Auth-Token`).
+    Tokens,
+    /// By name and password (HTTP basic).
+    Basic,
+    /// By tokens that are had for a password, from a small Keystone at `/identity/v3`.
+    Keystone,
+}
+
+/// Limits on leases (spec §3.7).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EnforcementConfig {
+    /// The longest lease; no limit if absent.
+    pub max_lease_duration_seconds: Option<u32>,
+    /// Projects without limits on the length of leases.
+    pub exempt_projects: BTreeSet<String>,
+    /// How long before its end a lease may be extended; at any time if absent.
+    pub reservation_extension_window_seconds: Option<u32>,
+    /// A service that is asked about every lease.
+    pub external_service: Option<ExternalServiceConfig>,
+}
+
+impl EnforcementConfig {
+    /// The limits that need nobody to be asked.
+    pub fn rules(&self) -> Enforcement {
+        let seconds = |seconds: u32| SignedDuration::from_secs(seconds.into());
+        Enforcement {
+            max_lease_duration: self.max_lease_duration_seconds.map(seconds),
+            exempt_projects: self.exempt_projects.iter().cloned().map(ProjectId).collect(),
+            extension_window: self.reservation_extension_window_seconds.map(seconds),
+        }
+    }
+}
+
+/// A service that is asked about every lease, with Blazar's protocol.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExternalServiceConfig {
+    /// Its address. `check-create`, `check-update` and `on-end` are joined to it as links are: without a slash
+    /// at the end, its last part is replaced.
+    pub base_endpoint: String,
+    /// Where to ask about new leases, if not there.
+    #[serde(default)]
+    pub check_create_endpoint: Option<String>,
+    /// Where to ask about changes, if not there.
+    #[serde(default)]
+    pub check_update_endpoint: Option<String>,
+    /// Where to tell of ends, if not there.
+    #[serde(default)]
+    pub on_end_endpoint: Option<String>,
+    /// Sent as `X-Auth-Token`, if there is one.
+    #[serde(default)]
+    pub token: Option<SecretString>,
+    /// How long it may take to answer; then it counts as a refusal.
+    #[serde(default = "ten")]
+    pub timeout_seconds: u32,
+    /// The `auth_url` of the context that it is told.
+    #[serde(default)]
+    pub auth_url: Option<String>,
+    /// The `region_name` of the context that it is told.
+    #[serde(default)]
+    pub region_name: Option<String>,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// Limits on requests.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The longest body of a request.
+    pub body_bytes: usize,
+    /// How long a client may take to send a request. How long the answer takes is not limited: a change that
+    /// was begun is brought to its end, and its client is told.
+    pub read_seconds: u32,
+    /// The longest list that is answered at once, if a client asks for a limited one.
+    pub page: u32,
+    /// How long a client may wait for notifications.
+    pub wait_seconds: u32,
+    /// How long running requests may take when the server stops.
+    pub stop_seconds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body_bytes: 1 << 20, read_seconds: 30, page: 1000, wait_seconds: 60, stop_seconds: 30 }
+    }
+}
+
+/// Why a server cannot be made from its settings.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// Everybody would be the administrator.
+    #[error(
+        "auth.methods is none, so everybody is the administrator: listen on a loopback address instead of {0}, \
+         or choose other methods"
+    )]
+    OpenToTheWorld(SocketAddr),
+    /// A method beside `none`.
+    #[error("auth.methods has none beside other methods: leave it out")]
+    NoneAmongOthers,
+    /// Nobody could come in.
+    #[error("auth.methods is empty: name at least one of none, tokens, basic, keystone")]
+    NoMethod,
+    /// A method needs a file that is not named.
+    #[error("auth.methods has {method}, which needs auth.{setting}")]
+    FileNotNamed {
+        /// The method.
+        method: &'static str,
+        /// The setting.
+        setting: &'static str,
+    },
+    /// A file of tokens or users.
+    #[error(transparent)]
+    AuthFile(#[from] AuthFileError),
+    /// The policy file cannot be read.
+    #[error("cannot read the policy file {path}: {error}")]
+    PolicyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The policy makes no sense.
+    #[error("policy: {0}")]
+    Policy(#[from] PolicyError),
+    /// The external service's address is none.
+    #[error("enforcement.external_service: {0}")]
+    ExternalService(String),
+    /// Certificate or key.
+    #[error("tls: {0}")]
+    Tls(String),
+}

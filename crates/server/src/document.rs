@@ -1,0 +1,84 @@
+//! The `OpenAPI` document, as far as it is the same for all routes.
+
+use api::v1::ErrorBody;
+use utoipa::PartialSchema;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr,
+    ResponseBuilder, Schema, SecurityRequirement,
+};
+
+use crate::error::{AuthErrorBody, FrameworkErrorBody};
+use crate::middleware::authenticate::public;
+
+/// What the document begins with.
+pub(crate) fn head() -> OpenApi {
+    let token = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-Auth-Token")));
+    let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Allotment: the reservation API")
+                .description(Some(
+                    "Version 1 of OpenStack's reservation API, as Blazar's clients know it, and a few additions.",
+                ))
+                .version("1.0")
+                .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+                .build(),
+        )
+        .components(Some(
+            ComponentsBuilder::new()
+                .security_scheme("token", token)
+                .security_scheme("basic", basic)
+                .build(),
+        ))
+        .build()
+}
+
+/// Adds what every operation may answer.
+pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
+    for (path, item) in &mut document.paths.paths {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            if public(path) {
+                add(operation, "403", "A page of another site asks", error_schema());
+            } else {
+                complete_operation(operation);
+            }
+        }
+    }
+    document
+}
+
+fn complete_operation(operation: &mut Operation) {
+    operation.security = Some(vec![
+        SecurityRequirement::new::<_, [&str; 0], &str>("token", []),
+        SecurityRequirement::new::<_, [&str; 0], &str>("basic", []),
+    ]);
+    let either =
+        utoipa::openapi::OneOfBuilder::new().item(error_schema()).item(FrameworkErrorBody::schema()).build();
+    add(operation, "400", "The request is malformed", RefOr::T(Schema::OneOf(either)));
+    add(operation, "401", "No or wrong credentials", AuthErrorBody::schema());
+    add(operation, "403", "The caller may not do that", error_schema());
+    add(operation, "406", "There is no such version of the API", FrameworkErrorBody::schema());
+    if operation.request_body.is_some() {
+        add(operation, "408", "The request was not sent in time", error_schema());
+        add(operation, "413", "The request is too long", error_schema());
+    }
+    add(operation, "500", "A fault of the service", error_schema());
+    add(operation, "503", "The store or the fleet does not answer", error_schema());
+}
+
+fn error_schema() -> RefOr<Schema> {
+    ErrorBody::schema()
+}
+
+/// Adds an answer, unless the operation describes it itself.
+fn add(operation: &mut Operation, status: &str, description: &str, schema: RefOr<Schema>) {
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    let response =
+        ResponseBuilder::new().description(description).content("application/json", content).build();
+    let responses = &mut operation.responses.responses;
+    responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+}

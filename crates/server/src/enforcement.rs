@@ -1,0 +1,215 @@
+//! Asking an external service about leases, with Blazar's protocol (spec §3.7).
+
+use std::time::Duration;
+
+use api::v1::{FloatingIp, Host, Lease, date};
+use async_trait::async_trait;
+use leases::lease::{Allocation, Reservation};
+use reqwest::{Client, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease};
+
+use crate::config::{ConfigError, ExternalServiceConfig};
+
+/// What is answered when the service has no words of its own, or none at all.
+const DENIED: &str = "External service enforcement filter denied the request.";
+
+/// Longest answer that is read.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// An external service that may refuse leases.
+#[derive(Debug)]
+pub struct ExternalService {
+    client: Client,
+    check_create: Url,
+    check_update: Url,
+    on_end: Url,
+    token: Option<SecretString>,
+    auth_url: Option<String>,
+    region_name: Option<String>,
+}
+
+impl ExternalService {
+    /// With these settings. Nothing is asked yet.
+    pub fn new(config: &ExternalServiceConfig) -> Result<Self, ConfigError> {
+        let wrong = |what: &dyn std::fmt::Display| ConfigError::ExternalService(what.to_string());
+        let base = Url::parse(&config.base_endpoint).map_err(|error| wrong(&error))?;
+        let endpoint = |given: Option<&String>, name: &str| match given {
+            Some(url) => Url::parse(url).map_err(|error| wrong(&error)),
+            None => base.join(name).map_err(|error| wrong(&error)),
+        };
+        // Fails only if some part of the process has chosen a provider already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let timeout = Duration::from_secs(config.timeout_seconds.into());
+        // Blazar follows no redirection of a POST either; an answer other than 204 is a refusal.
+        let client = Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build();
+        Ok(Self {
+            client: client.map_err(|error| wrong(&error))?,
+            check_create: endpoint(config.check_create_endpoint.as_ref(), "check-create")?,
+            check_update: endpoint(config.check_update_endpoint.as_ref(), "check-update")?,
+            on_end: endpoint(config.on_end_endpoint.as_ref(), "on-end")?,
+            token: config.token.clone().filter(|token| !token.expose_secret().is_empty()),
+            auth_url: config.auth_url.clone(),
+            region_name: config.region_name.clone(),
+        })
+    }
+
+    fn context(&self, user: &str, project: &str) -> Value {
+        json!({
+            "user_id": user,
+            "project_id": project,
+            "auth_url": self.auth_url,
+            "region_name": self.region_name,
+        })
+    }
+
+    async fn ask(&self, url: &Url, body: &Value) -> Result<EnforcerVerdict, reqwest::Error> {
+        let mut request = self.client.post(url.clone()).header("content-type", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("x-auth-token", token.expose_secret());
+        }
+        let mut answer = request.body(body.to_string()).send().await?;
+        match answer.status() {
+            StatusCode::NO_CONTENT => Ok(EnforcerVerdict::Allow),
+            StatusCode::FORBIDDEN => {
+                let mut text = Vec::new();
+                while let Some(chunk) = answer.chunk().await? {
+                    text.extend_from_slice(&chunk);
+                    if text.len() > MAX_ANSWER {
+                        return Ok(EnforcerVerdict::Deny(DENIED.to_owned()));
+                    }
+                }
+                let message = serde_json::from_slice::<Value>(&text).ok();
+                let message = message.as_ref().and_then(|body| body.get("message")).and_then(Value::as_str);
+                Ok(EnforcerVerdict::Deny(message.unwrap_or(DENIED).to_owned()))
+            }
+            status => {
+                tracing::warn!(%url, %status, "the external service answered neither 204 nor 403");
+                Ok(EnforcerVerdict::Deny(DENIED.to_owned()))
+            }
+        }
+    }
+
+    /// A service that does not answer allows nothing: a limit that fails open is none.
+    async fn verdict(&self, url: &Url, body: &Value) -> EnforcerVerdict {
+        self.ask(url, body).await.unwrap_or_else(|error| {
+            tracing::warn!(%url, error = %error.without_url(), "the external service does not answer");
+            EnforcerVerdict::Deny(DENIED.to_owned())
+        })
+    }
+}
+
+#[async_trait]
+impl Enforcer for ExternalService {
+    async fn check_create(&self, caller: &Caller, lease: &GrantedLease) -> EnforcerVerdict {
+        let body = json!({
+            "context": self.context(&caller.user.0, &caller.project.0),
+            "lease": new_lease(lease),
+        });
+        self.verdict(&self.check_create, &body).await
+    }
+
+    async fn check_update(
+        &self,
+        caller: &Caller,
+        now: &GrantedLease,
+        then: &GrantedLease,
+    ) -> EnforcerVerdict {
+        let body = json!({
+            "context": self.context(&caller.user.0, &caller.project.0),
+            "current_lease": full_lease(now),
+            "lease": changed_lease(now, then),
+        });
+        self.verdict(&self.check_update, &body).await
+    }
+
+    async fn on_end(&self, lease: &GrantedLease) {
+        let owner = &lease.lease.lease.owner;
+        let body = json!({
+            "context": self.context(&owner.user.0, &owner.project.0),
+            "lease": full_lease(lease),
+        });
+        if let Err(error) = self.ask(&self.on_end, &body).await {
+            tracing::warn!(error = %error.without_url(), "the external service was not told of an end");
+        }
+    }
+}
+
+/// Dates as Python writes them: no fraction.
+fn plain_date(instant: jiff::Timestamp) -> String {
+    let mut text = date(instant);
+    text.truncate("2030-01-02T10:00:00".len());
+    text
+}
+
+/// A lease that is asked for: reservations as in the request, with what they would be given.
+fn new_lease(granted: &GrantedLease) -> Value {
+    let lease = &granted.lease.lease;
+    json!({
+        "name": lease.name,
+        "start_date": plain_date(lease.window.start()),
+        "end_date": plain_date(lease.window.end()),
+        "user_id": lease.owner.user.0,
+        "project_id": lease.owner.project.0,
+        "status": "CREATING",
+        "reservations": reservations(granted, &["id", "lease_id", "resource_id", "status", "missing_resources",
+            "resources_changed", "created_at", "updated_at"]),
+    })
+}
+
+/// What changes, the dates in any case, and the reservations as they would be.
+fn changed_lease(now: &GrantedLease, then: &GrantedLease) -> Value {
+    let (before, lease) = (&now.lease.lease, &then.lease.lease);
+    let mut changed = Map::new();
+    if lease.name != before.name {
+        changed.insert("name".to_owned(), json!(lease.name));
+    }
+    if let Some(at) = lease.before_end.filter(|at| before.before_end != Some(*at)) {
+        changed.insert("before_end_date".to_owned(), json!(plain_date(at)));
+    }
+    changed.insert("start_date".to_owned(), json!(plain_date(lease.window.start())));
+    changed.insert("end_date".to_owned(), json!(plain_date(lease.window.end())));
+    changed.insert("reservations".to_owned(), reservations(then, &[]));
+    Value::Object(changed)
+}
+
+/// The lease as answers have it, with what its reservations were given.
+fn full_lease(granted: &GrantedLease) -> Value {
+    let lease = &granted.lease.lease;
+    let mut full = serde_json::to_value(Lease::from(granted.lease.as_ref())).unwrap_or_default();
+    if let Some(fields) = full.as_object_mut() {
+        fields.insert("start_date".to_owned(), json!(plain_date(lease.window.start())));
+        fields.insert("end_date".to_owned(), json!(plain_date(lease.window.end())));
+        fields.insert("reservations".to_owned(), reservations(granted, &[]));
+    }
+    full
+}
+
+/// The reservations without some fields, each with its own allocations: Blazar mixes up those of reservations
+/// of one type (W27).
+fn reservations(granted: &GrantedLease, without: &[&str]) -> Value {
+    let shown = Lease::from(granted.lease.as_ref()).reservations;
+    let pairs = shown.iter().zip(&granted.lease.lease.reservations);
+    let reservations = pairs.map(|(shown, reservation)| {
+        let mut shown = serde_json::to_value(shown).unwrap_or_default();
+        if let Some(fields) = shown.as_object_mut() {
+            fields.retain(|name, _| !without.contains(&name.as_str()));
+            fields.insert("allocations".to_owned(), allocations(granted, reservation));
+        }
+        shown
+    });
+    Value::Array(reservations.collect())
+}
+
+fn allocations(granted: &GrantedLease, reservation: &Reservation) -> Value {
+    let hosts = reservation.allocation.hosts();
+    let hosts = granted.hosts.iter().filter(|record| hosts.contains(&record.host.id));
+    let hosts = hosts.map(|record| json!(Host::from(record.as_ref())));
+    let ips = granted.floating_ips.iter().filter(|record| match &reservation.allocation {
+        Allocation::FloatingIps(ips) => ips.contains(&record.floating_ip.id),
+        Allocation::Hosts(_) | Allocation::Slots(_) => false,
+    });
+    let ips = ips.map(|record| json!(FloatingIp::from(record.as_ref())));
+    Value::Array(hosts.chain(ips).collect())
+}

@@ -1,0 +1,201 @@
+//! Answers to requests that have no effect: status, text and shape as clients know them (spec §1.5).
+
+use api::v1::{ErrorBody, RequestError};
+use axum::Json;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use leases::admission::{Refusal, Resource};
+use leases::enforcement::EnforcementError;
+use leases::terms::TermsError;
+use serde::{Deserialize, Serialize};
+use service::ServiceError;
+use utoipa::ToSchema;
+
+use crate::policy::Rule;
+
+/// The answer to a request that never came to its handler: no such address, a version that there is not.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct FrameworkErrorBody {
+    /// The HTTP status.
+    pub error: u16,
+    /// What is wrong.
+    pub error_message: String,
+}
+
+/// The answer to a request without valid credentials, as Keystone's middleware gives it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AuthErrorBody {
+    /// What is wrong.
+    pub error: AuthError,
+}
+
+/// What is wrong with credentials.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct AuthError {
+    /// The HTTP status.
+    pub code: u16,
+    /// Its name.
+    pub title: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Why a request has no effect.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    message: String,
+    hint: Option<String>,
+    shape: Shape,
+}
+
+/// The shapes of bodies.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Application,
+    Framework,
+    Auth { basic: bool },
+}
+
+impl ApiError {
+    /// An error of the service, in the words of the message.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), hint: None, shape: Shape::Application }
+    }
+
+    /// An error of a request that does not come to its handler.
+    pub fn framework(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { shape: Shape::Framework, ..Self::new(status, message) }
+    }
+
+    /// No or wrong credentials; browsers ask for a password if that can help.
+    pub fn unauthorized(basic: bool) -> Self {
+        let message = "The request you have made requires authentication.";
+        Self { shape: Shape::Auth { basic }, ..Self::new(StatusCode::UNAUTHORIZED, message) }
+    }
+
+    /// An error of the small Keystone, in the shape of the large one.
+    pub fn identity(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { shape: Shape::Auth { basic: false }, ..Self::new(status, message) }
+    }
+
+    /// The policy says no.
+    pub fn forbidden(rule: Rule) -> Self {
+        let message = format!("Policy doesn't allow {} to be performed", rule.name());
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    /// There is no such lease, host and so on, and its identifier is none at all.
+    pub fn not_found(kind: &str, id: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("Object with {{'{kind}': '{id}'}} not found"))
+    }
+
+    /// A fault of the service. What it is goes to the log.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    }
+
+    fn with_hint(self, hint: Option<String>) -> Self {
+        Self { hint, ..self }
+    }
+
+    /// What became of a new lease.
+    pub fn of_creation(error: ServiceError) -> Self {
+        match error {
+            // As in Blazar: a new lease that is too long is not authorised, a change is malformed.
+            ServiceError::Refused(Refusal::Enforcement(limit)) => {
+                Self::new(StatusCode::FORBIDDEN, limit.to_string())
+            }
+            error => Self::from(error),
+        }
+    }
+}
+
+impl From<RequestError> for ApiError {
+    fn from(error: RequestError) -> Self {
+        let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        Self::new(status, error.to_string()).with_hint(error.hint())
+    }
+}
+
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
+        match &error {
+            ServiceError::Refused(refusal) => {
+                Self::new(refused(refusal), refusal.to_string()).with_hint(refusal.hint())
+            }
+            ServiceError::NotFound(what) => Self::new(StatusCode::NOT_FOUND, what.to_string()),
+            ServiceError::Denied(why) | ServiceError::Invalid(why) => {
+                Self::new(StatusCode::BAD_REQUEST, why.clone())
+            }
+            ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),
+            ServiceError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+            ServiceError::Store(store::StoreError::Corrupt(_)) => {
+                tracing::error!(%error, "the store is corrupt");
+                Self::internal()
+            }
+            ServiceError::Store(_) | ServiceError::Fleet(_) => {
+                tracing::warn!(%error, "a request could not be served");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
+        }
+    }
+}
+
+/// The status of a refusal. Blazar has 500 for what is 409 here: nothing is broken.
+fn refused(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Terms(TermsError::BeforeEndOutOfLimits) => StatusCode::FORBIDDEN,
+        Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
+        | Refusal::Busy
+        | Refusal::ResourceType(_)
+        | Refusal::WouldLoseHosts(_)
+        | Refusal::OnlyAmount(_)
+        | Refusal::WouldLoseSlots(_)
+        | Refusal::FlavorIsFixed(_) => StatusCode::CONFLICT,
+        Refusal::Terms(_)
+        | Refusal::Enforcement(
+            EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
+        )
+        | Refusal::StartInPast
+        | Refusal::NotEnough { resource: Resource::FloatingIps, .. }
+        | Refusal::FloatingIpTaken(_)
+        | Refusal::Started
+        | Refusal::Over
+        | Refusal::EndInPast
+        | Refusal::UnknownReservations(_)
+        | Refusal::FloatingIps { .. } => StatusCode::BAD_REQUEST,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (code, message) = (self.status.as_u16(), self.message);
+        let mut response = match self.shape {
+            Shape::Application => {
+                let body =
+                    ErrorBody { error_code: code, error_message: message, error_name: code, hint: self.hint };
+                (self.status, Json(body)).into_response()
+            }
+            Shape::Framework => {
+                (self.status, Json(FrameworkErrorBody { error: code, error_message: message }))
+                    .into_response()
+            }
+            Shape::Auth { .. } => {
+                let title = self.status.canonical_reason().unwrap_or_default().to_owned();
+                let body = AuthErrorBody { error: AuthError { code, title, message } };
+                (self.status, Json(body)).into_response()
+            }
+        };
+        if let Shape::Auth { basic: true } = self.shape {
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"allot\""));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}

@@ -1,0 +1,94 @@
+//! Parts of requests as handlers take them; what is wrong with them is said in the service's shapes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::v1::RequestError;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde_json::Value;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+
+impl FromRequestParts<App> for Session {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        // It is absent only where a handler of a public address asks for it.
+        parts.extensions.get::<Session>().cloned().ok_or_else(|| ApiError::unauthorized(false))
+    }
+}
+
+/// The body as it came. Handlers read it as JSON after they have asked the policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Body(pub Bytes);
+
+impl Body {
+    /// The JSON in it; nothing counts as an empty object, as in Blazar.
+    pub fn json(&self) -> Result<Value, RequestError> {
+        if self.0.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Object(serde_json::Map::new()));
+        }
+        serde_json::from_slice(&self.0).map_err(|error| RequestError::Json(error.to_string()))
+    }
+}
+
+impl FromRequest<App> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let limits = app.inner.config.limits;
+        let read = axum::body::to_bytes(request.into_body(), limits.body_bytes);
+        match tokio::time::timeout(Duration::from_secs(limits.read_seconds.into()), read).await {
+            Ok(Ok(bytes)) => Ok(Self(bytes)),
+            // The error does not say whether the body is too long or the client went away; then nobody reads
+            // the answer.
+            Ok(Err(_)) => {
+                let message = format!("The body of a request may be {} bytes long", limits.body_bytes);
+                Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+            }
+            Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request was not sent in time")),
+        }
+    }
+}
+
+/// What comes after the question mark. Of several values of a name the last counts; empty ones count as absent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options(BTreeMap<String, String>);
+
+impl Options {
+    /// The text of that name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// The value of that name, if it is one.
+    pub fn parsed<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
+        self.text(name)
+            .map(|text| {
+                read(text).ok_or_else(|| {
+                    ApiError::new(StatusCode::BAD_REQUEST, format!("Malformed parameter {name}"))
+                })
+            })
+            .transpose()
+    }
+
+    /// Whether there is anything of that name: any text counts as yes (spec §1.12).
+    pub fn is_set(&self, name: &str) -> bool {
+        self.text(name).is_some()
+    }
+}
+
+impl FromRequestParts<App> for Options {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let pairs = Query::<Vec<(String, String)>>::from_request_parts(parts, app).await;
+        let Query(pairs) =
+            pairs.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        Ok(Self(pairs.into_iter().collect()))
+    }
+}

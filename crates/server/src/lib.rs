@@ -1,0 +1,38 @@
+//! The leasing service over HTTP: version 1 of the reservation API as Blazar's clients know it, who may come in,
+//! and who may do what.
+//!
+//! ```text
+//! request ─► number, log, count ─► who? ─► which version? ─► route ─► may they? ─► read ─► service ─► answer
+//!            middleware::context   auth    middleware::      routes   policy      api
+//! ```
+//!
+//! [`App`] is the server without sockets, [`router`] serves requests with it, [`bind`] and [`serve`] add the
+//! sockets. Nothing is decided here: requests are read by the crate `api` and given to the crate `service`. A
+//! handler asks the policy first, then reads the body, and hands changes over to a task of their own, which ends
+//! even if the client goes away.
+
+mod app;
+mod auth;
+mod config;
+mod document;
+mod enforcement;
+mod error;
+mod extract;
+mod metrics;
+mod middleware;
+mod policy;
+mod router;
+mod routes;
+mod serve;
+
+pub use app::App;
+pub use auth::{
+    AuthFileError, Authenticator, Credentials, HashError, Identity, Roles, hash_password, hash_token,
+};
+pub use config::{
+    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, TlsConfig,
+};
+pub use enforcement::ExternalService;
+pub use policy::{Policy, PolicyError, Rule, Target};
+pub use router::{openapi, router};
+pub use serve::{ServeError, bind, serve};

@@ -1,0 +1,131 @@
+//! Figures for Prometheus.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use service::{Service, Statistics};
+
+/// Limits of the histogram's buckets, seconds.
+const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    method: String,
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+/// All figures.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// Of requests, and of that service.
+    pub fn new(service: &Arc<Service>) -> Self {
+        let mut registry = Registry::with_prefix("allot");
+        let requests = Family::default();
+        registry.register("http_requests", "Requests that were answered", requests.clone());
+        let durations: Family<RouteLabels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        registry.register_with_unit(
+            "http_request_duration",
+            "How long answers took",
+            Unit::Seconds,
+            durations.clone(),
+        );
+        registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
+        Self { registry, requests, durations }
+    }
+
+    /// Counts a request.
+    pub fn served(&self, method: &Method, route: &str, status: StatusCode, elapsed: Duration) {
+        // Methods can be made up by callers.
+        let known = [Method::GET, Method::HEAD, Method::OPTIONS, Method::POST, Method::PUT, Method::PATCH];
+        let known = known.contains(method) || *method == Method::DELETE;
+        let method = if known { method.to_string() } else { "other".to_owned() };
+        let labels = RouteLabels { method: method.clone(), route: route.to_owned() };
+        self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
+        let labels = RequestLabels { method, route: route.to_owned(), status: status.as_u16() };
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// All figures, in the text format of `OpenMetrics`.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Figures that the service knows when it is asked.
+#[derive(Debug)]
+struct OfService(Weak<Service>);
+
+impl Collector for OfService {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(service) = self.0.upgrade() else { return Ok(()) };
+        let statistics = service.statistics();
+        leases_by_status(&mut encoder, &statistics)?;
+        let gauges = [
+            ("hosts", "Hosts that may be leased", statistics.hosts),
+            ("failed_hosts", "Hosts that have failed", statistics.failed_hosts),
+            ("degraded_leases", "Leases that have less than they were promised", statistics.degraded_leases),
+            ("running_steps", "Steps that are being carried out", statistics.running_steps),
+            ("failing_steps", "Steps that failed and have not succeeded since", statistics.failing_steps),
+            (
+                "last_start_delay_milliseconds",
+                "How late the last lease became active",
+                statistics.last_start_delay_ms,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let gauge = ConstGauge::new(value as f64);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        let counters = [
+            ("steps_done", "Steps that were carried out", statistics.steps_done),
+            ("steps_failed", "Steps that failed", statistics.steps_failed),
+            ("cycles", "Cycles of the loop", statistics.cycles),
+        ];
+        for (name, help, value) in counters {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
+fn leases_by_status(encoder: &mut DescriptorEncoder<'_>, statistics: &Statistics) -> Result<(), fmt::Error> {
+    let help = "Leases by status";
+    let kind = ConstGauge::new(0.0).metric_type();
+    let mut family = encoder.encode_descriptor("leases", help, None, kind)?;
+    for (status, count) in &statistics.leases {
+        let gauge = ConstGauge::new(*count as f64);
+        gauge.encode(family.encode_family(&[("status", status.name())])?)?;
+    }
+    Ok(())
+}

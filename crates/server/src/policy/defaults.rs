@@ -1,0 +1,89 @@
+//! The rules that the service asks for, and what they are unless a file says otherwise (spec §1.14).
+
+/// Rules that others are made of.
+pub(super) const SHARED: [(&str, &str); 4] = [
+    ("admin", "is_admin:True or role:admin"),
+    ("admin_or_owner", "rule:admin or project_id:%(project_id)s"),
+    ("project_reader_or_admin", "rule:admin or (role:reader and project_id:%(project_id)s)"),
+    ("project_member_or_admin", "rule:admin or (role:member and project_id:%(project_id)s)"),
+];
+
+const READER: &str = "rule:project_reader_or_admin";
+const MEMBER: &str = "rule:project_member_or_admin";
+const ADMIN: &str = "rule:admin";
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $default:ident;)*) => {
+        /// A rule that the service asks for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule { $($(#[$doc])* $variant),* }
+
+        impl Rule {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// Its name in a policy file and in answers.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// What it is unless a file says otherwise.
+            pub fn default(self) -> &'static str {
+                match self { $(Self::$variant => $default),* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// Seeing leases.
+    LeasesGet "blazar:leases:get" READER;
+    /// Making leases.
+    LeasesPost "blazar:leases:post" MEMBER;
+    /// Changing leases.
+    LeasesPut "blazar:leases:put" MEMBER;
+    /// Deleting leases.
+    LeasesDelete "blazar:leases:delete" MEMBER;
+    /// Seeing hosts.
+    HostsGet "blazar:oshosts:get" ADMIN;
+    /// Entering hosts.
+    HostsPost "blazar:oshosts:post" ADMIN;
+    /// Changing hosts.
+    HostsPut "blazar:oshosts:put" ADMIN;
+    /// Giving hosts back.
+    HostsDelete "blazar:oshosts:delete" ADMIN;
+    /// Seeing what is reserved of hosts.
+    HostsGetAllocations "blazar:oshosts:get_allocations" ADMIN;
+    /// Seeing properties of hosts.
+    HostsGetProperties "blazar:oshosts:get_resource_properties" ADMIN;
+    /// Hiding and showing properties of hosts.
+    HostsUpdateProperties "blazar:oshosts:update_resource_properties" ADMIN;
+    /// Seeing floating IPs.
+    FloatingIpsGet "blazar:floatingips:get" READER;
+    /// Entering floating IPs.
+    FloatingIpsPost "blazar:floatingips:post" ADMIN;
+    /// Taking floating IPs away.
+    FloatingIpsDelete "blazar:floatingips:delete" ADMIN;
+    /// Seeing flavors.
+    FlavorsGet "blazar:flavors:get" READER;
+    /// Entering flavors.
+    FlavorsPost "blazar:flavors:post" ADMIN;
+    /// Changing flavors.
+    FlavorsPut "blazar:flavors:put" ADMIN;
+    /// Taking flavors away.
+    FlavorsDelete "blazar:flavors:delete" ADMIN;
+    /// Seeing notifications.
+    NotificationsGet "blazar:notifications:get" READER;
+}
+
+/// The rule whose name has most in common with that.
+pub(super) fn nearest(name: &str) -> Rule {
+    let pairs = |text: &str| text.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let wanted = pairs(name);
+    let likeness = |rule: &Rule| {
+        let known = pairs(rule.name());
+        let common = wanted.iter().filter(|pair| known.contains(pair)).count();
+        (common * 2).saturating_sub(known.len().abs_diff(wanted.len()))
+    };
+    Rule::ALL.into_iter().rev().max_by_key(likeness).unwrap_or(Rule::LeasesGet)
+}

@@ -1,0 +1,263 @@
+//! Who may do what: rules by name, each a check on the caller and on what the call is about.
+//!
+//! Names, defaults and the language of the rules are Blazar's and oslo.policy's (spec §1.14), so that operators'
+//! policy files work. A file is read once; a rule that cannot be understood, or that nobody asks for, is an
+//! error, not a rule that is silently never true.
+
+mod check;
+mod defaults;
+mod parse;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leases::project::{ProjectId, UserId};
+use thiserror::Error;
+
+use self::check::Check;
+pub use self::defaults::Rule;
+use crate::auth::Identity;
+
+/// What a call is about: the owner of the lease, or the caller where it is about nothing in particular.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The project.
+    pub project: &'a ProjectId,
+    /// The user.
+    pub user: &'a UserId,
+}
+
+impl<'a> Target<'a> {
+    /// The caller.
+    pub fn caller(identity: &'a Identity) -> Self {
+        Self { project: &identity.project, user: &identity.user }
+    }
+}
+
+/// Why a policy cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// The file is not a map from names to rules.
+    #[error("not a map from names of rules to rules: {0}")]
+    Form(String),
+    /// A rule that cannot be understood.
+    #[error("rule \"{rule}\": {message} at character {position}")]
+    Syntax {
+        /// Which.
+        rule: String,
+        /// What.
+        message: String,
+        /// Where, counted from 1.
+        position: usize,
+    },
+    /// A rule names one that there is not.
+    #[error("rule \"{rule}\" refers to rule \"{missing}\", which is not defined")]
+    Undefined {
+        /// Which.
+        rule: String,
+        /// What it names.
+        missing: String,
+    },
+    /// A rule that is asked for in deciding itself.
+    #[error("rule \"{0}\" refers to itself")]
+    Circular(String),
+    /// A name that looks like one of the service's rules and is none.
+    #[error("there is no rule \"{name}\"; did you mean \"{nearest}\"?")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// A name that there is.
+        nearest: String,
+    },
+}
+
+/// Rules by name.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    checks: BTreeMap<String, Check>,
+}
+
+impl Policy {
+    /// The default rules, those of the file (YAML) in their place if there is one.
+    pub fn new(file: Option<&str>) -> Result<Self, PolicyError> {
+        let mut texts: BTreeMap<String, String> =
+            defaults::SHARED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        texts.extend(Rule::ALL.map(|rule| (rule.name().to_owned(), rule.default().to_owned())));
+        if let Some(file) = file {
+            texts.extend(read_file(file)?);
+        }
+        let checks = texts.into_iter().map(|(name, text)| {
+            let check = parse::parse(&text).map_err(|error| PolicyError::Syntax {
+                rule: name.clone(),
+                message: error.message,
+                position: error.position,
+            })?;
+            Ok((name, check))
+        });
+        let policy = Self { checks: checks.collect::<Result<_, _>>()? };
+        policy.check_references()?;
+        Ok(policy)
+    }
+
+    /// Whether the caller may do that.
+    pub fn allows(&self, rule: Rule, caller: &Identity, target: &Target<'_>) -> bool {
+        self.holds(rule.name(), caller, target)
+    }
+
+    /// Whether the caller is an administrator: sees what belongs to others.
+    pub fn is_admin(&self, caller: &Identity) -> bool {
+        self.holds("admin", caller, &Target::caller(caller))
+    }
+
+    fn holds(&self, name: &str, caller: &Identity, target: &Target<'_>) -> bool {
+        self.checks
+            .get(name)
+            .is_some_and(|check| check.holds(caller, target, &|name| self.holds(name, caller, target)))
+    }
+
+    /// Every rule that is named must be there, and none may need itself.
+    fn check_references(&self) -> Result<(), PolicyError> {
+        for name in self.checks.keys() {
+            self.follow(name, &mut BTreeSet::new())?;
+        }
+        Ok(())
+    }
+
+    fn follow<'a>(&'a self, name: &'a str, above: &mut BTreeSet<&'a str>) -> Result<(), PolicyError> {
+        let Some(check) = self.checks.get(name) else { return Ok(()) };
+        if !above.insert(name) {
+            return Err(PolicyError::Circular(name.to_owned()));
+        }
+        for other in check.references() {
+            if !self.checks.contains_key(other) {
+                return Err(PolicyError::Undefined { rule: name.to_owned(), missing: other.to_owned() });
+            }
+            self.follow(other, above)?;
+        }
+        above.remove(name);
+        Ok(())
+    }
+}
+
+/// Rules of Blazar for what does not exist here; a file may have them.
+const ELSEWHERE: [&str; 1] = ["blazar:plugins:get"];
+
+fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
+    // A file in which every line is a comment, as the generated sample is, changes nothing.
+    let texts: Option<BTreeMap<String, String>> =
+        serde_yaml_ng::from_str(file).map_err(|error| PolicyError::Form(error.to_string()))?;
+    let texts = texts.unwrap_or_default();
+    for name in texts.keys().filter(|name| name.starts_with("blazar:")) {
+        let known = Rule::ALL.iter().any(|rule| rule.name() == name) || ELSEWHERE.contains(&name.as_str());
+        if !known {
+            let nearest = defaults::nearest(name).name().to_owned();
+            return Err(PolicyError::Unknown { name: name.clone(), nearest });
+        }
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Roles;
+
+    fn caller(roles: &[&str], project: &str) -> Identity {
+        Identity { user: UserId("u".into()), project: ProjectId(project.into()), roles: Roles::new(roles) }
+    }
+
+    /// Role by role, in which project the rule allows what belongs to the project `p`.
+    fn row(policy: &Policy, rule: Rule) -> String {
+        let owner = (ProjectId("p".into()), UserId("u".into()));
+        let target = Target { project: &owner.0, user: &owner.1 };
+        let allowed = |roles: &[&str], project| policy.allows(rule, &caller(roles, project), &target);
+        let word = |role| match (allowed(&[role], "p"), allowed(&[role], "q")) {
+            (true, true) => "everywhere",
+            (true, false) => "own",
+            (false, false) => "no",
+            (false, true) => "foreign",
+        };
+        format!("{} {} {} {}", word("admin"), word("member"), word("reader"), word("other"))
+    }
+
+    #[test]
+    fn the_default_policy_is_this_matrix() {
+        let policy = Policy::new(None).expect("the defaults are well formed");
+        let matrix: Vec<_> = Rule::ALL.map(|rule| (rule.name(), row(&policy, rule))).into_iter().collect();
+        let (reader, member, admin) =
+            ("everywhere own own no", "everywhere own no no", "everywhere no no no");
+        let expected = [
+            ("blazar:leases:get", reader),
+            ("blazar:leases:post", member),
+            ("blazar:leases:put", member),
+            ("blazar:leases:delete", member),
+            ("blazar:oshosts:get", admin),
+            ("blazar:oshosts:post", admin),
+            ("blazar:oshosts:put", admin),
+            ("blazar:oshosts:delete", admin),
+            ("blazar:oshosts:get_allocations", admin),
+            ("blazar:oshosts:get_resource_properties", admin),
+            ("blazar:oshosts:update_resource_properties", admin),
+            ("blazar:floatingips:get", reader),
+            ("blazar:floatingips:post", admin),
+            ("blazar:floatingips:delete", admin),
+            ("blazar:flavors:get", reader),
+            ("blazar:flavors:post", admin),
+            ("blazar:flavors:put", admin),
+            ("blazar:flavors:delete", admin),
+            ("blazar:notifications:get", reader),
+        ];
+        let expected: Vec<_> = expected.map(|(name, row)| (name, row.to_owned())).into_iter().collect();
+        assert_eq!(matrix, expected);
+    }
+
+    #[test]
+    fn a_file_changes_the_rules_that_it_names_and_no_others() {
+        let file = "# users may see the calendar\n\
+                    \"blazar:oshosts:get\": \"rule:project_reader_or_admin\"\n\
+                    blazar:oshosts:get_allocations: role:reader\n\
+                    blazar:leases:delete: \"!\"\n";
+        let policy = Policy::new(Some(file)).expect("well formed");
+        assert_eq!(row(&policy, Rule::HostsGet), "everywhere own own no");
+        assert_eq!(row(&policy, Rule::HostsGetAllocations), "everywhere everywhere everywhere no");
+        assert_eq!(row(&policy, Rule::LeasesDelete), "no no no no");
+        assert_eq!(row(&policy, Rule::HostsPost), "everywhere no no no");
+    }
+
+    #[test]
+    fn a_rule_may_combine_others() {
+        let file = "mine: user_id:%(user_id)s and project_id:%(project_id)s\n\
+                    blazar:leases:put: (rule:mine and not role:reader) or rule:admin\n\
+                    blazar:leases:get: \"\"\n\
+                    blazar:leases:post: \"@\"\n";
+        let policy = Policy::new(Some(file)).expect("well formed");
+        assert_eq!(row(&policy, Rule::LeasesPut), "everywhere no no own");
+        assert_eq!(row(&policy, Rule::LeasesGet), "everywhere everywhere everywhere everywhere");
+        assert_eq!(row(&policy, Rule::LeasesPost), "everywhere everywhere everywhere everywhere");
+    }
+
+    #[test]
+    fn a_rule_that_cannot_work_is_refused() {
+        let error = |file| Policy::new(Some(file)).expect_err("wrong").to_string();
+        assert_eq!(
+            error("blazar:leases:get: role:admin or\n"),
+            "rule \"blazar:leases:get\": a check is missing at character 14"
+        );
+        assert_eq!(
+            error("blazar:leases:get: rule:nosuch\n"),
+            "rule \"blazar:leases:get\" refers to rule \"nosuch\", which is not defined"
+        );
+        assert_eq!(error("a: rule:b\nb: rule:a\n"), "rule \"a\" refers to itself");
+        assert_eq!(
+            error("blazar:lease:get: \"@\"\n"),
+            "there is no rule \"blazar:lease:get\"; did you mean \"blazar:leases:get\"?"
+        );
+        assert!(error("a: [1]\n").contains("line 1"), "{}", error("a: [1]\n"));
+        assert!(error("a: colour:red\n").contains("colour"));
+    }
+
+    #[test]
+    fn a_file_of_comments_changes_nothing() {
+        let policy = Policy::new(Some("# nothing\n")).expect("well formed");
+        assert_eq!(row(&policy, Rule::LeasesGet), "everywhere own own no");
+    }
+}

@@ -1,0 +1,85 @@
+//! All addresses, and the document that describes them: both come from one router, so that neither has what the
+//! other lacks.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use tower::ServiceExt;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::document;
+use crate::error::ApiError;
+use crate::middleware::{authenticate, context, suffix, version};
+use crate::routes::{flavors, floating_ips, hosts, identity, leases, notifications, operation, versions};
+
+/// The routes with their parts of the document.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(document::head())
+        .routes(routes!(versions::root))
+        .routes(routes!(versions::versions))
+        .routes(routes!(operation::healthz))
+        .routes(routes!(operation::readyz))
+        .routes(routes!(operation::metrics))
+        .routes(routes!(leases::list, leases::create))
+        .routes(routes!(leases::show, leases::update, leases::delete))
+        .routes(routes!(hosts::list, hosts::create))
+        .routes(routes!(hosts::show, hosts::update, hosts::delete))
+        .routes(routes!(hosts::list_allocations))
+        .routes(routes!(hosts::show_allocation))
+        .routes(routes!(hosts::list_properties))
+        .routes(routes!(hosts::update_property))
+        .routes(routes!(floating_ips::list, floating_ips::create))
+        .routes(routes!(floating_ips::show, floating_ips::delete))
+        .routes(routes!(flavors::list, flavors::create))
+        .routes(routes!(flavors::show, flavors::update, flavors::delete))
+        .routes(routes!(notifications::list))
+        .routes(routes!(identity::versions))
+        .routes(routes!(identity::version_3))
+        .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))
+}
+
+/// The document that describes the routes.
+pub fn openapi() -> OpenApi {
+    document::complete(routes().split_for_parts().1)
+}
+
+/// The server as a service of requests.
+pub fn router(app: App) -> axum::Router {
+    let (router, document) = routes().split_for_parts();
+    let document = Arc::new(document::complete(document));
+    let serve_document = move || {
+        let document = Arc::clone(&document);
+        async move { Json(document.as_ref().clone()) }
+    };
+    let inner = router
+        .route("/openapi.json", axum::routing::get(serve_document))
+        .fallback(not_found)
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(version::version))
+        .layer(from_fn_with_state(app.clone(), authenticate::authenticate))
+        .layer(CatchPanicLayer::custom(|_| ApiError::internal().into_response()))
+        .layer(from_fn_with_state(app.clone(), context::context))
+        .with_state(app);
+    // Around the router, because the address has to be rewritten before its route is looked for.
+    axum::Router::new().fallback_service(inner.map_request(suffix::strip))
+}
+
+async fn not_found() -> ApiError {
+    ApiError::framework(StatusCode::NOT_FOUND, "Not Found")
+}
+
+/// `OPTIONS` answers which methods there are, in the header `Allow` that the router adds.
+async fn other_method(request: Request) -> Response {
+    if request.method() == Method::OPTIONS {
+        return StatusCode::OK.into_response();
+    }
+    ApiError::framework(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").into_response()
+}

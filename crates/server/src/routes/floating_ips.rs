@@ -1,0 +1,99 @@
+//! Floating IPs (spec §1.12).
+
+use std::sync::Arc;
+
+use api::v1::body::{FloatingIpBody, FloatingIpCreate, FloatingIpsBody};
+use api::v1::{FloatingIp, FloatingIpRequest, floating_ip_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use service::NewFloatingIp;
+use store::FloatingIpRecord;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Body;
+use crate::policy::Rule;
+
+/// All addresses that may be leased.
+#[utoipa::path(
+    get, path = "/v1/floatingips", tag = "floating IPs", operation_id = "list_floating_ips",
+    responses((status = 200, body = FloatingIpsBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+) -> Result<Json<FloatingIpsBody>, ApiError> {
+    session.allow(&app, Rule::FloatingIpsGet)?;
+    let floatingips = app.service().floating_ips();
+    let floatingips = floatingips.iter().map(|record| FloatingIp::from(record.as_ref())).collect();
+    Ok(Json(FloatingIpsBody { floatingips }))
+}
+
+/// Takes an address on that may be leased.
+#[utoipa::path(
+    post, path = "/v1/floatingips", tag = "floating IPs", operation_id = "create_floating_ip",
+    request_body = FloatingIpCreate,
+    responses(
+        (status = 201, body = FloatingIpBody),
+        (status = 404, description = "No subnet has the address", body = api::v1::ErrorBody),
+        (status = 409, description = "There is one of that address", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::FloatingIpsPost)?;
+    let FloatingIpRequest { network, address } = FloatingIpRequest::read(&body.json()?)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let new = NewFloatingIp { network, address };
+    let record = app.change(async move { service.add_floating_ip(&caller, new).await }).await??;
+    let body = FloatingIpBody { floatingip: FloatingIp::from(record.as_ref()) };
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+fn find(app: &App, id: &str) -> Result<Arc<FloatingIpRecord>, ApiError> {
+    let record = floating_ip_id(id).and_then(|id| app.service().floating_ip(id));
+    record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Floating IP {id} not found.")))
+}
+
+/// An address that may be leased.
+#[utoipa::path(
+    get, path = "/v1/floatingips/{floatingip_id}", tag = "floating IPs", operation_id = "show_floating_ip",
+    params(("floatingip_id" = String, Path, description = "The address's identifier")),
+    responses((status = 200, body = FloatingIpBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<FloatingIpBody>, ApiError> {
+    session.allow(&app, Rule::FloatingIpsGet)?;
+    Ok(Json(FloatingIpBody { floatingip: FloatingIp::from(find(&app, &id)?.as_ref()) }))
+}
+
+/// Takes an address away.
+#[utoipa::path(
+    delete, path = "/v1/floatingips/{floatingip_id}", tag = "floating IPs",
+    operation_id = "delete_floating_ip",
+    params(("floatingip_id" = String, Path, description = "The address's identifier")),
+    responses(
+        (status = 204),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "It is reserved", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::FloatingIpsDelete)?;
+    let id = find(&app, &id)?.floating_ip.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    app.change(async move { service.remove_floating_ip(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,236 @@
+//! Hosts, what is reserved of them, and their properties (spec §1.12).
+
+use std::sync::Arc;
+
+use api::v1::body::{
+    AllocationBody, AllocationsBody, HostBody, HostChange, HostCreate, HostsBody, PropertiesBody,
+    PropertyBody, PropertyChange,
+};
+use api::v1::{
+    Allocation, Host, HostName, HostRequest, Property, host_id, lease_id, read_host_update,
+    read_property_update, reservation_id,
+};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use leases::ids::{HostId, LeaseId, ReservationId};
+use service::{AllocationFilter, HostAllocation, HostSelector};
+use store::HostRecord;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::{Body, Options};
+use crate::policy::Rule;
+
+/// All hosts.
+#[utoipa::path(
+    get, path = "/v1/os-hosts", tag = "hosts", operation_id = "list_hosts",
+    responses((status = 200, body = HostsBody))
+)]
+pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<HostsBody>, ApiError> {
+    session.allow(&app, Rule::HostsGet)?;
+    let hosts = app.service().hosts().iter().map(|record| Host::from(record.as_ref())).collect();
+    Ok(Json(HostsBody { hosts }))
+}
+
+/// Takes a machine of the fleet on as a host that may be leased.
+#[utoipa::path(
+    post, path = "/v1/os-hosts", tag = "hosts", operation_id = "create_host",
+    request_body = HostCreate,
+    responses(
+        (status = 201, body = HostBody),
+        (status = 404, description = "The fleet has no such machine", body = api::v1::ErrorBody),
+        (status = 409, description = "It is a host already, or in use", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::HostsPost)?;
+    let request = HostRequest::read(&body.json()?)?;
+    let which = match request.which {
+        HostName::Name(name) => HostSelector::Name(name),
+        HostName::Id(id) => HostSelector::Id(id),
+    };
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let capabilities = request.capabilities;
+    let record = app.change(async move { service.add_host(&caller, which, capabilities).await }).await??;
+    let body = HostBody { host: Host::from(record.as_ref()) };
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+fn find(app: &App, id: &str) -> Result<Arc<HostRecord>, ApiError> {
+    let record = host_id(id).and_then(|id| app.service().host(id));
+    record.ok_or_else(|| ApiError::not_found("host_id", id))
+}
+
+/// A host.
+#[utoipa::path(
+    get, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "show_host",
+    params(("host_id" = String, Path, description = "The host")),
+    responses((status = 200, body = HostBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<HostBody>, ApiError> {
+    session.allow(&app, Rule::HostsGet)?;
+    Ok(Json(HostBody { host: Host::from(find(&app, &id)?.as_ref()) }))
+}
+
+/// Sets extra capabilities of a host, or takes away those that are null. All or nothing.
+#[utoipa::path(
+    put, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "update_host",
+    params(("host_id" = String, Path, description = "The host")),
+    request_body = HostChange,
+    responses(
+        (status = 200, body = HostBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "A lease rests on the capability", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<HostBody>, ApiError> {
+    session.allow(&app, Rule::HostsPut)?;
+    let capabilities = read_host_update(&body.json()?)?;
+    let id = find(&app, &id)?.host.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let record = app.change(async move { service.update_host(&caller, id, capabilities).await }).await??;
+    Ok(Json(HostBody { host: Host::from(record.as_ref()) }))
+}
+
+/// Gives a host back to the fleet.
+#[utoipa::path(
+    delete, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "delete_host",
+    params(("host_id" = String, Path, description = "The host")),
+    responses(
+        (status = 204),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "It is reserved", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::HostsDelete)?;
+    let id = find(&app, &id)?.host.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    app.change(async move { service.remove_host(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The filters on allocations. An identifier that is none matches nothing, as one of no lease does.
+fn allocation_filter(options: &Options, host: Option<HostId>) -> AllocationFilter {
+    let of = |name| options.text(name);
+    AllocationFilter {
+        host,
+        lease: of("lease_id").map(|id| lease_id(id).unwrap_or(LeaseId(0))),
+        reservation: of("reservation_id").map(|id| reservation_id(id).unwrap_or(ReservationId(0))),
+    }
+}
+
+fn allocation(of: &HostAllocation) -> Allocation {
+    Allocation::new(of.host, of.reservations.iter().map(|(record, id)| (record.as_ref(), *id)))
+}
+
+/// What is reserved of each host: from now on, or for a lease or reservation whenever it is.
+#[utoipa::path(
+    get, path = "/v1/os-hosts/allocations", tag = "hosts", operation_id = "list_allocations",
+    params(
+        ("lease_id" = Option<String>, Query, description = "For this lease"),
+        ("reservation_id" = Option<String>, Query, description = "For this reservation"),
+    ),
+    responses((status = 200, body = AllocationsBody))
+)]
+pub(crate) async fn list_allocations(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<AllocationsBody>, ApiError> {
+    session.allow(&app, Rule::HostsGetAllocations)?;
+    let allocations = app.service().allocations(&allocation_filter(&options, None));
+    Ok(Json(AllocationsBody { allocations: allocations.iter().map(allocation).collect() }))
+}
+
+/// What is reserved of a host.
+#[utoipa::path(
+    get, path = "/v1/os-hosts/{host_id}/allocation", tag = "hosts", operation_id = "show_allocation",
+    params(
+        ("host_id" = String, Path, description = "The host"),
+        ("lease_id" = Option<String>, Query, description = "For this lease"),
+        ("reservation_id" = Option<String>, Query, description = "For this reservation"),
+    ),
+    responses((status = 200, body = AllocationBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show_allocation(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    options: Options,
+) -> Result<Json<AllocationBody>, ApiError> {
+    session.allow(&app, Rule::HostsGet)?;
+    session.allow(&app, Rule::HostsGetAllocations)?;
+    let host = find(&app, &id)?.host.id;
+    let allocations = app.service().allocations(&allocation_filter(&options, Some(host)));
+    let nothing = || Allocation::new(host, []);
+    let allocation = allocations.iter().find(|of| of.host == host).map_or_else(nothing, allocation);
+    Ok(Json(AllocationBody { allocation }))
+}
+
+/// The properties that hosts have.
+#[utoipa::path(
+    get, path = "/v1/os-hosts/properties", tag = "hosts", operation_id = "list_properties",
+    params(
+        ("detail" = Option<String>, Query, description = "With visibility and values; any text means yes"),
+        ("all" = Option<String>, Query, description = "Hidden ones too, for administrators; any text means yes"),
+    ),
+    responses((status = 200, body = PropertiesBody))
+)]
+pub(crate) async fn list_properties(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<PropertiesBody>, ApiError> {
+    session.allow(&app, Rule::HostsGetProperties)?;
+    let hidden_too = options.is_set("all") && session.is_admin(&app);
+    let detail = options.is_set("detail");
+    let properties =
+        app.service().properties().into_iter().filter(|property| hidden_too || !property.private);
+    let resource_properties = properties.map(|property| Property {
+        property: property.name,
+        private: detail.then_some(property.private),
+        values: detail.then_some(property.values),
+    });
+    Ok(Json(PropertiesBody { resource_properties: resource_properties.collect() }))
+}
+
+/// Hides a property from lists, or shows it.
+#[utoipa::path(
+    patch, path = "/v1/os-hosts/properties/{name}", tag = "hosts", operation_id = "update_property",
+    params(("name" = String, Path, description = "The property")),
+    request_body = PropertyChange,
+    responses((status = 200, body = PropertyBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn update_property(
+    State(app): State<App>,
+    session: Session,
+    Path(name): Path<String>,
+    body: Body,
+) -> Result<Json<PropertyBody>, ApiError> {
+    session.allow(&app, Rule::HostsUpdateProperties)?;
+    let private = read_property_update(&body.json()?)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let record =
+        app.change(async move { service.set_property_private(&caller, &name, private).await }).await??;
+    Ok(Json(PropertyBody { resource_property: (&record).into() }))
+}

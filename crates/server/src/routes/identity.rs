@@ -1,0 +1,186 @@
+//! The small Keystone's addresses (spec §2.1): as much as clients with the auth type `password` need.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::versions::base_url;
+use crate::app::App;
+use crate::auth::keystone::{Issued, Keystone, LoginError, LoginRequest};
+use crate::error::ApiError;
+use crate::extract::Body;
+
+const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
+const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+
+/// The small Keystone, if there is one.
+fn keystone(app: &App) -> Result<&Arc<Keystone>, ApiError> {
+    let keystone = app.inner.authentication.keystone.as_ref();
+    keystone.ok_or_else(|| ApiError::identity(StatusCode::NOT_FOUND, "There is no login here."))
+}
+
+fn version(app: &App, headers: &HeaderMap) -> Value {
+    json!({
+        "id": "v3.14",
+        "status": "stable",
+        "updated": "2020-04-07T00:00:00Z",
+        "links": [{"rel": "self", "href": format!("{}/identity/v3/", base_url(app, headers))}],
+        "media-types": [{
+            "base": "application/json",
+            "type": "application/vnd.openstack.identity-v3+json",
+        }],
+    })
+}
+
+/// The versions of the small Keystone.
+#[utoipa::path(
+    get, path = "/identity", tag = "identity", operation_id = "identity_versions",
+    responses((status = 300, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
+)]
+pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
+    keystone(&app)?;
+    let body = json!({"versions": {"values": [version(&app, &headers)]}});
+    Ok((StatusCode::MULTIPLE_CHOICES, Json(body)).into_response())
+}
+
+/// The version of the small Keystone.
+#[utoipa::path(
+    get, path = "/identity/v3", tag = "identity", operation_id = "identity_version",
+    responses((status = 200, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
+)]
+pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    keystone(&app)?;
+    Ok(Json(json!({"version": version(&app, &headers)})))
+}
+
+/// Logs in with a password: the token is in the header `X-Subject-Token`.
+#[utoipa::path(
+    post, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "log_in",
+    request_body = Object,
+    responses(
+        (status = 201, body = Object),
+        (status = 400, body = crate::error::AuthErrorBody),
+        (status = 401, body = crate::error::AuthErrorBody),
+        (status = 404, description = "There is no login", body = crate::error::AuthErrorBody),
+    )
+)]
+pub(crate) async fn log_in(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let keystone = keystone(&app)?;
+    let unreadable =
+        |error: &dyn std::fmt::Display| ApiError::identity(StatusCode::BAD_REQUEST, error.to_string());
+    let body = body.json().map_err(|error| unreadable(&error))?;
+    let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
+    let (token, issued) = keystone.log_in(&request).await.map_err(|error| match error {
+        LoginError::Unauthorized => ApiError::unauthorized(false),
+        LoginError::Method => {
+            let message = "The only way to log in is by the method \"password\".";
+            ApiError::identity(StatusCode::UNAUTHORIZED, message)
+        }
+    })?;
+    let mut response = (StatusCode::CREATED, Json(document(&app, &headers, &issued))).into_response();
+    let mut value = HeaderValue::try_from(token.expose_secret()).map_err(|_| ApiError::internal())?;
+    value.set_sensitive(true);
+    response.headers_mut().insert(SUBJECT, value);
+    Ok(response)
+}
+
+/// The valid token of a header.
+fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(SecretString::from)
+}
+
+/// The token that is asked about, if the one who asks may: its owner, or an administrator.
+fn subject(app: &App, headers: &HeaderMap) -> Result<(SecretString, Issued), ApiError> {
+    let keystone = keystone(app)?;
+    let asking = token(headers, TOKEN).and_then(|token| keystone.find(&token));
+    let asking = asking.ok_or_else(|| ApiError::unauthorized(false))?;
+    let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
+    let subject = token(headers, SUBJECT).ok_or_else(missing)?;
+    let issued = keystone.find(&subject).ok_or_else(missing)?;
+    let own = issued.identity.user == asking.identity.user;
+    // What belongs to somebody else is not there.
+    if own || app.inner.policy.is_admin(&asking.identity) { Ok((subject, issued)) } else { Err(missing()) }
+}
+
+/// What a token (`X-Subject-Token`) stands for.
+#[utoipa::path(
+    get, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "show_token",
+    responses(
+        (status = 200, body = Object),
+        (status = 401, body = crate::error::AuthErrorBody),
+        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
+    )
+)]
+pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    let (_, issued) = subject(&app, &headers)?;
+    Ok(Json(document(&app, &headers, &issued)))
+}
+
+/// Makes a token (`X-Subject-Token`) invalid.
+#[utoipa::path(
+    delete, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "revoke_token",
+    responses(
+        (status = 204),
+        (status = 401, body = crate::error::AuthErrorBody),
+        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
+    )
+)]
+pub(crate) async fn revoke_token(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, ApiError> {
+    let (token, _) = subject(&app, &headers)?;
+    keystone(&app)?.revoke(&token);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn document(app: &App, headers: &HeaderMap, issued: &Issued) -> Value {
+    let domain = json!({"id": "default", "name": "Default"});
+    let time = |instant: jiff::Timestamp| instant.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    let base = base_url(app, headers);
+    let endpoints = |url: String| -> Vec<Value> {
+        let of = |interface: &&str| {
+            json!({
+                "id": format!("{interface}-{url}"),
+                "interface": interface,
+                "region": "RegionOne",
+                "region_id": "RegionOne",
+                "url": url,
+            })
+        };
+        ["public", "internal", "admin"].iter().map(of).collect()
+    };
+    let roles = issued.identity.roles.names().map(|name| json!({"id": name, "name": name}));
+    let project = &issued.identity.project.0;
+    json!({"token": {
+        "methods": ["password"],
+        "user": {
+            "id": issued.identity.user.0,
+            "name": issued.user_name,
+            "domain": domain,
+            "password_expires_at": null,
+        },
+        "project": {"id": project, "name": project, "domain": domain},
+        "is_domain": false,
+        "roles": roles.collect::<Vec<_>>(),
+        "catalog": [
+            {
+                "type": "reservation", "name": "blazar", "id": "reservation",
+                "endpoints": endpoints(format!("{base}/v1")),
+            },
+            {
+                "type": "identity", "name": "keystone", "id": "identity",
+                "endpoints": endpoints(format!("{base}/identity/v3")),
+            },
+        ],
+        "issued_at": time(issued.since),
+        "expires_at": time(issued.until),
+        "audit_ids": [],
+    }})
+}

@@ -1,0 +1,232 @@
+//! Leases (spec §1.6 to §1.11).
+
+use std::sync::Arc;
+
+use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, Link};
+use api::v1::{Lease, LeaseRequest, LeaseUpdate, lease_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use leases::project::ProjectId;
+use leases::status::LeaseStatus;
+use service::{IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
+use store::{FlavorRecord, LeaseRecord};
+
+use crate::app::{App, Session};
+use crate::auth::fingerprint;
+use crate::error::ApiError;
+use crate::extract::{Body, Options};
+use crate::policy::{Rule, Target};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Longest key, as the draft of the header proposes.
+const MAX_KEY: usize = 255;
+
+/// Leases of the caller's project; an administrator sees those of all.
+#[utoipa::path(
+    get, path = "/v1/leases", tag = "leases", operation_id = "list_leases",
+    params(
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Those after the lease of this identifier"),
+        ("status" = Option<String>, Query, description = "Those in this status"),
+        ("name" = Option<String>, Query, description = "Those of this name"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+    ),
+    responses((status = 200, body = LeasesBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+    uri: Uri,
+) -> Result<Json<LeasesBody>, ApiError> {
+    session.allow(&app, Rule::LeasesGet)?;
+    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
+    let own = &session.identity.project;
+    let project = if session.is_admin(&app) {
+        asked
+    } else if asked.is_some_and(|asked| asked != *own) {
+        return Err(ApiError::forbidden(Rule::LeasesGet));
+    } else {
+        Some(own.clone())
+    };
+    let filter = LeaseFilter {
+        project,
+        name: options.text("name").map(str::to_owned),
+        status: options.parsed("status", |text| LeaseStatus::from_name(&text.to_ascii_uppercase()))?,
+        ..LeaseFilter::default()
+    };
+    let records = app.service().leases(&filter);
+    let limits = &app.inner.config.limits;
+    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let page =
+        page(&records, options.parsed("marker", lease_id)?, limit.map(|limit| limit.min(limits.page)))?;
+    let leases = page.leases.iter().map(|record| Lease::from(record.as_ref())).collect();
+    let leases_links = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, last));
+    Ok(Json(LeasesBody { leases, leases_links: leases_links.into_iter().collect() }))
+}
+
+struct Page<'a> {
+    leases: &'a [Arc<LeaseRecord>],
+    more: bool,
+}
+
+fn page(
+    records: &[Arc<LeaseRecord>],
+    marker: Option<leases::ids::LeaseId>,
+    limit: Option<u32>,
+) -> Result<Page<'_>, ApiError> {
+    let first = match marker {
+        None => 0,
+        Some(marker) => {
+            let position = records.iter().position(|record| record.lease.id == marker);
+            1 + position.ok_or_else(|| {
+                ApiError::new(StatusCode::BAD_REQUEST, format!("marker {marker} is not in the list"))
+            })?
+        }
+    };
+    let rest = records.get(first..).unwrap_or_default();
+    let length = limit.map_or(rest.len(), |limit| rest.len().min(limit as usize));
+    Ok(Page { leases: &rest[..length], more: length < rest.len() })
+}
+
+/// The same question for those after that lease.
+fn next_link(uri: &Uri, last: &LeaseRecord) -> Link {
+    let others = uri.query().unwrap_or_default().split('&');
+    let others = others.filter(|pair| !pair.is_empty() && !pair.starts_with("marker="));
+    let query: Vec<String> = others.map(str::to_owned).chain([format!("marker={}", last.lease.id)]).collect();
+    Link { href: format!("{}?{}", uri.path(), query.join("&")), rel: "next".to_owned() }
+}
+
+/// Makes a lease. A request that is repeated with the same `Idempotency-Key` within a day makes no second one.
+#[utoipa::path(
+    post, path = "/v1/leases", tag = "leases", operation_id = "create_lease",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating the request harmless")),
+    request_body = LeaseCreate,
+    responses(
+        (status = 201, body = LeaseBody),
+        (status = 409, description = "There is not enough", body = api::v1::ErrorBody),
+        (status = 422, description = "The key was used for another request", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::LeasesPost)?;
+    let key = idempotency_key(&headers, &session, &body)?;
+    let flavors = |id: &str| usable_flavor(&app, &session, id);
+    let request = LeaseRequest::read(&body.json()?, app.service().clock().now(), &flavors)?;
+    let new = NewLease {
+        name: request.name,
+        terms: request.terms,
+        wording: request.wording,
+        end_action: request.end_action,
+    };
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let created = app.change(async move { service.create_lease(&caller, new, key).await }).await?;
+    let created = created.map_err(ApiError::of_creation)?;
+    let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
+    let mut response = (StatusCode::CREATED, Json(body)).into_response();
+    if created.repeated {
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn idempotency_key(
+    headers: &HeaderMap,
+    session: &Session,
+    body: &Body,
+) -> Result<Option<IdempotencyKey>, ApiError> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    let message = format!("Idempotency-Key must be 1 to {MAX_KEY} printable ASCII characters long");
+    let key = key.ok_or_else(|| ApiError::new(StatusCode::BAD_REQUEST, message))?;
+    // The user as well: what one user asked for is not another's answer.
+    let fingerprint = fingerprint(&[b"POST /v1/leases", session.identity.user.0.as_bytes(), &body.0]);
+    Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint }))
+}
+
+/// A flavor that everybody may use, or the caller as an administrator.
+fn usable_flavor(app: &App, session: &Session, id: &str) -> Option<FlavorRecord> {
+    let flavor = app.service().flavor(id)?;
+    (flavor.public || session.is_admin(app)).then(|| flavor.as_ref().clone())
+}
+
+/// The lease, if there is one and the caller may see it. A lease of somebody else is forbidden rather than not
+/// found, as in Blazar (spec §1.14).
+fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
+    let record = lease_id(id).and_then(|id| app.service().lease(id));
+    let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;
+    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+    Ok(record)
+}
+
+fn target(record: &LeaseRecord) -> Target<'_> {
+    Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
+}
+
+/// A lease.
+#[utoipa::path(
+    get, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "show_lease",
+    params(("lease_id" = String, Path, description = "The lease")),
+    responses((status = 200, body = LeaseBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<LeaseBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }))
+}
+
+/// Changes a lease, all of it or nothing. The answer has the lease as it is then.
+#[utoipa::path(
+    put, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "update_lease",
+    params(("lease_id" = String, Path, description = "The lease")),
+    request_body = LeaseChange,
+    responses(
+        (status = 200, body = LeaseBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "It cannot be changed so", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    body: Body,
+) -> Result<Json<LeaseBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
+    let update = LeaseUpdate::read(&body.json()?, app.service().clock().now(), &record.lease)?;
+    let changes = LeaseChanges { changes: update.changes, wording: update.wording };
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
+    let updated = app.change(async move { service.update_lease(&caller, id, changes).await }).await??;
+    Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))
+}
+
+/// Deletes a lease, in whatever state it is.
+#[utoipa::path(
+    delete, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "delete_lease",
+    params(("lease_id" = String, Path, description = "The lease")),
+    responses((status = 204), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
+    app.change(async move { service.delete_lease(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}

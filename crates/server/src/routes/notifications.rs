@@ -1,0 +1,76 @@
+//! Notifications, to be read one after the other (spec §3.6). Not in Blazar, which sends them to a message bus.
+
+use std::time::Duration;
+
+use api::v1::Notification;
+use api::v1::body::NotificationsBody;
+use axum::Json;
+use axum::extract::State;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// Most notifications of an answer.
+const MOST: u32 = 1000;
+
+/// How many an answer has unless it is said.
+const USUAL: u32 = 100;
+
+/// Notifications about leases of the caller's project; an administrator sees those of all. A client that follows
+/// them asks for those after the `last` of the answer before, and waits if there are none yet.
+#[utoipa::path(
+    get, path = "/v1/notifications", tag = "notifications", operation_id = "list_notifications",
+    params(
+        ("after" = Option<u64>, Query, description = "Those after this number"),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("wait" = Option<u32>, Query, description = "Wait so many seconds for one if there is none"),
+    ),
+    responses((status = 200, body = NotificationsBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<NotificationsBody>, ApiError> {
+    session.allow(&app, Rule::NotificationsGet)?;
+    let mut last = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
+    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = limit.unwrap_or(USUAL).min(MOST);
+    let wait: u32 = options.parsed("wait", |text| text.parse().ok())?.unwrap_or(0);
+    let wait = Duration::from_secs(wait.min(app.inner.config.limits.wait_seconds).into());
+    // The time is up at one instant, however often others' notifications wake us.
+    let time_up = tokio::time::sleep(wait);
+    tokio::pin!(time_up);
+    loop {
+        let notifications = next(&app, &session, &mut last, limit).await?;
+        if !notifications.is_empty() {
+            return Ok(Json(NotificationsBody { notifications, last }));
+        }
+        tokio::select! {
+            () = app.service().notified(last) => {}
+            () = &mut time_up => return Ok(Json(NotificationsBody { notifications, last })),
+        }
+    }
+}
+
+/// The next that the caller may see; `last` becomes the last that was looked at.
+async fn next(
+    app: &App,
+    session: &Session,
+    last: &mut u64,
+    limit: u32,
+) -> Result<Vec<Notification>, ApiError> {
+    let all = session.is_admin(app);
+    loop {
+        let batch = app.service().notifications(*last, limit).await?;
+        let Some(newest) = batch.last() else { return Ok(Vec::new()) };
+        *last = newest.number;
+        let seen = batch.iter().filter(|one| all || one.content.project == session.identity.project);
+        let seen: Vec<_> = seen.map(Notification::from).collect();
+        if !seen.is_empty() {
+            return Ok(seen);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! How the server is, for those who look after it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Whether the process runs: it answers.
+#[utoipa::path(
+    get, path = "/healthz", tag = "operation", operation_id = "healthz",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether requests can be served: the store can be written to, and the loop runs.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation", operation_id = "readyz",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = String, content_type = "text/plain"),
+    )
+)]
+pub(crate) async fn readyz(State(app): State<App>) -> Response {
+    match app.service().ready().await {
+        Ok(()) => (StatusCode::OK, "ready\n".to_owned()).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+    }
+}
+
+/// Figures for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operation", operation_id = "metrics",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"))
+)]
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let text = app.inner.metrics.text().map_err(|_| ApiError::internal())?;
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, content_type)], text).into_response())
+}

@@ -1,0 +1,75 @@
+//! Which versions of the API there are (spec §1.4). Version 2 of Blazar is deprecated and not offered.
+
+use api::v1::body::Link;
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+
+/// All versions.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct VersionsBody {
+    /// All versions.
+    versions: Vec<Version>,
+}
+
+/// A version of the API.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "names of the wire")]
+pub(crate) struct Version {
+    /// Its identifier.
+    id: String,
+    /// CURRENT.
+    status: String,
+    /// Where it is.
+    links: Vec<Link>,
+    /// The lowest microversion.
+    min_version: String,
+    /// The highest microversion.
+    max_version: String,
+}
+
+/// Where clients reach this server: as configured, or as they did.
+pub(crate) fn base_url(app: &App, headers: &HeaderMap) -> String {
+    let config = &app.inner.config;
+    if let Some(url) = &config.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    host.map_or_else(|| format!("{scheme}://{}", config.listen), |host| format!("{scheme}://{host}"))
+}
+
+fn document(app: &App, headers: &HeaderMap) -> Response {
+    let version = Version {
+        id: "v1.0".to_owned(),
+        status: "CURRENT".to_owned(),
+        links: vec![Link { href: format!("{}/v1", base_url(app, headers)), rel: "self".to_owned() }],
+        min_version: "1.0".to_owned(),
+        max_version: "1.0".to_owned(),
+    };
+    (StatusCode::MULTIPLE_CHOICES, Json(VersionsBody { versions: vec![version] })).into_response()
+}
+
+/// The versions of the API.
+#[utoipa::path(
+    get, path = "/", tag = "versions", operation_id = "list_versions_at_root",
+    responses((status = 300, body = VersionsBody))
+)]
+pub(crate) async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
+    document(&app, &headers)
+}
+
+/// The versions of the API.
+#[utoipa::path(
+    get, path = "/versions", tag = "versions", operation_id = "list_versions",
+    responses((status = 300, body = VersionsBody))
+)]
+pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Response {
+    document(&app, &headers)
+}

@@ -1,0 +1,94 @@
+//! Sockets, TLS, and the end.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::config::{ConfigError, TlsConfig};
+use crate::router::router;
+
+/// Why the server does not serve.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address is taken, or not this machine's.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The socket broke.
+    #[error("cannot serve: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Takes the address that the settings name. With port 0, the system chooses one: ask the listener.
+pub fn bind(app: &App) -> Result<TcpListener, ServeError> {
+    let address = app.inner.config.listen;
+    app.check_address(address)?;
+    TcpListener::bind(address).map_err(|error| ServeError::Listen { address, error })
+}
+
+/// Serves until `stop` becomes true, and then until running requests have been answered or their time is up.
+pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
+    app.check_address(listener.local_addr()?)?;
+    listener.set_nonblocking(true)?;
+    let limits = app.inner.config.limits;
+    let handle = Handle::new();
+    tokio::spawn(stop_later(stop, handle.clone(), Duration::from_secs(limits.stop_seconds.into())));
+    let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?;
+    let service = router(app).into_make_service();
+    let patience = Duration::from_secs(limits.read_seconds.into());
+    if let Some(tls) = tls {
+        let mut server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
+        limit_heads(server.http_builder(), patience);
+        server.serve(service).await?;
+    } else {
+        let mut server = axum_server::from_tcp(listener)?.handle(handle);
+        limit_heads(server.http_builder(), patience);
+        server.serve(service).await?;
+    }
+    Ok(())
+}
+
+/// Closes connections on which no whole head of a request comes in time: otherwise a few clients that send a
+/// byte now and then could keep all others out.
+fn limit_heads(builder: &mut Builder<TokioExecutor>, patience: Duration) {
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(patience).keep_alive_timeout(patience);
+}
+
+async fn stop_later(mut stop: watch::Receiver<bool>, handle: Handle<SocketAddr>, grace: Duration) {
+    // If nobody is left to say so, that is a stop as well.
+    let _ = stop.wait_for(|stop| *stop).await;
+    handle.graceful_shutdown(Some(grace));
+}
+
+fn tls_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
+    let certificates = CertificateDer::pem_file_iter(&config.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.certificate.display())))?;
+    let key = PrivateKeyDer::from_pem_file(&config.key)
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.key.display())))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| ConfigError::Tls(error.to_string()))?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(RustlsConfig::from_config(Arc::new(tls)))
+}

@@ -1,0 +1,138 @@
+//! One cycle.
+
+use jiff::{SignedDuration, Timestamp};
+use leases::plan::{Action, Plan, Step};
+use store::StoreError;
+
+use super::{ClaimedStep, Cycle};
+use crate::Service;
+
+/// How long a cycle that failed waits the first time; then twice as long each time.
+const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// But never longer.
+pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
+/// If nothing was done although something was due, not earlier than this it is looked at again.
+const SOON: SignedDuration = SignedDuration::from_secs(1);
+/// How often old records are cleared away.
+const TIDY_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
+/// How long the failures of a step that is not wanted any more are remembered.
+const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
+
+/// How long to wait after so many failures before this one.
+pub(super) fn backoff(first: SignedDuration, failures: u32) -> SignedDuration {
+    first.checked_mul(1 << failures.min(16)).unwrap_or(LONGEST_RETRY).min(LONGEST_RETRY)
+}
+
+impl Service {
+    /// Goes through one cycle: records what became of steps, looks at the fleet, heals, plans, commits, and
+    /// claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
+    /// and every step in its own hands, carries the steps out with [`Service::perform`] and
+    /// [notes](Service::note) them, or does not, as after a crash.
+    pub async fn cycle(&self) -> Cycle {
+        let now = self.now();
+        match self.try_cycle(now).await {
+            Ok(cycle) => {
+                let mut progress = self.progress();
+                progress.stuck = 0;
+                progress.cycles += 1;
+                cycle
+            }
+            Err(error) => {
+                tracing::error!(%error, "the store does not work; trying again");
+                let mut progress = self.progress();
+                let wake_at = now + backoff(FIRST_RETRY, progress.stuck);
+                progress.stuck = progress.stuck.saturating_add(1);
+                Cycle { steps: Vec::new(), wake_at, failed: true }
+            }
+        }
+    }
+
+    async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
+        self.record_outcomes().await?;
+        let machines = self.observe(now).await;
+        if machines.is_some() {
+            self.abandon_left_hosts().await;
+        }
+        if self.progress().seen_at.is_none() {
+            // Nothing can be said of a fleet that was never seen.
+            let wake_at = self.progress().look_at_all_at.unwrap_or(now + SOON);
+            return Ok(Cycle { steps: Vec::new(), wake_at, failed: false });
+        }
+        let writer = self.writer().await?;
+        self.refresh_hosts(&writer, machines.as_ref(), now).await?;
+        let healed = self.heal(&writer, now).await?;
+        let Plan { steps, changes, wake_at, .. } = self.plan(now);
+        let changed = self.commit_plan(&writer, changes, now).await?;
+        drop(writer);
+        let due = self.due(&steps, now);
+        let claimed = self.claim(due, now).await?;
+        if machines.is_some() {
+            self.tidy(&steps, now).await?;
+        }
+        let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
+        Ok(Cycle { steps: claimed, wake_at, failed: false })
+    }
+
+    /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
+    /// anew after that.
+    fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
+        let progress = self.progress();
+        let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);
+        steps.iter().filter(due).cloned().collect()
+    }
+
+    /// When to go through the next cycle.
+    fn wake_at(
+        &self,
+        now: Timestamp,
+        planned: Option<Timestamp>,
+        changed: bool,
+        claimed: &[ClaimedStep],
+    ) -> Timestamp {
+        if changed {
+            return now;
+        }
+        let next_start = self.state().leases.next_start(now);
+        let progress = self.progress();
+        let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
+        // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
+        let planned = planned.map(|at| if at <= now { now + SOON } else { at });
+        let look = progress.look_at_all_at.unwrap_or(now);
+        let next = questions.chain(planned).chain(next_start).chain([look]).min().unwrap_or(look);
+        if claimed.is_empty() && next <= now { now + SOON } else { next }
+    }
+
+    /// Forgets what nobody will ask for again.
+    async fn tidy(&self, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
+        if self.progress().tidied_at.is_some_and(|at| now.duration_since(at) < TIDY_INTERVAL) {
+            return Ok(());
+        }
+        self.progress().tidied_at = Some(now);
+        self.state_mut().calendar.prune(now);
+        let gone = self.forgettable_steps(wanted, now);
+        if !gone.is_empty() {
+            self.parts.store.prune_steps(&gone).await?;
+            let mut state = self.state_mut();
+            for action in &gone {
+                state.history.failures.remove(action);
+                state.history.done.remove(action);
+            }
+        }
+        self.parts.store.prune(now - self.settings.keep_records).await
+    }
+
+    /// Steps whose history does not matter any more: failures of what has not been wanted for long, and
+    /// snapshots of leases that are gone.
+    fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
+        let state = self.state();
+        let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
+        let wanted = |action: &Action| wanted.iter().any(|step| step.action == *action);
+        let failed = state.history.failures.iter();
+        let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
+        let done = state.history.done.keys().filter(|action| match action {
+            Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
+            _ => true,
+        });
+        failed.map(|(action, _)| *action).chain(done.copied()).collect()
+    }
+}

@@ -1,0 +1,192 @@
+//! Planning: what becomes of leases now, and what is to be done.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::heal_all;
+use leases::ids::LeaseId;
+use leases::lease::Lease;
+use leases::plan::{self, LeaseChange, Plan, World};
+use leases::status::{EventStatus, LeaseStatus};
+use store::{Commit, CommitError, LeaseRecord, StoreError, Write};
+
+use super::progress::Progress;
+use crate::Service;
+use crate::notices::{self, notice};
+use crate::writing::Writer;
+
+/// A lease, as it was and as it becomes; none if it is forgotten.
+struct Change {
+    before: Arc<LeaseRecord>,
+    after: Option<Lease>,
+}
+
+impl Service {
+    /// Exchanges failed hosts, and fills in what is missing (spec W20).
+    pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let changes: Vec<Change> = {
+            let state = self.state();
+            let ill = state.ill();
+            if ill.is_empty() {
+                return Ok(false);
+            }
+            let leases = ill.iter().filter_map(|id| state.leases.get(*id)).map(|record| &record.lease);
+            // A copy, because what is decided counts only once it is committed.
+            let mut calendar = state.calendar.clone();
+            let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
+            let healed = heal_all(&mut calendar, &state.inventory, rules, leases, interval, now);
+            let change = |lease: Lease| {
+                let before = state.leases.get(lease.id)?.clone();
+                Some(Change { before, after: Some(lease) })
+            };
+            healed.into_iter().filter_map(change).collect()
+        };
+        self.commit_changes(writer, changes, now).await
+    }
+
+    /// The plan for the leases that matter now. Conclusions from what is not there are left out while that is
+    /// not certain: a lease whose step is under way may get a host at any moment.
+    pub(super) fn plan(&self, now: Timestamp) -> Plan {
+        let state = self.state();
+        let progress = self.progress();
+        let world = World {
+            observed: &progress.observed,
+            history: &state.history,
+            rules: &self.settings.plan_rules,
+            now,
+        };
+        let mut plan = plan::plan(state.due(&progress.observed, now), world);
+        let busy = busy(&progress);
+        let certain = progress.up_to_date();
+        plan.changes.retain(|change| match concluded(change) {
+            Some(lease) => certain && !busy.contains(&lease),
+            None => true,
+        });
+        plan
+    }
+
+    /// Commits what becomes of leases, in one commit. Says whether anything changed.
+    pub(super) async fn commit_plan(
+        &self,
+        writer: &Writer<'_>,
+        changes: Vec<LeaseChange>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let change = |change| {
+            let (id, after) = match change {
+                LeaseChange::Becomes(lease) => (lease.id, Some(lease)),
+                LeaseChange::Forgotten(id) => (id, None),
+            };
+            Some(Change { before: self.lease(id)?, after })
+        };
+        let changes = changes.into_iter().filter_map(change).collect();
+        self.commit_changes(writer, changes, now).await
+    }
+
+    /// All in one commit; if that cannot be, each on its own, so that one that cannot be does not hold up the
+    /// others. Those that fail are decided anew in the next cycle.
+    async fn commit_changes(
+        &self,
+        writer: &Writer<'_>,
+        changes: Vec<Change>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        if changes.is_empty() {
+            return Ok(false);
+        }
+        if self.commit_some(writer, &changes, now).await? {
+            return Ok(true);
+        }
+        let mut any = false;
+        for change in changes.chunks(1) {
+            any |= self.commit_some(writer, change, now).await?;
+        }
+        Ok(any)
+    }
+
+    /// Says whether they were committed.
+    async fn commit_some(
+        &self,
+        writer: &Writer<'_>,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        match writer.commit(commit_of(changes, now)).await {
+            Ok(()) => {
+                for change in changes {
+                    self.tell(change, now);
+                }
+                Ok(true)
+            }
+            Err(CommitError::Store(error)) => Err(error),
+            Err(refused) => {
+                tracing::warn!(%refused, leases = changes.len(), "a change of leases is to be decided anew");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Says in the log, and to the external service, what became of a lease.
+    fn tell(&self, change: &Change, now: Timestamp) {
+        let (before, id) = (&change.before.lease, change.before.lease.id);
+        let Some(after) = &change.after else {
+            tracing::info!(lease = %id, "a deleted lease is gone");
+            return;
+        };
+        if before.reason != after.reason
+            && let Some(reason) = &after.reason
+        {
+            tracing::warn!(lease = %id, reason, "a lease does not get on");
+        }
+        if before.status == after.status {
+            return;
+        }
+        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "a lease goes on");
+        if after.status == LeaseStatus::Active {
+            let delay = now.duration_since(after.window.start()).as_millis();
+            self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
+        }
+        if after.status == LeaseStatus::Terminating {
+            self.progress().look_at_end(after);
+        }
+        if before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone {
+            self.tell_end(&change.before);
+        }
+    }
+}
+
+/// Leases with steps that are under way.
+fn busy(progress: &Progress) -> BTreeSet<LeaseId> {
+    progress.in_flight.values().filter_map(|step| step.lease).collect()
+}
+
+/// The lease, if the change says that nothing of it is left anywhere.
+fn concluded(change: &LeaseChange) -> Option<LeaseId> {
+    match change {
+        LeaseChange::Forgotten(id) => Some(*id),
+        LeaseChange::Becomes(lease) => lease.over().then_some(lease.id),
+    }
+}
+
+fn commit_of(changes: &[Change], now: Timestamp) -> Commit {
+    let mut commit = Commit::new(now);
+    for Change { before, after } in changes {
+        let expected = before.version;
+        let Some(lease) = after else {
+            commit.notifications.push(notice(notices::DELETE, before));
+            commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
+            continue;
+        };
+        let record = LeaseRecord {
+            lease: lease.clone(),
+            wording: before.wording.clone(),
+            version: expected.next(),
+            created_at: before.created_at,
+            updated_at: Some(now),
+        };
+        commit.notifications.extend(notices::of_change(&before.lease, &record));
+        commit.writes.push(Write::Lease { record: Box::new(record), expected: Some(expected) });
+    }
+    commit
+}

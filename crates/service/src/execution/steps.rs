@@ -1,0 +1,145 @@
+//! Carrying steps out.
+
+use fleet::{FleetError, OperationKey, Outcome};
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::LeaseId;
+use leases::plan::Step;
+use store::{Claim, Finished, StoreError};
+
+use super::progress::InFlight;
+use crate::Service;
+
+/// How long it is between two questions whether the fleet is done.
+const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// A step that is ours to carry out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedStep {
+    /// The claim.
+    pub claim: Claim,
+    /// For which lease, if for one.
+    pub lease: Option<LeaseId>,
+    /// When the claim ends, and with it the patience for an answer.
+    pub until: Timestamp,
+}
+
+/// A step that was carried out, or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Performed {
+    /// The step.
+    pub step: ClaimedStep,
+    /// How the fleet answered.
+    pub answer: Result<Outcome, FleetError>,
+}
+
+impl Service {
+    /// Has the fleet carry out a step, for as long as it is ours. What came of it is to be [noted](Self::note).
+    pub async fn perform(&self, step: ClaimedStep) -> Performed {
+        let action = step.claim.action;
+        let key = OperationKey { key: action.to_string(), fence: step.claim.fence, lease: step.lease };
+        let answer = tokio::select! {
+            biased;
+            answer = fleet::perform(self.parts.fleet.as_ref(), action, &key) => answer,
+            () = self.parts.clock.sleep_until(step.until) => {
+                Err(FleetError::Unavailable("no answer in time".to_owned()))
+            }
+        };
+        Performed { step, answer }
+    }
+
+    /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
+    pub fn note(&self, performed: Performed) {
+        let Performed { step, answer } = performed;
+        let action = step.claim.action;
+        let now = self.now();
+        let mut progress = self.progress();
+        let ours = progress.in_flight.get_mut(&action).filter(|own| own.claim == step.claim);
+        let Some(own) = ours else { return };
+        let result = match answer {
+            Ok(Outcome::Pending) => {
+                own.ask_again_at = Some(now + ASK_AGAIN);
+                progress.look_at_effect(action);
+                return;
+            }
+            Ok(Outcome::Done) => Ok(()),
+            Err(error) => {
+                tracing::warn!(%action, lease = ?step.lease, %error, "a step failed");
+                Err(error.to_string())
+            }
+        };
+        // A failed step may have had its effect all the same: only its answer was lost.
+        progress.look_at_effect(action);
+        match result {
+            Ok(()) => progress.steps_done += 1,
+            Err(_) => progress.steps_failed += 1,
+        }
+        progress.outcomes.push(Finished { claim: step.claim, result });
+    }
+
+    /// Records what became of steps, so that they can be claimed again.
+    pub(super) async fn record_outcomes(&self) -> Result<(), StoreError> {
+        let outcomes = self.progress().outcomes.clone();
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        let now = self.now();
+        self.parts.store.finish(&outcomes, now).await?;
+        let mut state = self.state_mut();
+        let mut progress = self.progress();
+        for Finished { claim, result } in &outcomes {
+            match result {
+                Ok(()) => state.history.succeeded(claim.action, now),
+                Err(message) => state.history.failed(claim.action, now, message.as_str()),
+            }
+            progress.in_flight.remove(&claim.action);
+        }
+        progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
+        Ok(())
+    }
+
+    /// Claims steps, as many as may be carried out at once: first those that have failed least often, so that
+    /// what fails again and again does not stand in the way of the rest.
+    pub(super) async fn claim(&self, due: Vec<Step>, now: Timestamp) -> Result<Vec<ClaimedStep>, StoreError> {
+        let until = now + self.settings.claim_time;
+        let mut steps = self.ask_again(now);
+        let room = self.settings.steps_at_once.saturating_sub(self.progress().running());
+        let due = self.first(due, room);
+        if due.is_empty() {
+            return Ok(steps);
+        }
+        let actions: Vec<_> = due.iter().map(|step| step.action).collect();
+        let claims = self.parts.store.claim(&actions, &self.settings.holder, now, until).await?;
+        let mut progress = self.progress();
+        for claim in claims {
+            let lease = due.iter().find(|step| step.action == claim.action).and_then(|step| step.lease);
+            let in_flight = InFlight { claim: claim.clone(), lease, until, ask_again_at: None };
+            progress.in_flight.insert(claim.action, in_flight);
+            steps.push(ClaimedStep { claim, lease, until });
+        }
+        Ok(steps)
+    }
+
+    /// Steps that the fleet is at and is to be asked about again. Claims that are over are given up: the step
+    /// is planned anew if it is still wanted.
+    fn ask_again(&self, now: Timestamp) -> Vec<ClaimedStep> {
+        let mut progress = self.progress();
+        let running_late =
+            |own: &InFlight| own.ask_again_at.is_none() && now < own.until + self.settings.claim_time;
+        progress.in_flight.retain(|_, own| now < own.until || running_late(own));
+        let due = progress.in_flight.values_mut().filter(|own| own.ask_again_at.is_some_and(|at| at <= now));
+        due.map(|own| {
+            own.ask_again_at = None;
+            ClaimedStep { claim: own.claim.clone(), lease: own.lease, until: own.until }
+        })
+        .collect()
+    }
+
+    fn first(&self, mut due: Vec<Step>, room: usize) -> Vec<Step> {
+        due.retain(|step| !self.progress().in_flight.contains_key(&step.action));
+        let state = self.state();
+        let failures = |step: &Step| state.history.failures.get(&step.action).map_or(0, |f| f.times);
+        due.sort_by_cached_key(failures);
+        due.truncate(room);
+        due
+    }
+}

@@ -1,0 +1,166 @@
+//! Addresses that may be leased.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use fleet::{Network, Subnet};
+use leases::host::FloatingIp;
+use leases::ids::FloatingIpId;
+use store::{Commit, CommitError, FloatingIpRecord, Write};
+
+use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::{Caller, NewFloatingIp, NotFound, Service, ServiceError};
+
+impl Service {
+    /// All floating IPs.
+    pub fn floating_ips(&self) -> Vec<Arc<FloatingIpRecord>> {
+        self.state().floating_ips.values().cloned().collect()
+    }
+
+    /// A floating IP.
+    pub fn floating_ip(&self, id: FloatingIpId) -> Option<Arc<FloatingIpRecord>> {
+        self.state().floating_ips.get(&id).cloned()
+    }
+
+    /// Takes an address on that may be leased.
+    pub async fn add_floating_ip(
+        &self,
+        caller: &Caller,
+        new: NewFloatingIp,
+    ) -> Result<Arc<FloatingIpRecord>, ServiceError> {
+        let networks = self.in_time(self.parts.fleet.networks()).await?;
+        let subnet = subnet_of(&networks, &new)?;
+        let writer = self.writer().await?;
+        let there = |ip: &FloatingIp| ip.network == new.network && ip.address == new.address;
+        if self.state().inventory.floating_ips().any(there) {
+            return Err(exists(new.address));
+        }
+        let now = self.now();
+        let record = FloatingIpRecord {
+            floating_ip: FloatingIp {
+                id: FloatingIpId(self.parts.ids.uuid()),
+                network: new.network,
+                address: new.address,
+                reservable: true,
+            },
+            subnet,
+            created_at: now,
+        };
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, "floatingip.create", &record.floating_ip.id));
+        commit.writes.push(Write::AddFloatingIp(record.clone()));
+        match writer.commit(commit).await {
+            Ok(()) => Ok(Arc::new(record)),
+            Err(CommitError::Exists { .. }) => Err(exists(new.address)),
+            Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
+        }
+    }
+
+    /// Takes an address away.
+    pub async fn remove_floating_ip(&self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let ip = self.floating_ip(id).ok_or(ServiceError::NotFound(NotFound::FloatingIp(id)))?;
+            if self.leased(id) {
+                return Err(in_use(&ip.floating_ip));
+            }
+            let now = self.now();
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "floatingip.delete", &id));
+            commit.writes.push(Write::RemoveFloatingIp(id));
+            match writer.commit(commit).await {
+                Ok(()) => return Ok(()),
+                Err(CommitError::InUse { .. }) => return Err(in_use(&ip.floating_ip)),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    fn leased(&self, id: FloatingIpId) -> bool {
+        let state = self.state();
+        let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
+        state.calendar.floating_ip_bookings(id).any(|(_, booking)| keeps(booking.lease))
+    }
+}
+
+/// The subnet that the address lies in, where nobody else gives it out (spec §1.12).
+fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, ServiceError> {
+    let (network, address) = (&new.network.0, new.address);
+    let Some(found) = networks.iter().find(|known| known.id == new.network) else {
+        return Err(ServiceError::Invalid(format!("Failed to find network {network}")));
+    };
+    let Some(subnet) = found.subnets.iter().find(|subnet| lies_in(address, subnet.cidr)) else {
+        return Err(ServiceError::NotFound(NotFound::Subnet(address)));
+    };
+    if given_out_elsewhere(address, subnet) {
+        return Err(ServiceError::Invalid(format!(
+            "The floating IP {address} is used in allocation_pools or gateway_ip in subnet {}",
+            subnet.id
+        )));
+    }
+    Ok(subnet.id.clone())
+}
+
+fn given_out_elsewhere(address: IpAddr, subnet: &Subnet) -> bool {
+    let pools = &subnet.allocation_pools;
+    subnet.gateway == Some(address) || pools.iter().any(|(first, last)| *first <= address && address <= *last)
+}
+
+fn lies_in(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
+    let leading =
+        |number: u128, width: u32| number.checked_shr(width - u32::from(bits).min(width)).unwrap_or(0);
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => {
+            leading(u32::from(a).into(), 32) == leading(u32::from(n).into(), 32)
+        }
+        (IpAddr::V6(a), IpAddr::V6(n)) => leading(a.into(), 128) == leading(n.into(), 128),
+        _ => false,
+    }
+}
+
+fn exists(address: IpAddr) -> ServiceError {
+    ServiceError::Conflict(format!("Floating IP {address} already exists"))
+}
+
+/// Blazar's words (spec §1.12).
+fn in_use(ip: &FloatingIp) -> ServiceError {
+    let (address, id) = (ip.address, ip.id);
+    ServiceError::Conflict(format!(
+        "Can't delete floating IP {address}. Floating IP id {id} is allocated by reservations."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_lies_in_a_network_with_the_same_leading_bits() {
+        let network = (address("203.0.113.0"), 24);
+        assert!(lies_in(address("203.0.113.7"), network));
+        assert!(!lies_in(address("203.0.114.7"), network));
+        assert!(!lies_in(address("2001:db8::7"), network));
+        assert!(lies_in(address("198.51.100.1"), (address("0.0.0.0"), 0)));
+        assert!(lies_in(address("2001:db8::7"), (address("2001:db8::"), 64)));
+        assert!(!lies_in(address("2001:db9::7"), (address("2001:db8::"), 32)));
+    }
+
+    #[test]
+    fn addresses_that_others_give_out_are_not_taken_on() {
+        let subnet = Subnet {
+            id: "s".to_owned(),
+            cidr: (address("203.0.113.0"), 24),
+            gateway: Some(address("203.0.113.1")),
+            allocation_pools: vec![(address("203.0.113.10"), address("203.0.113.20"))],
+        };
+        assert!(given_out_elsewhere(address("203.0.113.1"), &subnet));
+        assert!(given_out_elsewhere(address("203.0.113.10"), &subnet));
+        assert!(given_out_elsewhere(address("203.0.113.20"), &subnet));
+        assert!(!given_out_elsewhere(address("203.0.113.21"), &subnet));
+    }
+}

@@ -1,0 +1,372 @@
+//! Hosts that may be leased, and their properties.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fleet::{FleetError, Machine, Outcome};
+use jiff::SignedDuration;
+use leases::host::{Host, Inventory};
+use leases::ids::HostId;
+use leases::lease::Reservation;
+use leases::plan::Place;
+use leases::resources::ResourceClass;
+use leases::terms::ReservationTerms;
+use store::{Commit, CommitError, HostRecord, PropertyRecord, Version, Write};
+
+use crate::state::State;
+use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::{Caller, HostSelector, NotFound, Property, Service, ServiceError};
+
+/// Longer names of capabilities are refused, as in Blazar.
+const LONGEST_KEY: usize = 64;
+
+/// How long it is between two looks at something that goes on in the fleet.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+impl Service {
+    /// All hosts, by identifier.
+    pub fn hosts(&self) -> Vec<Arc<HostRecord>> {
+        self.state().hosts.values().cloned().collect()
+    }
+
+    /// A host.
+    pub fn host(&self, id: HostId) -> Option<Arc<HostRecord>> {
+        self.state().hosts.get(&id).cloned()
+    }
+
+    /// Takes a machine of the fleet on as a host that may be leased.
+    pub async fn add_host(
+        &self,
+        caller: &Caller,
+        which: HostSelector,
+        capabilities: Vec<(String, String)>,
+    ) -> Result<Arc<HostRecord>, ServiceError> {
+        check_keys(capabilities.iter().map(|(key, _)| key))?;
+        let machine = self.machine(&which).await?;
+        if self.host(machine.id).is_some() {
+            return Err(known_already(&machine));
+        }
+        if !machine.guests.is_empty() {
+            return Err(ServiceError::Conflict(occupied(&machine)));
+        }
+        let mut host = Host::new(machine.id, &machine.name, 0, 0, 0);
+        refresh(&mut host, &machine);
+        host.capabilities = capabilities.into_iter().collect();
+        // First the fleet: a machine in the free pool that nobody leases does no harm, and adding it again
+        // finishes what was begun.
+        self.adopt(machine.id).await?;
+        let writer = self.writer().await?;
+        let now = self.now();
+        let record = HostRecord { host, version: Version::FIRST, created_at: now, updated_at: None };
+        let mut commit = Commit::new(now);
+        commit.writes.push(Write::Host { record: Box::new(record.clone()), expected: None });
+        commit.audit.push(audit(caller, now, "host.create", &machine.id));
+        match writer.commit(commit).await {
+            Ok(()) => {
+                self.progress().look_at(machine.id);
+                self.wake.notify_one();
+                Ok(Arc::new(record))
+            }
+            Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => Err(known_already(&machine)),
+            Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
+        }
+    }
+
+    async fn machine(&self, which: &HostSelector) -> Result<Machine, ServiceError> {
+        let machines = self.in_time(self.parts.fleet.machines()).await?;
+        let found = machines.into_iter().find(|machine| match which {
+            HostSelector::Name(name) => machine.name == *name,
+            HostSelector::Id(id) => machine.id == *id,
+        });
+        found.ok_or_else(|| {
+            ServiceError::NotFound(NotFound::Machine(match which {
+                HostSelector::Name(name) => name.clone(),
+                HostSelector::Id(id) => id.to_string(),
+            }))
+        })
+    }
+
+    /// Returns when the machine is in the free pool.
+    async fn adopt(&self, id: HostId) -> Result<(), ServiceError> {
+        let deadline = self.now() + self.settings.claim_time;
+        while self.in_time(self.parts.fleet.adopt(id)).await? == Outcome::Pending {
+            if self.now() >= deadline {
+                return Err(ServiceError::Fleet(format!("host {id} is still on its way to the free pool")));
+            }
+            self.parts.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    /// Sets capabilities of a host, or takes away those without a value. All or nothing.
+    pub async fn update_host(
+        &self,
+        caller: &Caller,
+        id: HostId,
+        capabilities: Vec<(String, Option<String>)>,
+    ) -> Result<Arc<HostRecord>, ServiceError> {
+        if capabilities.is_empty() {
+            return Err(ServiceError::Invalid("No data to update".to_owned()));
+        }
+        check_keys(capabilities.iter().map(|(key, _)| key))?;
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
+            let mut after = HostRecord::clone(&before);
+            change(&mut after.host.capabilities, &capabilities);
+            if after.host == before.host {
+                return Ok(before);
+            }
+            let relied_on = relied_on(&self.state(), &before.host, &after.host);
+            if !relied_on.is_empty() {
+                let keys: Vec<String> = relied_on.iter().map(|key| format!("'{key}'")).collect();
+                let text = format!("Can't add extracapabilities [{}] to Host {id}", keys.join(", "));
+                return Err(ServiceError::Conflict(text));
+            }
+            let now = self.now();
+            after.version = before.version.next();
+            after.updated_at = Some(now);
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "host.update", &id));
+            let record = Box::new(after.clone());
+            commit.writes.push(Write::Host { record, expected: Some(before.version) });
+            match writer.commit(commit).await {
+                Ok(()) => return Ok(Arc::new(after)),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Gives a host back to the fleet.
+    pub async fn remove_host(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
+            self.check_removable(id).await?;
+            match self.forget_host(&writer, caller, &before).await {
+                Ok(()) => {
+                    drop(writer);
+                    // Should this fail the loop tries again: the host is none of ours any more.
+                    self.progress().leave(id);
+                    self.abandon_left_hosts().await;
+                    return Ok(());
+                }
+                Err(CommitError::InUse { .. }) => return Err(reserved(id)),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// A host can be removed if no lease has any of it, and if nothing of an earlier one is left there.
+    async fn check_removable(&self, id: HostId) -> Result<(), ServiceError> {
+        if kept(&self.state(), id) {
+            return Err(reserved(id));
+        }
+        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]))).await?;
+        let free = |host: &leases::plan::ObservedHost| {
+            host.place == Place::FreePool && host.slots.is_empty() && host.guests.is_empty()
+        };
+        if observed.hosts.get(&id).is_none_or(free) {
+            return Ok(());
+        }
+        Err(ServiceError::Conflict(format!(
+            "Can't delete host {id}. Something still runs there; try again later."
+        )))
+    }
+
+    async fn forget_host(
+        &self,
+        writer: &Writer<'_>,
+        caller: &Caller,
+        record: &HostRecord,
+    ) -> Result<(), CommitError> {
+        let now = self.now();
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, "host.delete", &record.host.id));
+        commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
+        writer.commit(commit).await
+    }
+
+    /// Has the fleet abandon hosts that were removed. What cannot be done now is tried again by the loop.
+    pub(crate) async fn abandon_left_hosts(&self) {
+        let left = self.progress().left();
+        for host in left {
+            if self.host(host).is_some() {
+                // It was added again.
+                self.progress().has_left(host);
+                continue;
+            }
+            match self.in_time(self.parts.fleet.abandon(host)).await {
+                Ok(Outcome::Done) => self.progress().has_left(host),
+                Ok(Outcome::Pending) => {}
+                Err(error) => {
+                    tracing::warn!(%host, %error, "a host that was removed is still in the free pool");
+                }
+            }
+        }
+    }
+
+    /// The names and values of capabilities.
+    pub fn properties(&self) -> Vec<Property> {
+        let state = self.state();
+        let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for host in state.inventory.hosts() {
+            for (name, value) in &host.capabilities {
+                values.entry(name).or_default().insert(value);
+            }
+        }
+        let property = |(name, values): (&str, BTreeSet<&str>)| Property {
+            name: name.to_owned(),
+            private: state.properties.get(name).is_some_and(|property| property.private),
+            values: values.into_iter().map(str::to_owned).collect(),
+        };
+        values.into_iter().map(property).collect()
+    }
+
+    /// Hides a property from lists, or shows it.
+    pub async fn set_property_private(
+        &self,
+        caller: &Caller,
+        name: &str,
+        private: bool,
+    ) -> Result<PropertyRecord, ServiceError> {
+        let writer = self.writer().await?;
+        let now = self.now();
+        let known = self.state().properties.get(name).cloned();
+        let there = self.state().inventory.hosts().any(|host| host.capabilities.contains_key(name));
+        let record = match known {
+            Some(known) => PropertyRecord { private, updated_at: Some(now), ..known },
+            None if there => PropertyRecord {
+                id: self.parts.ids.uuid(),
+                name: name.to_owned(),
+                private,
+                created_at: now,
+                updated_at: None,
+            },
+            None => return Err(ServiceError::NotFound(NotFound::Property(name.to_owned()))),
+        };
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, "property.update", &name));
+        commit.writes.push(Write::Property(record.clone()));
+        match writer.commit(commit).await {
+            Ok(()) => Ok(record),
+            Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
+        }
+    }
+
+    /// What the fleet says, if it says it within the time that a step may take.
+    pub(crate) async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, ServiceError> {
+        let limit = self.now() + self.settings.claim_time;
+        tokio::select! {
+            biased;
+            answer = call => answer.map_err(|error| match error {
+                FleetError::Unavailable(why) => ServiceError::Fleet(why),
+                FleetError::Refused(why) => ServiceError::Conflict(why),
+            }),
+            () = self.parts.clock.sleep_until(limit) => Err(ServiceError::Fleet("no answer in time".to_owned())),
+        }
+    }
+}
+
+/// What the fleet knows of a host better than we (spec W30). Its name and identifier stay.
+pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
+    host.service_name.clone_from(&machine.service_name);
+    host.vcpus = machine.vcpus;
+    host.memory_mib = machine.memory_mib;
+    host.disk_gib = machine.disk_gib;
+    host.other_resources = machine
+        .other_resources
+        .iter()
+        .map(|(class, amount)| (ResourceClass(class.clone()), *amount))
+        .collect();
+    host.traits.clone_from(&machine.traits);
+    host.cpu_info.clone_from(&machine.cpu_info);
+    host.hypervisor_type.clone_from(&machine.hypervisor_type);
+    host.hypervisor_version = machine.hypervisor_version;
+    host.availability_zone.clone_from(&machine.availability_zone);
+    host.health = machine.health;
+}
+
+fn check_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Result<(), ServiceError> {
+    for key in keys {
+        if key.chars().count() > LONGEST_KEY {
+            return Err(ServiceError::Invalid("Extra capability key too long".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn change(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Option<String>)]) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => capabilities.insert(key.clone(), value.clone()),
+            None => capabilities.remove(key),
+        };
+    }
+}
+
+/// Capabilities that would change although reservations on the host, present or coming, were made for what
+/// they are.
+fn relied_on(state: &State, before: &Host, after: &Host) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (_, booking) in state.calendar.bookings(before.id) {
+        let Some(record) = state.leases.get(booking.lease) else { continue };
+        let reservation = record.lease.reservation(booking.reservation);
+        if let Some(reservation) = reservation.filter(|_| record.lease.keeps_resources()) {
+            names.extend(required(reservation));
+        }
+    }
+    names.retain(|name| before.capabilities.get(*name) != after.capabilities.get(*name));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The properties that a reservation's requirements name.
+fn required(reservation: &Reservation) -> BTreeSet<&str> {
+    match &reservation.terms {
+        ReservationTerms::Hosts(terms) => &terms.hypervisor.names() | &terms.resource.names(),
+        ReservationTerms::Instances(terms) => terms.requirement.names(),
+        ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => BTreeSet::new(),
+    }
+}
+
+/// Whether some lease has the host, or a part of it, now or later.
+fn kept(state: &State, id: HostId) -> bool {
+    let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
+    state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease))
+}
+
+fn reserved(id: HostId) -> ServiceError {
+    ServiceError::Conflict(format!("Can't delete host {id}. The host is reserved."))
+}
+
+/// Blazar's words, which speak of Placement (spec §1.12).
+fn known_already(machine: &Machine) -> ServiceError {
+    ServiceError::Conflict(format!("Conflict on creating resource provider blazar_{}", machine.name))
+}
+
+/// Blazar's words, in Python's notation (spec §1.12).
+fn occupied(machine: &Machine) -> String {
+    let guest = |(id, name): &(leases::ids::GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
+    let guests: Vec<String> = machine.guests.iter().map(guest).collect();
+    format!("Servers [[{}]] found for host {}", guests.join(", "), machine.name)
+}
+
+/// The hosts as they are now, if anything is different from what is on record.
+pub(crate) fn refreshed(inventory: &Inventory, machines: &BTreeMap<HostId, Machine>) -> Vec<Host> {
+    let mut changed = Vec::new();
+    for host in inventory.hosts() {
+        let mut now = host.clone();
+        if let Some(machine) = machines.get(&host.id) {
+            refresh(&mut now, machine);
+        }
+        if now != *host {
+            changed.push(now);
+        }
+    }
+    changed
+}

@@ -1,0 +1,122 @@
+//! Making a lease.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::ids::{LeaseId, ReservationId};
+use leases::lease::{self, Lease};
+use leases::project::Owner;
+use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
+
+use super::enforcing::{Question, granted};
+use crate::notices::{self, notice};
+use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
+
+impl Service {
+    /// Makes a lease. A request with a key that was served before gets the same answer.
+    pub async fn create_lease(
+        &self,
+        caller: &Caller,
+        new: NewLease,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Created, ServiceError> {
+        // What counts as the present is when the request came, however long it waits.
+        let now = self.now();
+        let identity = self.identify(caller, &new);
+        let mut approved: Option<Lease> = None;
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            if let Some(created) = self.served_before(caller, key.as_ref(), now).await? {
+                return Ok(created);
+            }
+            let record = Arc::new(self.propose(&identity, &new, now)?);
+            if let Some(enforcer) = &self.parts.enforcer
+                && approved.as_ref() != Some(&record.lease)
+            {
+                let question = Question::Create(granted(&self.state(), record.clone()));
+                drop(writer);
+                self.ask(enforcer.as_ref(), caller, &question).await?;
+                approved = Some(record.lease.clone());
+                continue;
+            }
+            match self.enter(&writer, caller, &record, key.as_ref()).await {
+                Ok(()) => {
+                    self.wake_if_soon(record.lease.window.start());
+                    return Ok(Created { lease: record, repeated: false });
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Identifiers for the lease and its reservations: the same however often it is decided.
+    fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
+        let ids = &self.parts.ids;
+        lease::NewLease {
+            id: LeaseId(ids.uuid()),
+            name: new.name.clone(),
+            owner: Owner { project: caller.project.clone(), user: caller.user.clone() },
+            end_action: new.end_action,
+            reservations: new.terms.reservations.iter().map(|_| ReservationId(ids.uuid())).collect(),
+        }
+    }
+
+    /// What was made for an earlier request with that key.
+    async fn served_before(
+        &self,
+        caller: &Caller,
+        key: Option<&IdempotencyKey>,
+        now: Timestamp,
+    ) -> Result<Option<Created>, ServiceError> {
+        let Some(key) = key else { return Ok(None) };
+        let Some(record) = self.parts.store.idempotent(&caller.project, &key.key, now).await? else {
+            return Ok(None);
+        };
+        if record.fingerprint != key.fingerprint {
+            return Err(ServiceError::KeyReused(key.key.clone()));
+        }
+        // It may have been deleted since; making another would not be a repetition.
+        let lease = self.lease(record.lease).ok_or(ServiceError::NotFound(NotFound::Lease(record.lease)))?;
+        Ok(Some(Created { lease, repeated: true }))
+    }
+
+    /// The lease as it would be.
+    fn propose(
+        &self,
+        identity: &lease::NewLease,
+        new: &NewLease,
+        now: Timestamp,
+    ) -> Result<LeaseRecord, ServiceError> {
+        let state = self.state();
+        let admission = self.admission(&state, now);
+        let allocations = admission.decide(&identity.owner.project, &new.terms)?;
+        let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
+        let lead = admission.rules.before_end_lead;
+        let lease = Lease::new(identity.clone(), new.terms.clone(), allocations, lead);
+        Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
+    }
+
+    async fn enter(
+        &self,
+        writer: &Writer<'_>,
+        caller: &Caller,
+        record: &LeaseRecord,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<(), store::CommitError> {
+        let at = record.created_at;
+        let mut commit = Commit::new(at);
+        commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
+        commit.audit.push(audit(caller, at, notices::CREATE, &record.lease.id));
+        commit.notifications.push(notice(notices::CREATE, record));
+        commit.idempotency = key.map(|key| IdempotencyRecord {
+            project: caller.project.clone(),
+            key: key.key.clone(),
+            fingerprint: key.fingerprint.clone(),
+            lease: record.lease.id,
+            at,
+        });
+        writer.commit(commit).await
+    }
+}

@@ -1,0 +1,99 @@
+//! Deleting a lease.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::ids::LeaseId;
+use leases::lease::Lease;
+use leases::plan::{self, LeaseChange, World};
+use leases::status::{EventStatus, LeaseStatus};
+use store::{Commit, LeaseRecord, Write};
+
+use crate::notices::{self, notice};
+use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::{Caller, NotFound, Service, ServiceError};
+
+impl Service {
+    /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than
+    /// [`crate::Settings::delete_wait`]; then it is DELETING, and goes by itself.
+    pub async fn delete_lease(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+        self.accept_deletion(caller, id).await?;
+        let limit = self.settings.delete_wait;
+        if !limit.is_zero() && self.lease(id).is_some() {
+            // Whether it is gone by then makes no difference to the answer.
+            let _ = tokio::time::timeout(limit, self.gone(id)).await;
+        }
+        Ok(())
+    }
+
+    /// From here on the lease is gone, or DELETING.
+    async fn accept_deletion(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let now = self.now();
+            let before = self.lease(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
+            if before.lease.status == LeaseStatus::Deleting {
+                return Ok(());
+            }
+            let commit = self.deletion(caller, &before, now);
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.progress().look_at_end(&before.lease);
+                    self.wake.notify_one();
+                    if before.lease.events.end == EventStatus::Undone {
+                        self.tell_end(&before);
+                    }
+                    return Ok(());
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// What makes the lease DELETING; or forgets it, if nothing of it is left anywhere.
+    fn deletion(&self, caller: &Caller, before: &Arc<LeaseRecord>, now: Timestamp) -> Commit {
+        let after = LeaseRecord {
+            lease: before.lease.deleted(now),
+            version: before.version.next(),
+            updated_at: Some(now),
+            ..LeaseRecord::clone(before)
+        };
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, notices::DELETE, &before.lease.id));
+        let expected = before.version;
+        if self.nothing_left(&before.lease, &after.lease, now) {
+            commit.notifications.push(notice(notices::DELETE, &after));
+            commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
+        } else {
+            commit.writes.push(Write::Lease { record: Box::new(after), expected: Some(expected) });
+        }
+        commit
+    }
+
+    /// Whether nothing of a lease that is being deleted is left on any machine. Of one that goes on that is
+    /// not known before its hosts are looked at again.
+    fn nothing_left(&self, before: &Lease, deleted: &Lease, now: Timestamp) -> bool {
+        if before.status == LeaseStatus::Pending {
+            return true;
+        }
+        let state = self.state();
+        let progress = self.progress();
+        if !before.over() || !progress.settled(before.id) {
+            return false;
+        }
+        let rules = &self.settings.plan_rules;
+        let world = World { observed: &progress.observed, history: &state.history, rules, now };
+        plan::plan([deleted], world).changes.contains(&LeaseChange::Forgotten(before.id))
+    }
+
+    /// Returns when there is no such lease.
+    async fn gone(&self, id: LeaseId) {
+        let mut changes = self.changes.subscribe();
+        while self.lease(id).is_some() {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Asking the external service (spec §3.7): without a lock, and not for longer than it may take.
+
+use std::sync::Arc;
+
+use leases::lease::{Allocation, Lease};
+use store::LeaseRecord;
+
+use crate::state::State;
+use crate::{Caller, Enforcer, EnforcerVerdict, GrantedLease, Service, ServiceError};
+
+/// What is said when the external service says nothing, or nothing that makes sense. Blazar's words.
+const NO_ANSWER: &str = "External service enforcement filter denied the request.";
+
+/// What the external service is asked.
+pub(super) enum Question {
+    /// May this lease be made?
+    Create(GrantedLease),
+    /// May this lease become that one?
+    Update(GrantedLease, GrantedLease),
+}
+
+impl Service {
+    /// Asks; an error unless the answer is yes.
+    pub(super) async fn ask(
+        &self,
+        enforcer: &dyn Enforcer,
+        caller: &Caller,
+        question: &Question,
+    ) -> Result<(), ServiceError> {
+        let verdict = async {
+            match question {
+                Question::Create(lease) => enforcer.check_create(caller, lease).await,
+                Question::Update(now, then) => enforcer.check_update(caller, now, then).await,
+            }
+        };
+        match tokio::time::timeout(self.settings.enforcer_timeout, verdict).await {
+            Ok(EnforcerVerdict::Allow) => Ok(()),
+            Ok(EnforcerVerdict::Deny(why)) => Err(ServiceError::Denied(why)),
+            Err(_) => Err(ServiceError::Denied(NO_ANSWER.to_owned())),
+        }
+    }
+
+    /// Tells the external service that a lease has ended: once, and it need not listen.
+    pub(crate) fn tell_end(&self, record: &Arc<LeaseRecord>) {
+        let Some(enforcer) = self.parts.enforcer.clone() else { return };
+        let granted = granted(&self.state(), record.clone());
+        let limit = self.settings.enforcer_timeout;
+        tokio::spawn(async move {
+            if tokio::time::timeout(limit, enforcer.on_end(&granted)).await.is_err() {
+                let lease = granted.lease.lease.id;
+                tracing::warn!(%lease, "the external service did not take note of the end of a lease in time");
+            }
+        });
+    }
+}
+
+/// The lease with its hosts and addresses in full.
+pub(super) fn granted(state: &State, lease: Arc<LeaseRecord>) -> GrantedLease {
+    let hosts = hosts_of(&lease.lease).filter_map(|id| state.hosts.get(&id).cloned()).collect();
+    let ips = lease.lease.reservations.iter().flat_map(|reservation| match &reservation.allocation {
+        Allocation::FloatingIps(ips) => ips.iter().copied().collect(),
+        Allocation::Hosts(_) | Allocation::Slots(_) => Vec::new(),
+    });
+    let floating_ips = ips.filter_map(|id| state.floating_ips.get(&id).cloned()).collect();
+    GrantedLease { lease, hosts, floating_ips }
+}
+
+fn hosts_of(lease: &Lease) -> impl Iterator<Item = leases::ids::HostId> {
+    let hosts: std::collections::BTreeSet<_> =
+        lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()).collect();
+    hosts.into_iter()
+}

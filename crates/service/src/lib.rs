@@ -1,0 +1,122 @@
+//! The leasing service without HTTP.
+//!
+//! A [`Service`] keeps what the store holds in memory, decides with the crate `leases`, commits what was
+//! decided, and only then shows it. Its loop ([`Service::run`]) observes the fleet, heals, plans, commits, and
+//! carries out the steps that are due, each on its own, so that a slow one delays nobody else.
+//!
+//! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
+
+mod execution;
+mod flavors;
+mod floating_ips;
+mod hosts;
+mod leasing;
+mod notices;
+mod reading;
+mod settings;
+mod state;
+mod types;
+mod writing;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ambient::{Clock, Ids};
+use fleet::Fleet;
+use jiff::Timestamp;
+use store::Store;
+use tokio::sync::{Notify, watch};
+
+use crate::execution::Progress;
+use crate::state::State;
+
+pub use execution::{ClaimedStep, Cycle, Performed};
+pub use settings::Settings;
+pub use types::{
+    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
+    IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
+    ServiceError, Statistics,
+};
+
+/// What a service is made of.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Where things are kept.
+    pub store: Arc<dyn Store>,
+    /// What runs the machines.
+    pub fleet: Arc<dyn Fleet>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// New identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// The external service that may refuse leases, if there is one (spec §3.7).
+    pub enforcer: Option<Arc<dyn Enforcer>>,
+}
+
+/// The leasing service.
+#[derive(Debug)]
+pub struct Service {
+    parts: Parts,
+    settings: Settings,
+    /// What the store holds. Never locked across a wait.
+    state: RwLock<State>,
+    /// How far things are. Never locked across a wait, and always after `state` where both are.
+    progress: Mutex<Progress>,
+    /// Writers take turns, so that what is decided on is what is committed to.
+    turn: tokio::sync::Mutex<()>,
+    /// It is not known whether `state` is what the store holds.
+    doubtful: AtomicBool,
+    /// Counts changes of `state`.
+    changes: watch::Sender<u64>,
+    /// Wakes the loop.
+    wake: Notify,
+    /// The loop runs.
+    running: AtomicBool,
+}
+
+impl Service {
+    /// Loads what the store holds and gives up claims of an earlier run.
+    pub async fn open(parts: Parts, settings: Settings) -> Result<Arc<Self>, OpenError> {
+        parts.store.release_claims(&settings.holder).await?;
+        let snapshot = parts.store.load().await?;
+        let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
+            .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
+        Ok(Arc::new(Self {
+            parts,
+            settings,
+            state: RwLock::new(state),
+            progress: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            doubtful: AtomicBool::new(false),
+            changes: watch::Sender::new(0),
+            wake: Notify::new(),
+            running: AtomicBool::new(false),
+        }))
+    }
+
+    /// The time that the service goes by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.parts.clock
+    }
+
+    /// What the store holds, to look at. What is changed under the lock is changed whole, so a reader that
+    /// panicked leaves nothing behind.
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the loop if that instant comes before it would look at the clock by itself.
+    fn wake_if_soon(&self, at: Timestamp) {
+        if at <= self.now() + self.settings.observe_interval {
+            self.wake.notify_one();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What listeners are told (spec §3.6): Blazar's events, and few of our own.
+//!
+//! | event | when |
+//! | --- | --- |
+//! | `lease.create`, `lease.update`, `lease.delete` | it was made, changed (not: renamed), is gone |
+//! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event came to its end |
+//! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
+//! | `lease.event.start_lease.error` | the lease could not start before its end (not in Blazar) |
+//! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
+
+use leases::lease::Lease;
+use leases::status::EventStatus;
+use store::{LeaseRecord, NewNotification};
+
+pub(crate) const CREATE: &str = "lease.create";
+pub(crate) const UPDATE: &str = "lease.update";
+pub(crate) const DELETE: &str = "lease.delete";
+pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
+
+/// The notification of that event, with the lease as it is then.
+pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification {
+    NewNotification {
+        lease: record.lease.id,
+        project: record.lease.owner.project.clone(),
+        event_type: event_type.to_owned(),
+        payload: payload(record),
+    }
+}
+
+/// The lease as the API shows it, but with `lease_id` for `id`.
+fn payload(record: &LeaseRecord) -> String {
+    let mut value = serde_json::to_value(api::v1::Lease::from(record)).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut()
+        && let Some(id) = fields.remove("id")
+    {
+        fields.insert("lease_id".to_owned(), id);
+    }
+    value.to_string()
+}
+
+/// What is told when a lease changes by itself.
+pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotification> {
+    let (old, new) = (before.events, after.lease.events);
+    let came = |old: EventStatus, new: EventStatus, to| old != to && new == to;
+    let mut types = Vec::new();
+    if came(old.start, new.start, EventStatus::Done) {
+        types.push("lease.event.start_lease");
+    }
+    if came(old.start, new.start, EventStatus::Error) {
+        types.push("lease.event.start_lease.error");
+    }
+    if came(old.before_end, new.before_end, EventStatus::Done) {
+        types.push("lease.event.before_end_lease");
+    }
+    if came(old.end, new.end, EventStatus::Done) {
+        types.push("lease.event.end_lease");
+    }
+    match (before.degraded(), after.lease.degraded()) {
+        (false, true) => types.push("lease.degraded"),
+        (true, false) => types.push("lease.healed"),
+        _ => {}
+    }
+    types.into_iter().map(|event_type| notice(event_type, after)).collect()
+}

@@ -1,0 +1,132 @@
+//! Questions. None of them waits for the store, but those about notifications.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use leases::host::Health;
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease::Lease;
+use leases::status::LeaseStatus;
+use store::{LeaseRecord, Notification};
+
+use crate::state::State;
+use crate::{AllocationFilter, HostAllocation, LeaseFilter, Service, ServiceError, Statistics};
+
+impl Service {
+    /// A lease.
+    pub fn lease(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        self.state().leases.get(id).cloned()
+    }
+
+    /// Leases, in the order of their creation.
+    pub fn leases(&self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
+        self.state().leases.iter().filter(|record| filter.lets_through(&record.lease)).cloned().collect()
+    }
+
+    /// One entry for every host, or for one of them, with what is reserved of it. Unless a lease or a
+    /// reservation is named, only what is not over.
+    pub fn allocations(&self, filter: &AllocationFilter) -> Vec<HostAllocation> {
+        let state = self.state();
+        let mut found = match (filter.lease, filter.reservation) {
+            (None, None) => None,
+            (lease, reservation) => Some(named(&state, lease, reservation)),
+        };
+        let hosts = state.hosts.keys().copied().filter(|id| filter.host.is_none_or(|host| host == *id));
+        let allocation = |host| {
+            let mut reservations = match &mut found {
+                Some(found) => found.remove(&host).unwrap_or_default(),
+                None => booked(&state, host),
+            };
+            reservations.sort_by_key(|(record, id)| (record.lease.window.start(), *id));
+            HostAllocation { host, reservations }
+        };
+        hosts.map(allocation).collect()
+    }
+
+    /// Notifications after that number, at most so many, oldest first.
+    pub async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, ServiceError> {
+        Ok(self.parts.store.notifications(after, limit).await?)
+    }
+
+    /// Returns when there may be a notification after that number.
+    pub async fn notified(&self, after: u64) {
+        // Subscribed first, so that none is missed between looking and waiting.
+        let mut changes = self.changes.subscribe();
+        while self.parts.store.notifications(after, 1).await.is_ok_and(|found| found.is_empty()) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Figures for metrics.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = self.progress().statistics();
+        let state = self.state();
+        for record in state.leases.iter() {
+            *statistics.leases.entry(record.lease.status).or_default() += 1;
+            statistics.degraded_leases += u64::from(record.lease.degraded());
+        }
+        statistics.hosts = state.hosts.len() as u64;
+        let failed = state.inventory.hosts().filter(|host| host.health == Health::Failed);
+        statistics.failed_hosts = failed.count() as u64;
+        statistics.failing_steps = state.history.failures.len() as u64;
+        statistics
+    }
+
+    /// Whether requests can be served: the store can be written to and the loop runs.
+    pub async fn ready(&self) -> Result<(), ServiceError> {
+        self.parts.store.check().await?;
+        if self.running.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err(ServiceError::Conflict("the loop that carries plans out does not run".to_owned()))
+        }
+    }
+}
+
+impl LeaseFilter {
+    fn lets_through(&self, lease: &Lease) -> bool {
+        self.project.as_ref().is_none_or(|project| lease.owner.project == *project)
+            && self.name.as_ref().is_none_or(|name| lease.name == *name)
+            && self.status.is_none_or(|status| lease.status == status)
+            && self.ends_after.is_none_or(|instant| lease.window.end() > instant)
+            && self.starts_before.is_none_or(|instant| lease.window.start() < instant)
+    }
+}
+
+type Reservations = Vec<(Arc<LeaseRecord>, ReservationId)>;
+
+/// What is reserved of the host from now on.
+fn booked(state: &State, host: HostId) -> Reservations {
+    let bookings = state.calendar.bookings(host);
+    let records =
+        bookings.filter_map(|(_, booking)| Some((state.leases.get(booking.lease)?, booking.reservation)));
+    let kept = records.filter(|(record, _)| record.lease.keeps_resources());
+    kept.map(|(record, id)| (record.clone(), id)).collect()
+}
+
+/// What the lease, or the reservation, has of each host.
+fn named(
+    state: &State,
+    lease: Option<LeaseId>,
+    reservation: Option<ReservationId>,
+) -> BTreeMap<HostId, Reservations> {
+    let of_reservation = reservation.and_then(|id| state.leases.of_reservation(id));
+    let record = lease.or(of_reservation).and_then(|id| state.leases.get(id));
+    let mut found: BTreeMap<HostId, Reservations> = BTreeMap::new();
+    // What a lease had that is over is of interest to who names it, though nothing is kept for it any more.
+    let shown = |lease: &Lease| lease.keeps_resources() || lease.status == LeaseStatus::Terminated;
+    for record in record.into_iter().filter(|record| shown(&record.lease)) {
+        for own in &record.lease.reservations {
+            if reservation.is_some_and(|id| id != own.id) {
+                continue;
+            }
+            for host in own.allocation.hosts() {
+                found.entry(host).or_default().push((record.clone(), own.id));
+            }
+        }
+    }
+    found
+}

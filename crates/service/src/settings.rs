@@ -1,0 +1,56 @@
+//! What the operator has laid down.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use leases::admission::{HealingInterval, Rules};
+use leases::plan::PlanRules;
+use store::Holder;
+
+/// Settings of the service.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who this service is among those that share the store.
+    pub holder: Holder,
+    /// Rules of admission.
+    pub rules: Rules,
+    /// Rules of hand-over.
+    pub plan_rules: PlanRules,
+    /// How long a host must be free before and after a lease of the whole host.
+    pub cleaning_time: SignedDuration,
+    /// How far ahead failed hosts are replaced.
+    pub healing_interval: HealingInterval,
+    /// How often the whole fleet is looked at when nothing else is to be done.
+    pub observe_interval: SignedDuration,
+    /// After how long without an observation the health of hosts counts as unknown.
+    pub unknown_after: SignedDuration,
+    /// How long a step may take before others may try it.
+    pub claim_time: SignedDuration,
+    /// How many steps are carried out at once.
+    pub steps_at_once: usize,
+    /// How long a deletion waits for hosts to be taken back before it is answered.
+    pub delete_wait: Duration,
+    /// How long the external service may take to answer.
+    pub enforcer_timeout: Duration,
+    /// How long notifications, audit records and keys of requests are kept.
+    pub keep_records: SignedDuration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            holder: Holder("allot".to_owned()),
+            rules: Rules { before_end_lead: Some(SignedDuration::from_mins(60)), ..Rules::default() },
+            plan_rules: PlanRules::default(),
+            cleaning_time: SignedDuration::ZERO,
+            healing_interval: HealingInterval(Some(SignedDuration::from_hours(1))),
+            observe_interval: SignedDuration::from_secs(30),
+            unknown_after: SignedDuration::from_mins(3),
+            claim_time: SignedDuration::from_mins(2),
+            steps_at_once: 64,
+            delete_wait: Duration::from_secs(5),
+            enforcer_timeout: Duration::from_secs(10),
+            keep_records: SignedDuration::from_hours(24 * 30),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What the store holds, in memory, with the indexes that answers and plans need.
+//!
+//! It changes in one way only: by [`State::apply`], with what was committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::calendar::{Calendar, Conflict};
+use leases::host::{Health, Inventory};
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::lease::Lease;
+use leases::plan::{GuestOwner, History, Observed, Place};
+use leases::status::LeaseStatus;
+use store::{FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Snapshot, Write};
+
+/// What the store holds.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Hosts and addresses as decisions see them.
+    pub inventory: Inventory,
+    /// All hosts.
+    pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
+    /// All floating IPs.
+    pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
+    /// All flavors.
+    pub flavors: BTreeMap<String, Arc<FlavorRecord>>,
+    /// Properties that were given a visibility, by name.
+    pub properties: BTreeMap<String, PropertyRecord>,
+    /// What is taken.
+    pub calendar: Calendar,
+    /// What became of steps.
+    pub history: History,
+    /// All leases.
+    pub leases: Leases,
+}
+
+impl State {
+    /// What was loaded. Leases that contradict each other are an error.
+    pub fn new(snapshot: Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Result<Self, Conflict> {
+        let records = snapshot.leases.iter().map(|record| &record.lease);
+        let calendar = Calendar::new(cleaning_time).with_leases(records, now)?;
+        let mut leases = Leases::default();
+        for record in snapshot.leases {
+            leases.put(Arc::new(record));
+        }
+        Ok(Self {
+            inventory: Inventory::new(
+                snapshot.hosts.iter().map(|record| record.host.clone()),
+                snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
+            ),
+            hosts: snapshot.hosts.into_iter().map(|record| (record.host.id, Arc::new(record))).collect(),
+            floating_ips: snapshot
+                .floating_ips
+                .into_iter()
+                .map(|record| (record.floating_ip.id, Arc::new(record)))
+                .collect(),
+            flavors: snapshot
+                .flavors
+                .into_iter()
+                .map(|flavor| (flavor.id.clone(), Arc::new(flavor)))
+                .collect(),
+            properties: snapshot.properties.into_iter().map(|p| (p.name.clone(), p)).collect(),
+            calendar,
+            history: snapshot.history,
+            leases,
+        })
+    }
+
+    /// Does what was committed. A conflict says that this is not what the store holds.
+    pub fn apply(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<(), Conflict> {
+        for write in writes {
+            match write {
+                Write::Lease { record, .. } => {
+                    self.calendar.put(&record.lease, now)?;
+                    self.leases.put(Arc::from(record));
+                }
+                Write::ForgetLease { id, .. } => {
+                    // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
+                    if let Some(record) = self.leases.remove(id)
+                        && record.lease.keeps_resources()
+                    {
+                        self.calendar.put(&record.lease.deleted(now), now)?;
+                    }
+                }
+                Write::Host { record, .. } => {
+                    self.inventory.put_host(record.host.clone());
+                    self.hosts.insert(record.host.id, Arc::from(record));
+                }
+                Write::RemoveHost { id, .. } => {
+                    self.inventory.remove_host(id);
+                    self.hosts.remove(&id);
+                }
+                Write::AddFloatingIp(record) => {
+                    self.inventory.put_floating_ip(record.floating_ip.clone());
+                    self.floating_ips.insert(record.floating_ip.id, Arc::new(record));
+                }
+                Write::RemoveFloatingIp(id) => {
+                    self.inventory.remove_floating_ip(id);
+                    self.floating_ips.remove(&id);
+                }
+                Write::Flavor(flavor) => {
+                    self.flavors.insert(flavor.id.clone(), Arc::new(flavor));
+                }
+                Write::RemoveFlavor(id) => {
+                    self.flavors.remove(&id);
+                }
+                Write::Property(property) => {
+                    self.properties.insert(property.name.clone(), property);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The leases that a plan has to know: those that are going on or due, and those of which something was
+    /// seen, whatever their status. The many that start later are not among them.
+    pub fn due<'a>(
+        &'a self,
+        observed: &Observed,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &'a Lease> + use<'a> {
+        let mut due: BTreeSet<LeaseId> = self.leases.going.clone();
+        due.extend(self.leases.waiting.range(..=(now, LeaseId(u128::MAX))).map(|(_, id)| *id));
+        let mut seen: BTreeSet<ReservationId> = observed.floating_ips.values().copied().collect();
+        for host in observed.hosts.values() {
+            match host.place {
+                Place::Held(reservation) | Place::Fenced { verified_for: Some(reservation) } => {
+                    seen.insert(reservation);
+                }
+                Place::Fenced { verified_for: None } | Place::FreePool => {}
+            }
+            seen.extend(host.slots.keys());
+            due.extend(host.guests.iter().filter_map(|guest| match guest.owner {
+                GuestOwner::Lease(lease) => Some(lease),
+                GuestOwner::Preemptible | GuestOwner::Other => None,
+            }));
+        }
+        due.extend(seen.iter().filter_map(|reservation| self.leases.of_reservation(*reservation)));
+        due.into_iter().filter_map(|id| self.leases.get(id).map(|record| &record.lease))
+    }
+
+    /// Leases that healing might change: those that lack something, and those with something of a host that
+    /// has failed.
+    pub fn ill(&self) -> BTreeSet<LeaseId> {
+        let failed = self.inventory.hosts().filter(|host| host.health == Health::Failed);
+        let bookings = failed.flat_map(|host| self.calendar.bookings(host.id));
+        let mut ill: BTreeSet<LeaseId> = bookings.map(|(_, booking)| booking.lease).collect();
+        ill.extend(&self.leases.degraded);
+        ill
+    }
+}
+
+/// All leases, with indexes.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
+    by_creation: BTreeSet<(Timestamp, LeaseId)>,
+    by_reservation: BTreeMap<ReservationId, LeaseId>,
+    /// Those that wait for their start, by start.
+    waiting: BTreeSet<(Timestamp, LeaseId)>,
+    /// Those that are neither waiting nor over.
+    going: BTreeSet<LeaseId>,
+    degraded: BTreeSet<LeaseId>,
+}
+
+impl Leases {
+    pub fn get(&self, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
+        self.records.get(&id)
+    }
+
+    /// All of them, by creation.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.by_creation.iter().filter_map(|(_, id)| self.records.get(id))
+    }
+
+    /// The lease of a reservation.
+    pub fn of_reservation(&self, id: ReservationId) -> Option<LeaseId> {
+        self.by_reservation.get(&id).copied()
+    }
+
+    /// When the next lease starts after `now`.
+    pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
+        let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);
+        self.waiting.range(later).next().map(|(start, _)| *start)
+    }
+
+    fn put(&mut self, record: Arc<LeaseRecord>) {
+        let lease = &record.lease;
+        self.remove(lease.id);
+        self.by_creation.insert((record.created_at, lease.id));
+        self.by_reservation.extend(lease.reservations.iter().map(|reservation| (reservation.id, lease.id)));
+        if lease.status == LeaseStatus::Pending {
+            self.waiting.insert((lease.window.start(), lease.id));
+        } else if !lease.over() {
+            self.going.insert(lease.id);
+        }
+        if lease.degraded() {
+            self.degraded.insert(lease.id);
+        }
+        self.records.insert(lease.id, record);
+    }
+
+    fn remove(&mut self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        let record = self.records.remove(&id)?;
+        let lease = &record.lease;
+        self.by_creation.remove(&(record.created_at, id));
+        for reservation in &lease.reservations {
+            self.by_reservation.remove(&reservation.id);
+        }
+        self.waiting.remove(&(lease.window.start(), id));
+        self.going.remove(&id);
+        self.degraded.remove(&id);
+        Some(record)
+    }
+}

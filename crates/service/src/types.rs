@@ -1,0 +1,258 @@
+//! What calls take and return.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::admission::{Changes, Refusal};
+use leases::host::NetworkId;
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::lease::EndAction;
+use leases::project::{ProjectId, UserId};
+use leases::status::LeaseStatus;
+use leases::terms::Terms;
+use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
+use thiserror::Error;
+
+/// On whose behalf something is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub user: UserId,
+    /// The project.
+    pub project: ProjectId,
+    /// The request, `req-...`.
+    pub request_id: String,
+}
+
+/// A lease that is asked for.
+#[derive(Clone, Debug)]
+pub struct NewLease {
+    /// Its name.
+    pub name: String,
+    /// What is asked for.
+    pub terms: Terms,
+    /// The words, one per reservation.
+    pub wording: Vec<Wording>,
+    /// What becomes of guests at the end.
+    pub end_action: EndAction,
+}
+
+/// A change that is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseChanges {
+    /// What is to be different.
+    pub changes: Changes,
+    /// New words; of a reservation's fields that are none, the old ones stay.
+    pub wording: BTreeMap<ReservationId, Wording>,
+}
+
+/// A key that makes repeating a request harmless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The key.
+    pub key: String,
+    /// A hash of the request.
+    pub fingerprint: String,
+}
+
+/// A lease that was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The lease.
+    pub lease: Arc<LeaseRecord>,
+    /// It was made by an earlier request with the same key.
+    pub repeated: bool,
+}
+
+/// Which leases.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseFilter {
+    /// Of that project.
+    pub project: Option<ProjectId>,
+    /// With that name.
+    pub name: Option<String>,
+    /// In that status.
+    pub status: Option<LeaseStatus>,
+    /// That have something at some instant from then on.
+    pub ends_after: Option<Timestamp>,
+    /// That have something at some instant before then.
+    pub starts_before: Option<Timestamp>,
+}
+
+/// Which machine is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostSelector {
+    /// That of this name.
+    Name(String),
+    /// That of this identifier.
+    Id(HostId),
+}
+
+/// Which allocations.
+#[derive(Clone, Debug, Default)]
+pub struct AllocationFilter {
+    /// Of that host only.
+    pub host: Option<HostId>,
+    /// For that lease only, whenever it is.
+    pub lease: Option<LeaseId>,
+    /// For that reservation only, whenever it is.
+    pub reservation: Option<ReservationId>,
+}
+
+/// What is reserved of a host.
+#[derive(Clone, Debug)]
+pub struct HostAllocation {
+    /// The host.
+    pub host: HostId,
+    /// The leases and their reservations that have something of it, by start.
+    pub reservations: Vec<(Arc<LeaseRecord>, ReservationId)>,
+}
+
+/// A property of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// Whether it is hidden.
+    pub private: bool,
+    /// The values that hosts have.
+    pub values: Vec<String>,
+}
+
+/// An address that is to be leased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFloatingIp {
+    /// Its network.
+    pub network: NetworkId,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// Figures for metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Leases by status.
+    pub leases: BTreeMap<LeaseStatus, u64>,
+    /// Hosts that may be leased.
+    pub hosts: u64,
+    /// Hosts that have failed.
+    pub failed_hosts: u64,
+    /// Leases that have less than they were promised.
+    pub degraded_leases: u64,
+    /// Steps that are being carried out.
+    pub running_steps: u64,
+    /// Steps that failed and have not succeeded since.
+    pub failing_steps: u64,
+    /// Steps that were carried out since the start.
+    pub steps_done: u64,
+    /// Steps that failed since the start.
+    pub steps_failed: u64,
+    /// Cycles of the loop since the start.
+    pub cycles: u64,
+    /// How late, in milliseconds, the last lease became ACTIVE after its start.
+    pub last_start_delay_ms: u64,
+}
+
+/// What the external service says (spec §3.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnforcerVerdict {
+    /// Go on.
+    Allow,
+    /// No, and why.
+    Deny(String),
+}
+
+/// A lease with what it was given, in full: an external service is told hosts and addresses with all their
+/// fields (spec §3.7).
+#[derive(Clone, Debug)]
+pub struct GrantedLease {
+    /// The lease.
+    pub lease: Arc<LeaseRecord>,
+    /// The hosts of its allocations, by identifier.
+    pub hosts: Vec<Arc<HostRecord>>,
+    /// The addresses of its allocations, by identifier.
+    pub floating_ips: Vec<Arc<FloatingIpRecord>>,
+}
+
+/// An external service that may refuse leases (spec §3.7). It is asked without any lock being held, and what it
+/// says counts for what it was asked about: hosts are not exchanged after that.
+#[async_trait]
+pub trait Enforcer: fmt::Debug + Send + Sync {
+    /// About a new lease and what it would be given.
+    async fn check_create(&self, caller: &Caller, lease: &GrantedLease) -> EnforcerVerdict;
+    /// About a change: what the lease is, and what it would be.
+    async fn check_update(&self, caller: &Caller, now: &GrantedLease, then: &GrantedLease)
+    -> EnforcerVerdict;
+    /// The lease has ended, or was deleted before its end. The answer does not matter.
+    async fn on_end(&self, lease: &GrantedLease);
+}
+
+/// Why a call has no effect.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(NotFound),
+    /// It is against the rules of leasing, or there is not enough.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The external service says no.
+    #[error("{0}")]
+    Denied(String),
+    /// Something is in the way that may go away: a host in use, a name that exists.
+    #[error("{0}")]
+    Conflict(String),
+    /// A value that cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// A key was used for another request.
+    #[error("the idempotency key {0} was used for another request")]
+    KeyReused(String),
+    /// The store does not work; whether the change was made is not known.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The fleet does not answer.
+    #[error("the fleet does not answer: {0}")]
+    Fleet(String),
+}
+
+/// What there is none of. Texts are Blazar's (spec §1.6).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotFound {
+    /// A lease.
+    #[error("Object with {{'lease_id': '{0}'}} not found")]
+    Lease(LeaseId),
+    /// A host that may be leased.
+    #[error("Object with {{'host_id': '{0}'}} not found")]
+    Host(HostId),
+    /// A machine of the fleet.
+    #[error("Host '{0}' not found!")]
+    Machine(String),
+    /// A floating IP.
+    #[error("Floating IP {0} not found.")]
+    FloatingIp(FloatingIpId),
+    /// A subnet for an address.
+    #[error("Valid subnet for the floating IP {0} is not found.")]
+    Subnet(IpAddr),
+    /// A flavor.
+    #[error("Flavor {0} not found")]
+    Flavor(String),
+    /// A property.
+    #[error("Resource property {0} not found")]
+    Property(String),
+}
+
+/// Why a service does not start.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The store does not work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Two leases in the store have the same host at the same time.
+    #[error("the store holds leases that contradict each other: {0}")]
+    Contradiction(String),
+}

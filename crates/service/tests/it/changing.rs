@@ -1,0 +1,120 @@
+//! Changing leases.
+
+use jiff::SignedDuration;
+use leases::admission::{Changes, HostsChange, InstancesChange, Refusal, TermsChange};
+use leases::terms::InstanceSize;
+use service::{LeaseChanges, ServiceError};
+use simulation::caller;
+
+use crate::terms::{
+    asking, at, change, dates, hosts, hosts_of, make, of_first, slots, status, window, world,
+};
+
+#[tokio::test]
+async fn a_change_without_content_changes_nothing() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
+    let commits = world.store.commits();
+    let same = change(&mut world, lease.lease.id, Changes::default()).await;
+    assert_eq!(*same.expect("nothing to refuse"), *lease);
+    assert_eq!(world.store.commits(), commits);
+}
+
+#[tokio::test]
+async fn w9_a_refused_update_changes_nothing() {
+    let mut world = world(1).await;
+    let record = make(&mut world, asking(10, 120, vec![slots(2, 4)])).await.expect("fits");
+    let (id, lease) = (record.lease.id, record.lease.clone());
+    let out_of_limits = Changes { before_end: Some(at(130)), ..Changes::default() };
+    let refused = change(&mut world, id, out_of_limits).await;
+    assert!(matches!(refused, Err(ServiceError::Refused(Refusal::Terms(_)))));
+    assert_eq!(world.service.lease(id).expect("there").lease, lease);
+    world.run_until(at(11)).await;
+    assert_eq!(status(&world, id), "ACTIVE");
+    let larger = InstancesChange { size: InstanceSize::new(8, 1, 1).ok(), ..InstancesChange::default() };
+    let before = world.service.lease(id).expect("there");
+    let refused = change(&mut world, id, of_first(&record, TermsChange::Instances(larger))).await;
+    assert!(matches!(refused, Err(ServiceError::Refused(Refusal::OnlyAmount(_)))));
+    assert_eq!(world.service.lease(id).expect("there"), before);
+    world.run_until(at(121)).await;
+    assert_eq!(status(&world, id), "TERMINATED");
+}
+
+#[tokio::test]
+async fn w11_a_started_lease_cannot_be_moved_away_in_its_first_minute() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(0) + SignedDuration::from_secs(30)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    let moved = change(&mut world, lease.lease.id, dates(Some(30), Some(90))).await;
+    assert!(matches!(moved, Err(ServiceError::Refused(Refusal::Started))));
+}
+
+#[tokio::test]
+async fn w12_a_lease_that_has_ended_cannot_be_extended_in_its_last_minute() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(60) + SignedDuration::from_secs(20)).await;
+    assert_eq!(status(&world, lease.lease.id), "TERMINATED");
+    let extended = change(&mut world, lease.lease.id, dates(None, Some(90))).await;
+    assert!(matches!(extended, Err(ServiceError::Refused(Refusal::Over))));
+    make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("nobody has it any more");
+}
+
+#[tokio::test]
+async fn w15_a_lease_can_be_shrunk_on_a_full_cloud() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 60, vec![slots(4, 4)])).await.expect("fits");
+    let smaller = InstancesChange { amount: std::num::NonZeroU32::new(3), ..InstancesChange::default() };
+    let smaller = of_first(&lease, TermsChange::Instances(smaller));
+    let changed = change(&mut world, lease.lease.id, smaller).await.expect("fits");
+    assert_eq!(changed.lease.reservations[0].allocation.amount(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w18_of_parallel_updates_each_is_decided_on_what_the_one_before_left() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let id = lease.lease.id;
+    let updates = (0..20).map(|number| {
+        let service = world.service.clone();
+        let changes = LeaseChanges { changes: dates(None, Some(61 + number)), ..LeaseChanges::default() };
+        tokio::spawn(async move { service.update_lease(&caller("p"), id, changes).await })
+    });
+    let answers = futures::future::join_all(updates.collect::<Vec<_>>()).await;
+    let mut ends: Vec<_> = answers
+        .into_iter()
+        .map(|answer| answer.expect("no panic").expect("free"))
+        .map(|record| (record.version, record.lease.window.end()))
+        .collect();
+    ends.sort();
+    let last = world.service.lease(id).expect("there");
+    assert_eq!(ends.last(), Some(&(last.version, last.lease.window.end())));
+    assert_eq!(ends.iter().map(|(version, _)| version.0).collect::<Vec<_>>(), (2..=21).collect::<Vec<_>>());
+    assert!(last.lease.before_end.is_some_and(|at| at < last.lease.window.end()));
+}
+
+#[tokio::test]
+async fn a_running_lease_that_grows_gets_more_hosts_and_stays_active() {
+    let mut world = world(3).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(1)).await;
+    let grown = HostsChange { min: Some(3), max: Some(3), ..HostsChange::default() };
+    let changed = change(&mut world, lease.lease.id, of_first(&lease, TermsChange::Hosts(grown)));
+    let changed = changed.await.expect("free");
+    assert_eq!(changed.lease.status.name(), "ACTIVE");
+    world.settle().await;
+    assert_eq!(world.held(hosts_of(&changed)), 3);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_shortened_to_now_ends_now() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(5)).await;
+    let changed = change(&mut world, lease.lease.id, dates(None, Some(5))).await;
+    assert_eq!(changed.expect("allowed").lease.window, window(0, 5));
+    world.settle().await;
+    assert_eq!(status(&world, lease.lease.id), "TERMINATED");
+    assert_eq!(world.held(hosts_of(&lease)), 0);
+}

@@ -1,0 +1,155 @@
+//! Faults of the fleet and of the store.
+
+use fleet::simulated::{Fault, Faults, Happening, PlannedFault, Verb};
+use leases::host::Health;
+use leases::plan::Place;
+use simulation::{StoreFault, caller};
+
+use crate::terms::{asking, at, between, hosts, hosts_of, make, minutes, status, world};
+
+#[tokio::test]
+async fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let host = hosts_of(&lease)[0];
+    let fault = PlannedFault { times: 3, ..PlannedFault::next(Verb::Hold, host, Fault::Refuse) };
+    world.fleet.plan_fault(fault);
+    world.run_until(at(10)).await;
+    let waiting = world.service.lease(lease.lease.id).expect("there").lease.clone();
+    assert_eq!(waiting.status.name(), "STARTING");
+    let reason = waiting.reason.expect("it says why");
+    assert!(reason.contains("could not hand host"), "{reason}");
+    assert_eq!(world.service.statistics().failing_steps, 1);
+    world.run_until(at(11)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    assert_eq!(world.service.lease(lease.lease.id).expect("there").lease.reason, None);
+    assert_eq!(world.service.statistics().failing_steps, 0);
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_not_a_lost_host() {
+    for verb in [Verb::Fence, Verb::Verify, Verb::Hold, Verb::Release] {
+        for fault in [Fault::TimeOutBefore, Fault::TimeOutAfter, Fault::Late, Fault::Duplicate] {
+            let mut world = world(1).await;
+            let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+            world.fleet.plan_fault(PlannedFault::next(verb, hosts_of(&lease)[0], fault));
+            world.run_until(at(30)).await;
+            assert_eq!(status(&world, lease.lease.id), "ACTIVE", "{verb:?} {fault:?}");
+            world.run_until(at(90)).await;
+            assert_eq!(status(&world, lease.lease.id), "TERMINATED", "{verb:?} {fault:?}");
+            assert_eq!(world.held(hosts_of(&lease)), 0, "{verb:?} {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(0, 600, vec![between(1, 1)])).await.expect("free");
+    let id = lease.lease.id;
+    world.run_until(at(1)).await;
+    let first = hosts_of(&lease)[0];
+    world.fleet.fail(first);
+    world.run_until(at(2)).await;
+    let replaced = world.service.lease(id).expect("there");
+    let second = hosts_of(&replaced)[0];
+    assert_ne!(first, second);
+    assert!(replaced.lease.reservations[0].resources_changed && !replaced.lease.degraded());
+    assert_eq!(world.held([second]), 1);
+    world.fleet.fail(second);
+    world.run_until(at(4)).await;
+    assert!(world.service.lease(id).expect("there").lease.degraded());
+    assert_eq!(world.service.statistics().failed_hosts, 2);
+    world.fleet.recover(first);
+    world.run_until(at(6)).await;
+    let healed = world.service.lease(id).expect("there");
+    assert!(!healed.lease.degraded());
+    assert_eq!((hosts_of(&healed), world.held([first])), (vec![first], 1));
+    world.fleet.recover(second);
+    world.run_until(at(8)).await;
+    assert_eq!(world.fleet.look(second).map(|seen| seen.place), Some(Place::FreePool), "it went back");
+    let types: Vec<String> = world.store.contents_notifications().await;
+    assert!(types.contains(&"lease.degraded".to_owned()) && types.contains(&"lease.healed".to_owned()));
+}
+
+#[tokio::test]
+async fn a_host_that_has_left_the_fleet_is_replaced() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let first = hosts_of(&lease)[0];
+    world.fleet.happen(Happening::HostVanishes(first));
+    world.run_until(at(11)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    assert_ne!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first]);
+}
+
+#[tokio::test]
+async fn a_fleet_that_is_silent_for_long_takes_no_new_leases_and_loses_none() {
+    let mut world = world(2).await;
+    let running = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(1)).await;
+    world.fleet.set_faults(Faults { unanswered: 1.0, ..Faults::NONE });
+    world.run_until(at(10)).await;
+    assert!(world.service.hosts().iter().all(|host| host.host.health == Health::Unknown));
+    make(&mut world, asking(20, 30, vec![hosts(1)])).await.expect_err("nobody knows how hosts are");
+    assert_eq!(status(&world, running.lease.id), "ACTIVE");
+    world.run_until(at(61)).await;
+    assert_eq!(status(&world, running.lease.id), "TERMINATING", "whether it is over cannot be seen");
+    world.fleet.set_faults(Faults::NONE);
+    world.run_until(at(63)).await;
+    assert_eq!(status(&world, running.lease.id), "TERMINATED");
+    make(&mut world, asking(70, 80, vec![hosts(2)])).await.expect("all are well");
+}
+
+#[tokio::test]
+async fn the_loop_outlives_a_store_that_does_not_work() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    world.store.set_down(true);
+    world.run_until(at(15)).await;
+    assert_eq!(status(&world, lease.lease.id), "PENDING");
+    assert!(world.service.ready().await.is_err());
+    world.store.set_down(false);
+    world.run_until(at(16)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn a_commit_of_the_loop_that_was_not_heard_of_is_not_done_twice() {
+    for position in 0..6 {
+        let mut world = world(1).await;
+        let lease = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
+        let fine = std::iter::repeat_n(None, position);
+        world.store.plan(fine.chain([Some(StoreFault::After)]));
+        world.run_until(at(15)).await;
+        assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+        world.run_until(at(25)).await;
+        assert_eq!(status(&world, lease.lease.id), "TERMINATED");
+        let types = world.store.contents_notifications().await;
+        assert_eq!(
+            types,
+            [
+                "lease.create",
+                "lease.event.start_lease",
+                "lease.event.before_end_lease",
+                "lease.event.end_lease"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_clock_may_be_set_back_and_forth() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(11)).await;
+    world.clock.set(at(3));
+    world.touched();
+    world.run_until(at(5)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE", "what has begun goes on");
+    world.clock.set(at(5000));
+    world.run_until(at(5001)).await;
+    assert_eq!(status(&world, lease.lease.id), "TERMINATED");
+    world.clock.set(at(100) - minutes(1));
+    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+}

@@ -1,0 +1,188 @@
+//! Hosts, flavors and addresses.
+
+use std::collections::BTreeMap;
+
+use leases::ids::HostId;
+use leases::plan::GuestOwner;
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{FlavorSize, HostsTerms, InstanceSize, ReservationTerms};
+use service::{AllocationFilter, HostSelector, NewFloatingIp, NotFound, ServiceError};
+use simulation::operator;
+use store::FlavorRecord;
+
+use crate::terms::{asking, at, hosts, hosts_of, make, settings, world, world_with};
+
+fn conflict<T>(answer: Result<T, ServiceError>) -> String {
+    match answer {
+        Err(ServiceError::Conflict(text)) => text,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("accepted"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn w19_hosts_can_be_added_in_parallel() {
+    let world = world(200).await;
+    for host in world.service.hosts() {
+        world.service.remove_host(&operator(), host.host.id).await.expect("free");
+    }
+    let adding = (1..=200).map(|number| {
+        let service = world.service.clone();
+        let capabilities =
+            vec![(format!("new{}", number % 7), number.to_string()), ("all".into(), "1".into())];
+        tokio::spawn(async move {
+            service.add_host(&operator(), HostSelector::Id(HostId(number)), capabilities).await
+        })
+    });
+    for added in futures::future::join_all(adding.collect::<Vec<_>>()).await {
+        added.expect("no panic").expect("added");
+    }
+    assert!(world.service.hosts().iter().all(|host| host.host.capabilities.len() == 2));
+    assert_eq!(world.service.properties().len(), 8);
+}
+
+#[tokio::test]
+async fn a_host_can_be_taken_on_once_and_only_if_it_is_empty() {
+    let world = world(2).await;
+    let name = world.service.hosts()[0].host.name.clone();
+    let again = world.service.add_host(&operator(), HostSelector::Name(name.clone()), Vec::new()).await;
+    assert_eq!(conflict(again), format!("Conflict on creating resource provider blazar_{name}"));
+    let unknown = world.service.add_host(&operator(), HostSelector::Name("nope".into()), Vec::new()).await;
+    assert!(matches!(unknown, Err(ServiceError::NotFound(NotFound::Machine(name))) if name == "nope"));
+    world.service.remove_host(&operator(), HostId(1)).await.expect("free");
+    world.fleet.start_guest(HostId(1), GuestOwner::Other, None).expect("not ours any more");
+    let occupied = world.service.add_host(&operator(), HostSelector::Id(HostId(1)), Vec::new()).await;
+    assert!(conflict(occupied).starts_with("Servers [[{'name': '"));
+    let long = vec![("k".repeat(65), "v".to_owned())];
+    let refused = world.service.add_host(&operator(), HostSelector::Id(HostId(1)), long).await;
+    assert!(matches!(refused, Err(ServiceError::Invalid(text)) if text == "Extra capability key too long"));
+}
+
+#[tokio::test]
+async fn a_host_that_is_reserved_or_in_use_cannot_be_removed() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
+    let reserved = world.service.remove_host(&operator(), HostId(1)).await;
+    assert_eq!(conflict(reserved), "Can't delete host 1. The host is reserved.");
+    world.run_until(at(11)).await;
+    conflict(world.service.remove_host(&operator(), HostId(1)).await);
+    world.run_until(at(21)).await;
+    world.service.remove_host(&operator(), HostId(1)).await.expect("free");
+    assert!(world.service.hosts().is_empty());
+    assert_eq!(hosts_of(&lease), [HostId(1)]);
+    assert_eq!(world.fleet.look(HostId(1)), None, "the fleet has it back");
+}
+
+#[tokio::test]
+async fn a_capability_that_reservations_rely_on_cannot_be_changed() {
+    let mut world = world(1).await;
+    let set = |key: &str, value: Option<&str>| (key.to_owned(), value.map(str::to_owned));
+    let update = async |changes| world.service.update_host(&operator(), HostId(1), changes).await;
+    update(vec![set("rack", Some("r9")), set("gpu", Some("a100"))]).await.expect("nobody relies on it");
+    let requirement = Requirement::compare(Operator::Equal, "gpu", "a100").expect("a requirement");
+    let terms = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("one").requiring(requirement));
+    make(&mut world, asking(10, 20, vec![terms])).await.expect("it has one");
+    let update = async |changes| world.service.update_host(&operator(), HostId(1), changes).await;
+    let refused = update(vec![set("rack", Some("r8")), set("gpu", None)]).await;
+    assert_eq!(conflict(refused), "Can't add extracapabilities ['gpu'] to Host 1");
+    let host = world.service.host(HostId(1)).expect("there").host.clone();
+    assert_eq!(host.capabilities["rack"], "r9", "all or nothing");
+    let changed =
+        update(vec![set("rack", None), set("gpu", Some("a100"))]).await.expect("gpu stays as it is");
+    assert!(!changed.host.capabilities.contains_key("rack"));
+    assert!(matches!(update(Vec::new()).await, Err(ServiceError::Invalid(_))));
+}
+
+#[tokio::test]
+async fn w30_what_the_fleet_knows_of_a_host_is_refreshed() {
+    let mut world = world(2).await;
+    // As if it had been entered when the machine was smaller.
+    let stale = world.service.host(HostId(1)).expect("there");
+    let mut smaller = store::HostRecord::clone(&stale);
+    (smaller.host.vcpus, smaller.version) = (1, stale.version.next());
+    let mut commit = store::Commit::new(world.now());
+    let expected = Some(stale.version);
+    commit.writes.push(store::Write::Host { record: Box::new(smaller), expected });
+    store::Store::commit(world.store.as_ref(), &commit).await.expect("committed");
+    world.restart().await.expect("opens");
+    assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 1);
+    world.settle().await;
+    assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 16);
+}
+
+#[tokio::test]
+async fn allocations_have_an_entry_for_every_host() {
+    let mut world = world_with(2, settings(), None, |fleet| fleet).await;
+    let first = make(&mut world, asking(0, 5, vec![hosts(1)])).await.expect("free");
+    let second = make(&mut world, asking(10, 20, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(1)).await;
+    let count = |filter| {
+        let all = world.service.allocations(&filter);
+        all.iter().map(|allocation| allocation.reservations.len()).collect::<Vec<_>>()
+    };
+    let mut all = count(AllocationFilter::default());
+    all.sort_unstable();
+    assert_eq!(all, [1, 2]);
+    let of = |lease| AllocationFilter { lease: Some(lease), ..AllocationFilter::default() };
+    assert_eq!(count(of(second.lease.id)), [1, 1]);
+    assert_eq!(count(of(first.lease.id)).iter().sum::<usize>(), 1);
+    let reservation = AllocationFilter {
+        reservation: Some(second.lease.reservations[0].id),
+        host: Some(HostId(2)),
+        ..AllocationFilter::default()
+    };
+    assert_eq!(count(reservation), [1]);
+}
+
+#[tokio::test]
+async fn an_address_must_lie_where_nobody_else_gives_it_out() {
+    let world = world(1).await;
+    let network = fleet::simulated::Layout::public_network().id;
+    let add = |address: &str, network: &leases::host::NetworkId| {
+        let new = NewFloatingIp { network: network.clone(), address: address.parse().expect("an address") };
+        let (service, operator) = (world.service.clone(), operator());
+        async move { service.add_floating_ip(&operator, new).await }
+    };
+    let elsewhere = leases::host::NetworkId("nope".into());
+    assert!(matches!(add("203.0.113.200", &elsewhere).await, Err(ServiceError::Invalid(_))));
+    assert!(matches!(add("10.0.0.1", &network).await, Err(ServiceError::NotFound(NotFound::Subnet(_)))));
+    assert!(matches!(add("203.0.113.1", &network).await, Err(ServiceError::Invalid(_))), "the gateway");
+    add("203.0.113.200", &network).await.expect("free");
+    conflict(add("203.0.113.200", &network).await);
+}
+
+#[tokio::test]
+async fn flavors_come_and_go() {
+    let world = world(1).await;
+    let flavor = |spec: &str| FlavorRecord {
+        id: "f".into(),
+        name: "m1.small".into(),
+        size: FlavorSize { instance: InstanceSize::new(1, 512, 1).expect("a size"), ephemeral_gib: 0 },
+        swap_mib: 0,
+        public: true,
+        extra_specs: BTreeMap::from([(spec.to_owned(), "1".to_owned())]),
+        created_at: at(0),
+    };
+    let refused = world.service.put_flavor(&operator(), flavor("resources1:VCPU")).await;
+    assert!(matches!(refused, Err(ServiceError::Invalid(_))), "no reservation could be made of it");
+    world.service.put_flavor(&operator(), flavor("resources:VCPU")).await.expect("entered");
+    assert!(world.service.flavor("f").is_some());
+    world.service.remove_flavor(&operator(), "f").await.expect("there");
+    let gone = world.service.remove_flavor(&operator(), "f").await;
+    assert!(matches!(gone, Err(ServiceError::NotFound(NotFound::Flavor(_)))));
+}
+
+#[tokio::test]
+async fn a_property_is_shown_until_it_is_hidden() {
+    let world = world(1).await;
+    let unknown = world.service.set_property_private(&operator(), "nope", true).await;
+    assert!(matches!(unknown, Err(ServiceError::NotFound(NotFound::Property(_)))));
+    let rack = |world: &simulation::World| {
+        world.service.properties().into_iter().find(|property| property.name == "rack").expect("there")
+    };
+    assert!(!rack(&world).private);
+    let hidden = world.service.set_property_private(&operator(), "rack", true).await.expect("there");
+    assert!(rack(&world).private);
+    let shown = world.service.set_property_private(&operator(), "rack", false).await.expect("there");
+    assert_eq!(hidden.id, shown.id);
+}

@@ -1,0 +1,14 @@
+//! The service on the model store and a simulated fleet, in simulated time.
+//!
+//! Tests named `w1_...` hold it to what Blazar was seen to do wrong (spec §7.1).
+
+mod changing;
+mod creating;
+mod deleting;
+mod enforcing;
+mod faults;
+mod hosts;
+mod running;
+mod telling;
+mod terms;
+mod timing;

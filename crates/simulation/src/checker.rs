@@ -1,0 +1,401 @@
+//! What must always hold (design §6), checked from what is in the store and on the machines, and from what
+//! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::simulated::SimulatedFleet;
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease::{Allocation, EndAction, Lease, Reservation};
+use leases::plan::{Action, GuestOwner, ObservedHost, Place};
+use leases::resources::Resources;
+use leases::status::{LeaseStatus, ReservationStatus};
+use leases::terms::ReservationTerms;
+use leases::window::Window;
+use service::ClaimedStep;
+use store::{LeaseRecord, Snapshot};
+
+/// What is known of a lease from the answers to calls.
+#[derive(Clone, Debug)]
+struct Known {
+    record: LeaseRecord,
+    /// A change was answered with an error of the store: whether it was made is not known.
+    uncertain: bool,
+    deletion: Deletion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deletion {
+    None,
+    /// It was answered with an error of the store.
+    Uncertain,
+    Accepted,
+}
+
+/// Watches over a simulation.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    cleaning_time: SignedDuration,
+    known: BTreeMap<LeaseId, Known>,
+    /// The leases as they were at the last check.
+    before: BTreeMap<LeaseId, LeaseRecord>,
+    /// What was claimed to be released: calls that come late may do so again.
+    released: BTreeSet<(HostId, ReservationId)>,
+    /// Calls may have their effect long after their callers have given them up, so that what was taken back is
+    /// handed over once more.
+    late_calls: bool,
+    /// Nothing that is done to machines takes time.
+    immediate: bool,
+}
+
+type Verdict = Result<(), String>;
+
+impl Checker {
+    pub fn new(cleaning_time: SignedDuration, late_calls: bool, immediate: bool) -> Self {
+        Self {
+            cleaning_time,
+            known: BTreeMap::new(),
+            before: BTreeMap::new(),
+            released: BTreeSet::new(),
+            late_calls,
+            immediate,
+        }
+    }
+
+    /// The process has died. What it had asked for is under way if that takes time.
+    pub fn crashed(&mut self) {
+        self.late_calls |= !self.immediate;
+    }
+
+    /// A call was answered with this lease.
+    pub fn acknowledged(&mut self, record: &LeaseRecord) {
+        let known = Known { record: record.clone(), uncertain: false, deletion: Deletion::None };
+        self.known.insert(record.lease.id, known);
+    }
+
+    /// A change of the lease was answered with an error of the store.
+    pub fn change_uncertain(&mut self, id: LeaseId) {
+        if let Some(known) = self.known.get_mut(&id) {
+            known.uncertain = true;
+        }
+    }
+
+    /// A deletion was accepted, or answered with an error of the store.
+    pub fn deleted(&mut self, id: LeaseId, certain: bool) {
+        if let Some(known) = self.known.get_mut(&id)
+            && known.deletion != Deletion::Accepted
+        {
+            known.deletion = if certain { Deletion::Accepted } else { Deletion::Uncertain };
+        }
+    }
+
+    /// Steps were claimed, and are about to be carried out.
+    pub fn claimed(&mut self, steps: &[ClaimedStep], fleet: &SimulatedFleet) -> Verdict {
+        for step in steps {
+            match step.claim.action {
+                Action::Release(host, reservation) => {
+                    self.released.insert((host, reservation));
+                }
+                Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
+                    let seen = fleet.look(host);
+                    let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
+                    let Some(owner) = owner.map(|guest| guest.owner) else { continue };
+                    self.check_removal(step, owner)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A guest goes only for a lease that wants its place, or with its lease.
+    fn check_removal(&self, step: &ClaimedStep, owner: GuestOwner) -> Verdict {
+        let removable = match owner {
+            GuestOwner::Other => false,
+            GuestOwner::Preemptible => step.lease.is_some(),
+            GuestOwner::Lease(owner) => {
+                self.before.get(&owner).is_some_and(|r| r.lease.end_action == EndAction::DeleteGuests)
+            }
+        };
+        if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
+    }
+
+    /// Checks all of it.
+    pub fn check(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
+        let leases: BTreeMap<LeaseId, LeaseRecord> =
+            contents.leases.iter().map(|record| (record.lease.id, record.clone())).collect();
+        self.check_acknowledged(&leases)?;
+        check_bookings(contents, self.cleaning_time)?;
+        for record in leases.values() {
+            let lease = &record.lease;
+            if !lease.consistent() {
+                return Err(format!("the parts of {lease:?} do not fit together"));
+            }
+            self.check_course(record, fleet, now)?;
+            check_promise(lease)?;
+        }
+        self.check_ends(&leases, contents, fleet)?;
+        self.before = leases;
+        self.check_machines(contents, fleet)
+    }
+
+    /// What callers were told is so.
+    fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>) -> Verdict {
+        for (id, known) in &mut self.known {
+            match (leases.get(id), known.deletion) {
+                (None, Deletion::None) => return Err(format!("lease {id} was acknowledged and is lost")),
+                (None, _) => {}
+                (Some(record), Deletion::Accepted) if record.lease.status != LeaseStatus::Deleting => {
+                    return Err(format!("lease {id} was deleted and is {}", record.lease.status.name()));
+                }
+                (Some(record), deletion) => {
+                    if deletion == Deletion::None && record.lease.status == LeaseStatus::Deleting {
+                        return Err(format!("nobody has deleted lease {id}"));
+                    }
+                    if known.uncertain {
+                        known.record = record.clone();
+                    } else if deletion == Deletion::None && !same_terms(&known.record.lease, &record.lease) {
+                        let (told, is) = (&known.record.lease, &record.lease);
+                        return Err(format!("the owner was told {told:?}, but it is {is:?}"));
+                    }
+                }
+            }
+        }
+        self.known.retain(|id, known| leases.contains_key(id) || known.deletion == Deletion::None);
+        Ok(())
+    }
+
+    /// On the hosts of a lease nobody else's guests run, and no host is held for a lease that nobody knows.
+    pub fn check_machines(&self, contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
+        if let Some(violation) = fleet.violations().first() {
+            return Err(violation.to_string());
+        }
+        let mut holders: BTreeMap<ReservationId, LeaseId> = BTreeMap::new();
+        for record in self.before.values() {
+            holders.extend(record.lease.reservations.iter().map(|own| (own.id, record.lease.id)));
+        }
+        for record in &contents.hosts {
+            let host = record.host.id;
+            let Some(seen) = fleet.look(host) else { continue };
+            let Place::Held(holder) = seen.place else { continue };
+            let Some(lease) = holders.get(&holder) else {
+                if self.late_calls {
+                    continue;
+                }
+                return Err(format!("host {host} is held for reservation {holder}, which nobody knows"));
+            };
+            if let Some(stranger) = foreign(&seen, *lease) {
+                return Err(format!("{stranger:?} runs on host {host} of lease {lease}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a lease that has come to its end nothing is left, but for what is on hosts that do not answer.
+    fn check_ends(
+        &self,
+        leases: &BTreeMap<LeaseId, LeaseRecord>,
+        contents: &Snapshot,
+        fleet: &SimulatedFleet,
+    ) -> Verdict {
+        if self.late_calls {
+            return Ok(());
+        }
+        let over = |id| leases.get(id).is_none_or(|record| record.lease.over());
+        let ended = self.before.iter().filter(|(id, record)| !record.lease.over() && over(id));
+        for (id, record) in ended {
+            let own = |reservation: &ReservationId| record.lease.reservation(*reservation).is_some();
+            for host in contents.hosts.iter().filter(|host| host.host.health == Health::Up) {
+                let Some(seen) = fleet.look(host.host.id).filter(|seen| seen.health == Health::Up) else {
+                    continue;
+                };
+                let held = matches!(seen.place, Place::Held(holder) if own(&holder));
+                let inhabited = seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(*id))
+                    && record.lease.end_action == EndAction::DeleteGuests
+                    && self.immediate;
+                if held || inhabited || seen.slots.keys().any(own) {
+                    return Err(format!("lease {id} has ended, but host {} is {seen:?}", host.host.id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Statuses follow each other as they may, and a lease becomes ACTIVE with all its hosts.
+    fn check_course(&self, record: &LeaseRecord, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
+        let Some(before) = self.before.get(&record.lease.id) else { return Ok(()) };
+        let (from, to) = (before.lease.status, record.lease.status);
+        if from == to {
+            return Ok(());
+        }
+        let one_step = record.version == before.version.next();
+        if one_step && !from.may_become(to) {
+            return Err(format!("lease {} went from {} to {}", record.lease.id, from.name(), to.name()));
+        }
+        if to != LeaseStatus::Active || !one_step || record.lease.window.is_empty() {
+            return Ok(());
+        }
+        if now < record.lease.window.start() {
+            return Err(format!("lease {} is active before its start", record.lease.id));
+        }
+        for reservation in &record.lease.reservations {
+            let Allocation::Hosts(hosts) = &reservation.allocation else { continue };
+            for host in hosts {
+                let place = fleet.look(*host).map(|seen| seen.place);
+                let late = self.released.contains(&(*host, reservation.id));
+                if place != Some(Place::Held(reservation.id)) && !late {
+                    let id = record.lease.id;
+                    return Err(format!("lease {id} is active, but its host {host} is {place:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Once nothing goes wrong any more and all time is over: every lease has come to its end, and all machines
+/// are free.
+pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
+    for record in &contents.leases {
+        let lease = &record.lease;
+        if !lease.over() {
+            return Err(format!("the time is over, but lease {} is not: {lease:?}", lease.id));
+        }
+    }
+    for record in &contents.hosts {
+        let Some(seen) = fleet.look(record.host.id) else { continue };
+        if seen.place != Place::FreePool || !seen.slots.is_empty() {
+            return Err(format!("host {} is not free at the end: {seen:?}", record.host.id));
+        }
+    }
+    for ip in &contents.floating_ips {
+        if let Some(holder) = fleet.holder_of(ip.floating_ip.id) {
+            return Err(format!("floating IP {} is still of {holder}", ip.floating_ip.id));
+        }
+    }
+    Ok(())
+}
+
+fn same_terms(told: &Lease, is: &Lease) -> bool {
+    let terms = |lease: &Lease| -> Vec<_> {
+        lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
+    };
+    told.name == is.name && told.owner == is.owner && told.window == is.window && terms(told) == terms(is)
+}
+
+/// A lease has what it was promised, or says that it has not.
+fn check_promise(lease: &Lease) -> Verdict {
+    if !lease.keeps_resources() {
+        return Ok(());
+    }
+    for reservation in &lease.reservations {
+        let has = reservation.allocation.amount();
+        let enough = match &reservation.terms {
+            ReservationTerms::Hosts(terms) => {
+                has <= u64::from(terms.max()) && (has >= u64::from(terms.min()) || missing(reservation))
+            }
+            ReservationTerms::Instances(terms) => {
+                has == u64::from(terms.amount.get()) || missing(reservation)
+            }
+            ReservationTerms::Flavor(terms) => has == u64::from(terms.amount.get()) || missing(reservation),
+            ReservationTerms::FloatingIps(terms) => has == u64::from(terms.amount()),
+        };
+        if !enough {
+            return Err(format!("lease {} has {has} for {reservation:?}", lease.id));
+        }
+    }
+    Ok(())
+}
+
+fn missing(reservation: &Reservation) -> bool {
+    reservation.missing_resources || reservation.status == ReservationStatus::Deleted
+}
+
+/// What one reservation takes of a host.
+struct Use<'a> {
+    lease: LeaseId,
+    window: Window,
+    /// The whole host, or so much of it.
+    slots: Option<(u32, &'a ReservationTerms)>,
+}
+
+/// No host is in two leases at once, nor is more of it given away than there is; addresses likewise.
+fn check_bookings(contents: &Snapshot, cleaning_time: SignedDuration) -> Verdict {
+    let mut uses: BTreeMap<HostId, Vec<Use<'_>>> = BTreeMap::new();
+    let mut addresses = Vec::new();
+    for lease in contents.leases.iter().map(|record| &record.lease).filter(|lease| lease.keeps_resources()) {
+        for reservation in &lease.reservations {
+            let (lease, window) = (lease.id, lease.window);
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    for host in hosts {
+                        uses.entry(*host).or_default().push(Use { lease, window, slots: None });
+                    }
+                }
+                Allocation::Slots(slots) => {
+                    for (host, count) in slots {
+                        let slots = Some((*count, &reservation.terms));
+                        uses.entry(*host).or_default().push(Use { lease, window, slots });
+                    }
+                }
+                Allocation::FloatingIps(ips) => addresses.extend(ips.iter().map(|ip| (*ip, lease, window))),
+            }
+        }
+    }
+    for (position, (ip, lease, window)) in addresses.iter().enumerate() {
+        let clash =
+            addresses[..position].iter().find(|(other, _, times)| other == ip && times.overlaps(window));
+        if let Some((_, other, _)) = clash {
+            return Err(format!("leases {lease} and {other} both have floating IP {ip}"));
+        }
+    }
+    for (host, uses) in &uses {
+        check_whole_host(*host, uses, cleaning_time)?;
+        if let Some(record) = contents.hosts.iter().find(|record| record.host.id == *host) {
+            check_room(*host, uses, &record.host.capacity())?;
+        }
+    }
+    Ok(())
+}
+
+fn check_whole_host(host: HostId, uses: &[Use<'_>], cleaning_time: SignedDuration) -> Verdict {
+    for (position, own) in uses.iter().enumerate() {
+        for other in &uses[..position] {
+            let both_slots = own.slots.is_some() && other.slots.is_some();
+            if !both_slots && own.window.widened(cleaning_time).overlaps(&other.window) {
+                let (a, b) = (own.lease, other.lease);
+                return Err(format!(
+                    "leases {a} ({:?}) and {b} ({:?}) both have host {host}",
+                    own.window, other.window
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources) -> Verdict {
+    for instant in uses.iter().map(|own| own.window.start()) {
+        let mut used = Resources::default();
+        for own in uses.iter().filter(|own| own.window.contains(instant)) {
+            if let Some((count, terms)) = own.slots {
+                used.add(count, &terms.slots().map(|slots| slots.size).unwrap_or_default());
+            }
+        }
+        let fits = used.vcpus <= capacity.vcpus
+            && used.memory_mib <= capacity.memory_mib
+            && used.disk_gib <= capacity.disk_gib;
+        if !fits {
+            return Err(format!("host {host} has {capacity:?}, but at {instant} {used:?} is given away"));
+        }
+    }
+    Ok(())
+}
+
+fn foreign(seen: &ObservedHost, lease: LeaseId) -> Option<GuestOwner> {
+    if seen.health == Health::Failed {
+        return None;
+    }
+    seen.guests.iter().map(|guest| guest.owner).find(|owner| *owner != GuestOwner::Lease(lease))
+}

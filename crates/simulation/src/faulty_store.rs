@@ -1,0 +1,211 @@
+//! A store that breaks off, before or after it has done what it was asked to.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use store::memory::MemoryStore;
+use store::{
+    AuditRecord, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord, Notification, Snapshot,
+    Store, StoreError,
+};
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// It is not done.
+    Before,
+    /// It is done, but the caller does not hear so.
+    After,
+}
+
+/// The store of the model, with faults.
+pub struct FaultyStore {
+    inner: MemoryStore,
+    state: Mutex<State>,
+}
+
+struct State {
+    rng: SmallRng,
+    probability: f64,
+    /// Of the next commits, in this order.
+    planned: Vec<Option<StoreFault>>,
+    down: bool,
+    slow: bool,
+    commits: u64,
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyStore").finish_non_exhaustive()
+    }
+}
+
+impl FaultyStore {
+    /// Empty and without faults yet.
+    pub fn new(seed: u64) -> Self {
+        let rng = SmallRng::seed_from_u64(seed);
+        let state =
+            State { rng, probability: 0.0, planned: Vec::new(), down: false, slow: false, commits: 0 };
+        Self { inner: MemoryStore::new(), state: Mutex::new(state) }
+    }
+
+    /// From now on a call goes wrong that often.
+    pub fn set_faults(&self, probability: f64) {
+        self.state().probability = probability;
+    }
+
+    /// What happens to the next commits.
+    pub fn plan(&self, faults: impl IntoIterator<Item = Option<StoreFault>>) {
+        self.state().planned.extend(faults);
+    }
+
+    /// From now on nothing works, or everything again.
+    pub fn set_down(&self, down: bool) {
+        self.state().down = down;
+    }
+
+    /// From now on every call lets others go on before and after it is done.
+    pub fn set_slow(&self, slow: bool) {
+        self.state().slow = slow;
+    }
+
+    /// Lets others go on, if the store is slow.
+    async fn dawdle(&self) {
+        if self.state().slow {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// How many commits there were.
+    pub fn commits(&self) -> u64 {
+        self.state().commits
+    }
+
+    /// Everything that is in it, without faults.
+    pub async fn contents(&self) -> Snapshot {
+        self.inner.load().await.unwrap_or_default()
+    }
+
+    /// The types of all notifications that are in it, oldest first.
+    pub async fn contents_notifications(&self) -> Vec<String> {
+        let all = self.inner.notifications(0, u32::MAX).await.unwrap_or_default();
+        all.into_iter().map(|notification| notification.content.event_type).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self) -> Option<StoreFault> {
+        let mut state = self.state();
+        if state.down {
+            return Some(StoreFault::Before);
+        }
+        let probability = state.probability;
+        if probability <= 0.0 || !state.rng.random_bool(probability) {
+            return None;
+        }
+        Some(if state.rng.random_bool(0.5) { StoreFault::Before } else { StoreFault::After })
+    }
+
+    fn planned(&self) -> Option<StoreFault> {
+        let mut state = self.state();
+        if state.planned.is_empty() { None } else { state.planned.remove(0) }
+    }
+
+    /// Does it, unless something goes wrong before.
+    async fn unless<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.dawdle().await;
+        let fault = self.fault();
+        if fault == Some(StoreFault::Before) {
+            return Err(broken());
+        }
+        let answer = call.await;
+        self.dawdle().await;
+        if fault.is_some() { answer.and(Err(broken())) } else { answer }
+    }
+}
+
+fn broken() -> StoreError {
+    StoreError::Unavailable("broke off (simulated)".to_owned())
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn load(&self) -> Result<Snapshot, StoreError> {
+        self.unless(self.inner.load()).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        self.dawdle().await;
+        let fault = self.planned().or_else(|| self.fault());
+        if fault == Some(StoreFault::Before) {
+            return Err(broken().into());
+        }
+        self.inner.commit(commit).await?;
+        self.state().commits += 1;
+        self.dawdle().await;
+        if fault.is_some() { Err(broken().into()) } else { Ok(()) }
+    }
+
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError> {
+        self.unless(self.inner.claim(actions, holder, now, until)).await
+    }
+
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+        self.unless(self.inner.finish(finished, now)).await
+    }
+
+    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
+        self.unless(self.inner.release_claims(holder)).await
+    }
+
+    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError> {
+        self.unless(self.inner.prune_steps(gone)).await
+    }
+
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        self.unless(self.inner.idempotent(project, key, now)).await
+    }
+
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+        self.unless(self.inner.notifications(after, limit)).await
+    }
+
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
+        self.unless(self.inner.delivered(listener)).await
+    }
+
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
+        self.unless(self.inner.set_delivered(listener, number)).await
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.unless(self.inner.prune(before)).await
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        self.unless(self.inner.audit(limit)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.unless(self.inner.check()).await
+    }
+}

@@ -1,0 +1,85 @@
+//! The leasing service in simulated time.
+//!
+//! [`simulate`] goes through some weeks of leases: projects make, change and delete them, hosts fail and
+//! recover, preemptible guests land where they may, calls to the fleet and to the store get lost before and
+//! after they had their effect, replies come late or twice, and the process dies after any step. After every
+//! commit it is checked that what must always hold does (design §6), by code that shares nothing with what it
+//! judges. In the end nothing goes wrong any more, and every lease has to come to its end.
+//!
+//! A [`World`] is a service with a store, a fleet and a clock that are driven by hand, for tests of anything
+//! that takes time or goes wrong.
+//!
+//! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18`.
+
+mod checker;
+mod faulty_store;
+mod run;
+mod traffic;
+mod world;
+
+use std::fmt;
+use std::ops::Range;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+pub use faulty_store::{FaultyStore, StoreFault};
+pub use run::{Failure, Report, simulate};
+pub use world::{Happened, Setup, World, caller, operator};
+
+/// What many simulations came to.
+#[derive(Clone, Debug, Default)]
+pub struct Total {
+    /// Sums of all that held.
+    pub report: Report,
+    /// How many there were.
+    pub simulations: u64,
+    /// Those in which something did not hold.
+    pub failures: Vec<Failure>,
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { made, started, refused, uncertain, steps, failed_steps, crashes, host_failures, .. } =
+            self.report;
+        write!(
+            f,
+            "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
+             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {crashes} crashes, \
+             {host_failures} host failures",
+            self.simulations,
+            self.failures.len()
+        )
+    }
+}
+
+/// Runs the simulations of those seeds, on all cores.
+pub fn simulate_all(seeds: Range<u64>) -> Total {
+    let outcomes: Vec<_> = seeds.into_par_iter().map(simulate).collect();
+    let mut total = Total { simulations: outcomes.len() as u64, ..Total::default() };
+    for outcome in outcomes {
+        match outcome {
+            Ok(report) => total.report.add(&report),
+            Err(failure) => total.failures.push(failure),
+        }
+    }
+    total
+}
+
+/// Seeds as they are written: `0..500`, the end not included.
+pub fn seeds(text: &str) -> Option<Range<u64>> {
+    let (from, to) = text.split_once("..")?;
+    Some(from.trim().parse().ok()?..to.trim().parse().ok()?)
+}
+
+impl Report {
+    fn add(&mut self, other: &Self) {
+        self.made += other.made;
+        self.refused += other.refused;
+        self.uncertain += other.uncertain;
+        self.steps += other.steps;
+        self.failed_steps += other.failed_steps;
+        self.crashes += other.crashes;
+        self.host_failures += other.host_failures;
+        self.started += other.started;
+    }
+}

@@ -1,0 +1,511 @@
+//! One simulation: a seed, some weeks of leases, everything that can go wrong, and then calm.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, Model, SimulatedFleet, Timing};
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::HealingInterval;
+use leases::ids::{HostId, LeaseId};
+use leases::plan::PlanRules;
+use leases::terms::BeforeEndAction;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use service::{LeaseFilter, NewFloatingIp, ServiceError, Settings};
+use store::{LeaseRecord, Snapshot};
+
+use crate::checker::{Checker, check_calm};
+use crate::traffic::Traffic;
+use crate::world::{Happened, Setup, World, caller, operator};
+
+/// When simulations begin: noon of some day.
+const BEGIN_SECOND: i64 = 1_893_499_200;
+
+/// If more than that happens in a second, the service goes round in circles.
+const MOST_AT_ONCE: u32 = 10_000;
+
+/// What a simulation came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Leases that were made.
+    pub made: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Requests whose outcome the caller was not told.
+    pub uncertain: u64,
+    /// Steps that were carried out.
+    pub steps: u64,
+    /// Steps that failed.
+    pub failed_steps: u64,
+    /// How often the process died.
+    pub crashes: u64,
+    /// How often a host failed.
+    pub host_failures: u64,
+    /// Leases that were active.
+    pub started: u64,
+    /// Of everything that listeners were told: the same run has the same.
+    pub digest: u64,
+}
+
+/// Something that must hold did not.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// In which simulation.
+    pub seed: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: String,
+    /// What happened last, oldest first.
+    pub trail: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.trail {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f, "seed {}, {}: {}", self.seed, self.at, self.what)?;
+        write!(f, "again: cargo run -p simulation -- --seeds {}..{}", self.seed, self.seed + 1)
+    }
+}
+
+/// How bad things are.
+struct Ways {
+    only_slow: bool,
+    days: i64,
+    layout: Layout,
+    settings: Settings,
+    timing: Timing,
+    fleet_faults: Faults,
+    store_faults: f64,
+    /// The probability of a crash after something happened.
+    crash: f64,
+    /// Hours between requests, and between mishaps, on average.
+    request_every: f64,
+    mishap_every: f64,
+}
+
+impl Ways {
+    fn draw(rng: &mut SmallRng) -> Self {
+        let mut one_of = |choices: &[i64]| choices.choose(rng).copied().unwrap_or(0);
+        let layout = Layout::uniform(2, one_of(&[1, 2, 3, 4]) as u32, &Model::of_size(16, 65_536, 1000));
+        let plan_rules = PlanRules {
+            grace: SignedDuration::from_secs(one_of(&[0, 60, 600])),
+            before_end: if one_of(&[0, 1]) == 1 { BeforeEndAction::Snapshot } else { BeforeEndAction::None },
+            ..PlanRules::default()
+        };
+        let settings = Settings {
+            plan_rules,
+            cleaning_time: SignedDuration::from_mins(one_of(&[0, 0, 10])),
+            healing_interval: HealingInterval(
+                [Some(SignedDuration::from_hours(1)), None][one_of(&[0, 1]) as usize],
+            ),
+            observe_interval: SignedDuration::from_mins(one_of(&[1, 10, 30])),
+            unknown_after: SignedDuration::from_mins(one_of(&[45, 90])),
+            claim_time: SignedDuration::from_mins(one_of(&[1, 2, 5])),
+            steps_at_once: one_of(&[1, 4, 64]) as usize,
+            delete_wait: Duration::ZERO,
+            keep_records: SignedDuration::from_hours(24 * 365),
+            ..Settings::default()
+        };
+        let slow = Timing {
+            call: Between::millis(10, 20_000),
+            boot: Between::secs(1, 30),
+            shut_down: Between::secs(1, 900),
+            deletion: Between::secs(0, 300),
+            snapshot: Between::secs(0, 300),
+            ..Timing::IMMEDIATE
+        };
+        // In some nothing gets lost and nobody dies, so that more can be expected of the rest.
+        let only_slow = one_of(&[0, 1, 2, 3]) == 0;
+        let mut unless_slow = |choices: &[i64]| if only_slow { 0 } else { one_of(choices) };
+        let fault = unless_slow(&[0, 1, 5, 10]) as f64 / 100.0;
+        let store_faults = unless_slow(&[0, 0, 1, 5]) as f64 / 100.0;
+        let crash = unless_slow(&[0, 1, 10, 50]) as f64 / 1000.0;
+        Self {
+            only_slow,
+            days: one_of(&[3, 7, 14]),
+            layout,
+            settings,
+            timing: if only_slow || one_of(&[0, 1]) == 1 { slow } else { Timing::IMMEDIATE },
+            fleet_faults: Faults { unanswered: fault, ..Faults::each(fault) },
+            store_faults,
+            crash,
+            request_every: one_of(&[1, 3, 6]) as f64,
+            mishap_every: one_of(&[8, 24, 200]) as f64,
+        }
+    }
+
+    fn prepare(&self, fleet: SimulatedFleet) -> SimulatedFleet {
+        fleet.with_timing(self.timing).with_grace(self.settings.plan_rules.grace).with_chatter(Chatter {
+            preemptible_every: Some(SignedDuration::from_hours(2)),
+            preemptible_runs_for: Between::secs(600, 86_400),
+            project_every: Some(SignedDuration::from_hours(2)),
+            project_runs_for: Between::secs(600, 86_400),
+            most_per_host: 4,
+        })
+    }
+}
+
+/// Runs the simulation of that seed.
+pub fn simulate(seed: u64) -> Result<Report, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| Failure {
+        seed,
+        at: Timestamp::UNIX_EPOCH,
+        what: format!("there is no runtime: {error}"),
+        trail: Vec::new(),
+    })?;
+    // Nothing is interrupted for the sake of others: there are no others.
+    runtime.block_on(tokio::task::unconstrained(async {
+        let mut simulation = Simulation::begin(seed).await?;
+        let outcome = simulation.run().await;
+        outcome.map_err(|what| Failure {
+            seed,
+            at: simulation.world.now(),
+            what,
+            trail: simulation.trail.iter().cloned().collect(),
+        })
+    }))
+}
+
+struct Simulation {
+    rng: SmallRng,
+    ways: Ways,
+    world: World,
+    checker: Checker,
+    checked_commits: u64,
+    /// What was in the store then.
+    contents: Snapshot,
+    report: Report,
+    trail: VecDeque<String>,
+    /// The lease that the next request is about, if it is about a certain one.
+    target: Option<LeaseId>,
+    /// Nothing goes wrong any more.
+    calm: bool,
+}
+
+impl Simulation {
+    async fn begin(seed: u64) -> Result<Self, Failure> {
+        let begins = Timestamp::from_second(BEGIN_SECOND).unwrap_or(Timestamp::UNIX_EPOCH);
+        let failure = |what: String| Failure { seed, at: begins, what, trail: Vec::new() };
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let ways = Ways::draw(&mut rng);
+        let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
+        let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
+        let world = World::new(setup, |fleet| ways.prepare(fleet)).await;
+        let world = world.map_err(|error| failure(error.to_string()))?;
+        world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
+        let network = Layout::public_network().id;
+        for last in 200..204 {
+            let new = NewFloatingIp { network: network.clone(), address: [203, 0, 113, last].into() };
+            let added = world.service.add_floating_ip(&operator(), new).await;
+            added.map_err(|error| failure(error.to_string()))?;
+        }
+        let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
+        let checker = Checker::new(ways.settings.cleaning_time, late, immediate);
+        Ok(Self {
+            rng,
+            ways,
+            world,
+            checker,
+            checked_commits: 0,
+            contents: Snapshot::default(),
+            report: Report::default(),
+            trail: VecDeque::new(),
+            target: None,
+            calm: false,
+        })
+    }
+
+    async fn run(&mut self) -> Result<Report, String> {
+        self.world.fleet.set_faults(self.ways.fleet_faults);
+        self.world.store.set_faults(self.ways.store_faults);
+        let end = self.world.now() + SignedDuration::from_hours(24 * self.ways.days);
+        let mut request_at = self.next_request();
+        let mut mishap_at = self.after(self.ways.mishap_every);
+        while self.world.now() < end {
+            let until = request_at.min(mishap_at).min(end);
+            self.go_on_until(until).await?;
+            if self.world.now() >= request_at {
+                self.request().await;
+                request_at = self.next_request();
+            }
+            if self.world.now() >= mishap_at {
+                self.mishap().await?;
+                mishap_at = self.after(self.ways.mishap_every);
+            }
+            self.check().await?;
+        }
+        self.calm_down().await?;
+        self.take_away().await?;
+        self.report.digest = self.digest().await;
+        Ok(self.report.clone())
+    }
+
+    /// When somebody asks for something next: some time later, or just when a lease starts or ends, about
+    /// that lease.
+    fn next_request(&mut self) -> Timestamp {
+        let (now, some_time) = (self.world.now(), self.after(self.ways.request_every));
+        self.target = None;
+        if !self.rng.random_bool(0.3) {
+            return some_time;
+        }
+        let turns = |record: &std::sync::Arc<LeaseRecord>| {
+            let (id, window) = (record.lease.id, record.lease.window);
+            [(window.start(), id), (window.end(), id)]
+        };
+        let leases = self.world.service.leases(&LeaseFilter::default());
+        let coming = leases.iter().flat_map(turns).filter(|(at, _)| now < *at && *at < some_time).min();
+        let Some((at, id)) = coming else { return some_time };
+        self.target = Some(id);
+        at + SignedDuration::from_secs(self.rng.random_range(0..90))
+    }
+
+    /// Some time later, so many hours on average.
+    fn after(&mut self, hours: f64) -> Timestamp {
+        let seconds = self.rng.random_range(0.0..2.0) * hours * 3600.0;
+        self.world.now() + SignedDuration::from_secs(seconds as i64 + 1)
+    }
+
+    /// Lets everything happen until then, and the process die anywhere in between.
+    async fn go_on_until(&mut self, until: Timestamp) -> Result<(), String> {
+        let (mut since, mut at_once) = (self.world.now(), 0);
+        while let Some(happened) = self.world.next(until).await {
+            at_once += 1;
+            if self.world.now().duration_since(since) >= SignedDuration::from_secs(1) {
+                (since, at_once) = (self.world.now(), 0);
+            }
+            if at_once > MOST_AT_ONCE {
+                return Err(format!("time does not get on: {happened:?}"));
+            }
+            self.happened(&happened)?;
+            self.check().await?;
+            if happened != Happened::Waited && !self.calm && self.rng.random_bool(self.ways.crash) {
+                self.crash(SignedDuration::ZERO).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, happened: &Happened) -> Result<(), String> {
+        match happened {
+            Happened::Noted(performed) => {
+                self.note(format!("{}: {:?}", performed.step.claim.action, performed.answer));
+                self.report.steps += 1;
+                self.report.failed_steps += u64::from(performed.answer.is_err());
+            }
+            Happened::Cycled(steps) => {
+                for step in steps {
+                    self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
+                }
+                self.checker.claimed(steps, &self.world.fleet)?;
+            }
+            Happened::Waited => {}
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, what: impl fmt::Display) {
+        if self.trail.len() == 60 {
+            self.trail.pop_front();
+        }
+        self.trail.push_back(format!("{} {what}", self.world.now()));
+    }
+
+    async fn check(&mut self) -> Result<(), String> {
+        let commits = self.world.store.commits();
+        if commits != self.checked_commits {
+            self.checked_commits = commits;
+            self.contents = self.world.store.contents().await;
+            return self.checker.check(&self.contents, &self.world.fleet, self.world.now());
+        }
+        self.checker.check_machines(&self.contents, &self.world.fleet)
+    }
+
+    /// The process dies, and is started again after some time.
+    async fn crash(&mut self, outage: SignedDuration) -> Result<(), String> {
+        self.note(format!("crash; back after {outage:?}"));
+        self.report.crashes += 1;
+        self.checker.crashed();
+        self.world.clock.advance(outage);
+        // It is started until it runs.
+        for _ in 0..100 {
+            if self.world.restart().await.is_ok() {
+                return Ok(());
+            }
+        }
+        Err("the service does not start any more".to_owned())
+    }
+
+    /// Somebody asks for something.
+    async fn request(&mut self) {
+        let leases = self.world.service.leases(&LeaseFilter::default());
+        // Old leases are cleared away now and then, or there would be ever more.
+        let over = leases.iter().filter(|record| record.lease.over()).count();
+        if over > 10 {
+            for record in leases.iter().filter(|record| record.lease.over()) {
+                self.delete(record).await;
+            }
+        }
+        let target = self.target.and_then(|id| leases.iter().find(|record| record.lease.id == id));
+        let kind = self.rng.random_range(0..if target.is_some() { 4 } else { 10 });
+        match target.or(leases.choose(&mut self.rng)) {
+            Some(record) if target.is_some() && kind < 2 => self.delete(record).await,
+            Some(record) if kind < 3 => self.change(record).await,
+            Some(record) if kind < 4 => self.delete(record).await,
+            _ => self.create().await,
+        }
+        self.world.touched();
+    }
+
+    async fn create(&mut self) {
+        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
+        let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
+        let now = self.world.now();
+        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts }).lease() else { return };
+        match self.world.service.create_lease(&caller(project), new, None).await {
+            Ok(created) => {
+                let lease = &created.lease.lease;
+                self.note(format!("made: {} {:?} {:?}", lease.id, lease.window, lease.reservations));
+                self.report.made += 1;
+                self.checker.acknowledged(&created.lease);
+            }
+            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+            Err(_) => self.report.refused += 1,
+        }
+    }
+
+    async fn change(&mut self, record: &LeaseRecord) {
+        let now = self.world.now();
+        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
+        let changes = Traffic { rng: &mut self.rng, now, hosts }.change(&record.lease);
+        let id = record.lease.id;
+        self.note(format!("change of {id}: {:?}", changes.changes));
+        match self.world.service.update_lease(&caller("red"), id, changes).await {
+            Ok(changed) => self.checker.acknowledged(&changed),
+            Err(ServiceError::Store(_)) => {
+                self.report.uncertain += 1;
+                self.checker.change_uncertain(id);
+            }
+            Err(_) => self.report.refused += 1,
+        }
+    }
+
+    async fn delete(&mut self, record: &LeaseRecord) {
+        let id = record.lease.id;
+        self.note(format!("deletion of {id}, {}", record.lease.status.name()));
+        match self.world.service.delete_lease(&caller("red"), id).await {
+            Ok(()) => self.checker.deleted(id, true),
+            Err(ServiceError::Store(_)) => {
+                self.report.uncertain += 1;
+                self.checker.deleted(id, false);
+            }
+            // It was not known whether an earlier deletion was heard.
+            Err(_) => {}
+        }
+        self.world.touched();
+    }
+
+    /// Something goes wrong that is more than a lost message.
+    async fn mishap(&mut self) -> Result<(), String> {
+        let hosts: Vec<HostId> = self.world.service.hosts().iter().map(|host| host.host.id).collect();
+        let Some(host) = hosts.choose(&mut self.rng).copied() else { return Ok(()) };
+        let outage = SignedDuration::from_mins(self.rng.random_range(1..24 * 60));
+        let back = self.world.now() + outage;
+        match self.rng.random_range(0..10) {
+            0..=4 => {
+                self.note(format!("host {host} fails for {outage:?}"));
+                self.report.host_failures += 1;
+                self.world.fleet.fail(host);
+                self.world.fleet.schedule(back, Happening::HostRecovers(host));
+            }
+            5 => {
+                self.world.fleet.happen(Happening::HostFallsSilent(host));
+                self.world.fleet.schedule(back, Happening::HostRecovers(host));
+            }
+            6 if !self.ways.only_slow => self.crash(outage / 6).await?,
+            6 | 7 => {
+                self.note(format!("the store is down for {:?}", outage / 6));
+                self.world.store.set_down(true);
+                let until = self.world.now() + outage / 6;
+                self.go_on_until_without_crash(until).await?;
+                self.world.store.set_down(false);
+            }
+            8 => {
+                self.note(format!("the fleet is silent for {:?}", outage / 6));
+                self.world.fleet.set_faults(Faults { unanswered: 1.0, ..self.ways.fleet_faults });
+                let until = self.world.now() + outage / 6;
+                self.go_on_until(until).await?;
+                self.world.fleet.set_faults(self.ways.fleet_faults);
+            }
+            _ => {
+                self.note(format!("host {host} is taken out of service"));
+                let operator = operator();
+                let removed = self.world.service.remove_host(&operator, host);
+                let removed = self.world.wait_for(removed).await;
+                if removed.is_ok() {
+                    let selector = service::HostSelector::Id(host);
+                    let added = self.world.service.add_host(&operator, selector, Vec::new());
+                    let _ = self.world.wait_for(added).await;
+                }
+                self.world.touched();
+            }
+        }
+        Ok(())
+    }
+
+    /// A process that cannot read its store does not start, so it must not die while the store is down.
+    async fn go_on_until_without_crash(&mut self, until: Timestamp) -> Result<(), String> {
+        let calm = std::mem::replace(&mut self.calm, true);
+        let gone_on = self.go_on_until(until).await;
+        self.calm = calm;
+        gone_on
+    }
+
+    /// Nothing goes wrong any more; in the end all leases are over and all hosts are free.
+    async fn calm_down(&mut self) -> Result<(), String> {
+        self.calm = true;
+        self.note("calm");
+        self.world.fleet.set_faults(Faults::NONE);
+        self.world.store.set_faults(0.0);
+        let hosts = self.world.store.contents().await.hosts;
+        for record in hosts {
+            self.world.fleet.recover(record.host.id);
+        }
+        self.world.touched();
+        let leases = self.world.store.contents().await.leases;
+        let now = self.world.now();
+        let last = leases.iter().map(|record| record.lease.window.end()).max().unwrap_or(now).max(now);
+        // Hosts that fail or fall silent now recover before that.
+        self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
+            .await?;
+        let contents = self.world.store.contents().await;
+        check_calm(&contents, &self.world.fleet)
+    }
+
+    /// All leases are deleted, and then there are none.
+    async fn take_away(&mut self) -> Result<(), String> {
+        for record in self.world.service.leases(&LeaseFilter::default()) {
+            self.delete(&record).await;
+        }
+        self.go_on_until(self.world.now() + SignedDuration::from_hours(1)).await?;
+        match self.world.store.contents().await.leases.first() {
+            Some(record) => Err(format!("lease {} was deleted and is still there", record.lease.id)),
+            None => Ok(()),
+        }
+    }
+
+    async fn digest(&mut self) -> u64 {
+        let types = self.world.store.contents_notifications().await;
+        self.report.started = types.iter().filter(|told| *told == "lease.event.start_lease").count() as u64;
+        let mut hasher = DefaultHasher::new();
+        types.hash(&mut hasher);
+        (self.report.steps, self.world.now().as_nanosecond(), self.world.store.commits()).hash(&mut hasher);
+        hasher.finish()
+    }
+}

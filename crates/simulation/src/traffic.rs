@@ -1,0 +1,132 @@
+//! What people ask for.
+
+use std::num::NonZeroU32;
+
+use fleet::simulated::Layout;
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange};
+use leases::lease::{EndAction, Lease};
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{
+    Affinity, Flavor, FlavorSize, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms,
+    ReservationTerms, Terms,
+};
+use leases::window::Window;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use service::{LeaseChanges, NewLease};
+use store::Wording;
+
+/// Draws what is asked for next.
+#[derive(Debug)]
+pub(crate) struct Traffic<'a> {
+    pub rng: &'a mut SmallRng,
+    pub now: Timestamp,
+    pub hosts: u32,
+}
+
+impl Traffic<'_> {
+    /// A new lease; none if what was drawn makes no sense.
+    pub fn lease(&mut self) -> Option<NewLease> {
+        let minute = Timestamp::from_second(self.now.as_second() / 60 * 60).ok()?;
+        let start = if self.chance(0.4) { minute } else { minute + self.minutes(1, 3 * 24 * 60) };
+        let length = if self.chance(0.7) { self.minutes(1, 12 * 60) } else { self.minutes(60, 4 * 24 * 60) };
+        let window = Window::new(start, start + length).ok()?;
+        let before_end = self.chance(0.1).then(|| start + length / 2);
+        let count = *[0, 1, 1, 1, 1, 1, 2, 3].choose(self.rng)?;
+        let reservations: Vec<_> = (0..count).filter_map(|_| self.reservation()).collect();
+        let wording = vec![Wording::default(); reservations.len()];
+        let terms = Terms::new(window, before_end, reservations).ok()?;
+        let end_action = if self.chance(0.05) { EndAction::KeepGuests } else { EndAction::DeleteGuests };
+        Some(NewLease { name: "new".to_owned(), terms, wording, end_action })
+    }
+
+    fn reservation(&mut self) -> Option<ReservationTerms> {
+        let amount = NonZeroU32::new(self.rng.random_range(1..=6))?;
+        Some(match self.rng.random_range(0..10) {
+            0..=4 => {
+                let min = self.rng.random_range(1..=self.hosts.div_ceil(2));
+                let max = self.rng.random_range(min..=self.hosts);
+                let mut terms = HostsTerms::new(min, max).ok()?;
+                if self.chance(0.2) {
+                    terms = terms.requiring(Requirement::compare(Operator::Equal, "rack", "r1").ok()?);
+                }
+                ReservationTerms::Hosts(terms)
+            }
+            5..=6 => ReservationTerms::Instances(InstancesTerms {
+                size: self.size()?,
+                amount,
+                affinity: *[Affinity::Any, Affinity::Any, Affinity::OneHost, Affinity::DistinctHosts]
+                    .choose(self.rng)?,
+                requirement: Requirement::NONE,
+            }),
+            7 => {
+                let size = FlavorSize { instance: self.size()?, ephemeral_gib: 1 };
+                let flavor = Flavor::new("f", size, &std::collections::BTreeMap::new()).ok()?;
+                ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+            }
+            _ => {
+                let amount = self.rng.random_range(0..=3);
+                ReservationTerms::FloatingIps(
+                    FloatingIpsTerms::new(Layout::public_network().id, amount, []).ok()?,
+                )
+            }
+        })
+    }
+
+    fn size(&mut self) -> Option<InstanceSize> {
+        InstanceSize::new(self.rng.random_range(1..=9), 1024, 10).ok()
+    }
+
+    /// A change of a lease.
+    pub fn change(&mut self, lease: &Lease) -> LeaseChanges {
+        let mut changes = Changes::default();
+        match self.rng.random_range(0..10) {
+            0 => changes.name = Some(format!("name{}", self.rng.random_range(0..100))),
+            1..=4 => changes.end = Some(lease.window.end() + self.minutes(-6 * 60, 24 * 60)),
+            5 => changes.end = Timestamp::from_second(self.now.as_second() / 60 * 60).ok(),
+            6 => changes.start = Some(lease.window.start() + self.minutes(-6 * 60, 6 * 60)),
+            7 => {
+                let shift = self.minutes(-6 * 60, 48 * 60);
+                changes.start = Some(lease.window.start() + shift);
+                changes.end = Some(lease.window.end() + shift);
+            }
+            _ => {
+                if let Some(reservation) = lease.reservations.choose(self.rng) {
+                    let change = self.terms_change(&reservation.terms);
+                    changes.reservations.push((reservation.id, change));
+                }
+            }
+        }
+        LeaseChanges { changes, ..LeaseChanges::default() }
+    }
+
+    fn terms_change(&mut self, terms: &ReservationTerms) -> TermsChange {
+        let number = self.rng.random_range(1..=self.hosts);
+        match terms {
+            ReservationTerms::Hosts(_) => {
+                let min = self.chance(0.3).then_some(number);
+                TermsChange::Hosts(HostsChange { min, max: Some(number), ..HostsChange::default() })
+            }
+            ReservationTerms::Instances(_) => TermsChange::Instances(InstancesChange {
+                amount: NonZeroU32::new(number),
+                size: if self.chance(0.3) { self.size() } else { None },
+                ..InstancesChange::default()
+            }),
+            ReservationTerms::Flavor(_) => TermsChange::Flavor,
+            ReservationTerms::FloatingIps(_) => TermsChange::FloatingIps(FloatingIpsChange {
+                amount: Some(number.min(3)),
+                ..FloatingIpsChange::default()
+            }),
+        }
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.rng.random_bool(probability)
+    }
+
+    fn minutes(&mut self, least: i64, most: i64) -> SignedDuration {
+        SignedDuration::from_mins(self.rng.random_range(least..=most))
+    }
+}

@@ -1,0 +1,25 @@
+//! Many simulations. `SEEDS=a..b` chooses others.
+
+/// As many as continuous integration has time for.
+const SEEDS: std::ops::Range<u64> = 0..500;
+
+#[test]
+fn what_must_hold_holds_through_faults_and_crashes() {
+    let chosen = std::env::var("SEEDS").ok();
+    let seeds = chosen.map_or(SEEDS, |text| simulation::seeds(&text).expect("SEEDS is like 0..500"));
+    let total = simulation::simulate_all(seeds);
+    for failure in &total.failures {
+        eprintln!("{failure}");
+    }
+    println!("{total}");
+    assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
+    assert!(total.report.started > 0, "nothing happened");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..4 {
+        let once = simulation::simulate(seed).expect("holds");
+        assert_eq!(simulation::simulate(seed).expect("holds"), once);
+    }
+}

@@ -1,0 +1,192 @@
+//! Hosts, floating IPs, flavors and properties.
+
+use ::leases::host::Host;
+use ::leases::ids::{FloatingIpId, HostId};
+use sqlx::SqliteConnection;
+use store::booking::Subject;
+use store::encoding::{amounts, health_name, json};
+use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
+
+use crate::columns::{capacity, us};
+use crate::error::{Refusal, exists, failed, refusal};
+
+/// Writes what is not a lease.
+pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<(), CommitError> {
+    match write {
+        Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+        Write::Host { record, expected } => write_host(db, record, *expected).await,
+        Write::RemoveHost { id, expected } => remove_host(db, *id, *expected).await,
+        Write::AddFloatingIp(record) => add_floating_ip(db, record).await,
+        Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
+        Write::Flavor(record) => write_flavor(db, record).await.map_err(failed),
+        Write::RemoveFlavor(id) => remove_flavor(db, id).await,
+        Write::Property(record) => write_property(db, record).await.map_err(failed),
+    }
+}
+
+async fn write_host(
+    db: &mut SqliteConnection,
+    record: &HostRecord,
+    expected: Option<Version>,
+) -> Result<(), CommitError> {
+    let id = record.host.id.0.cast_signed();
+    let found = sqlx::query_scalar!("SELECT version FROM host WHERE id = ?", id);
+    let found = found.fetch_optional(&mut *db).await.map_err(failed)?;
+    if found != expected.map(|version| version.0.cast_signed()) {
+        return Err(CommitError::stale_host(record.host.id));
+    }
+    let written = write_host_row(db, record).await;
+    written.map_err(|error| {
+        if exists(&error) { CommitError::host_exists(&record.host.name) } else { failed(error) }
+    })?;
+    write_capacity(db, &record.host).await.map_err(failed)
+}
+
+async fn write_host_row(db: &mut SqliteConnection, record: &HostRecord) -> Result<(), sqlx::Error> {
+    let host = &record.host;
+    let (id, version) = (host.id.0.cast_signed(), record.version.0.cast_signed());
+    let (traits, capabilities) = (json(&host.traits), json(&host.capabilities));
+    let (hypervisor_version, health) = (host.hypervisor_version.cast_signed(), health_name(host.health));
+    let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
+    let write = sqlx::query!(
+        "INSERT INTO host (
+             id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us
+         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         ON CONFLICT (id) DO UPDATE SET
+             version = ?2, name = ?3, service_name = ?4, traits = ?5, cpu_info = ?6, hypervisor_type = ?7,
+             hypervisor_version = ?8, availability_zone = ?9, capabilities = ?10, reservable = ?11,
+             health = ?12, created_at_us = ?13, updated_at_us = ?14",
+        id,
+        version,
+        host.name,
+        host.service_name,
+        traits,
+        host.cpu_info,
+        host.hypervisor_type,
+        hypervisor_version,
+        host.availability_zone,
+        capabilities,
+        host.reservable,
+        health,
+        created_at_us,
+        updated_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}
+
+async fn write_capacity(db: &mut SqliteConnection, host: &Host) -> Result<(), sqlx::Error> {
+    let id = host.id.0.cast_signed();
+    sqlx::query!("DELETE FROM host_capacity WHERE host = ?", id).execute(&mut *db).await?;
+    for (class, amount) in amounts(&host.capacity()) {
+        let amount = capacity(amount);
+        let insertion = sqlx::query!(
+            "INSERT INTO host_capacity (host, class, amount) VALUES (?, ?, ?)",
+            id,
+            class,
+            amount,
+        );
+        insertion.execute(&mut *db).await?;
+    }
+    Ok(())
+}
+
+async fn remove_host(db: &mut SqliteConnection, id: HostId, expected: Version) -> Result<(), CommitError> {
+    let (row, expected) = (id.0.cast_signed(), expected.0.cast_signed());
+    let deletion = sqlx::query!("DELETE FROM host WHERE id = ? AND version = ?", row, expected);
+    removed(deletion.execute(db).await, Subject::Host(id))
+}
+
+/// A removal that removed nothing was too late.
+fn removed(
+    result: Result<sqlx::sqlite::SqliteQueryResult, sqlx::Error>,
+    subject: Subject,
+) -> Result<(), CommitError> {
+    match result {
+        Ok(result) if result.rows_affected() == 0 => Err(CommitError::stale_subject(subject)),
+        Ok(_) => Ok(()),
+        Err(error) if refusal(&error) == Some(Refusal::InUse) => Err(CommitError::in_use(subject)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn add_floating_ip(db: &mut SqliteConnection, record: &FloatingIpRecord) -> Result<(), CommitError> {
+    let ip = &record.floating_ip;
+    let (id, address, created_at_us) = (ip.id.0.to_be_bytes(), ip.address.to_string(), us(record.created_at));
+    let id = id.as_slice();
+    let insertion = sqlx::query!(
+        "INSERT INTO floating_ip (id, network, address, subnet, reservable, created_at_us)
+         VALUES (?, ?, ?, ?, ?, ?)",
+        id,
+        ip.network.0,
+        address,
+        record.subnet,
+        ip.reservable,
+        created_at_us,
+    );
+    match insertion.execute(db).await {
+        Ok(_) => Ok(()),
+        Err(error) if exists(&error) => Err(CommitError::floating_ip_exists(ip)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn remove_floating_ip(db: &mut SqliteConnection, id: FloatingIpId) -> Result<(), CommitError> {
+    let row = id.0.to_be_bytes();
+    let row = row.as_slice();
+    let deletion = sqlx::query!("DELETE FROM floating_ip WHERE id = ?", row);
+    removed(deletion.execute(db).await, Subject::FloatingIp(id))
+}
+
+async fn write_flavor(db: &mut SqliteConnection, record: &FlavorRecord) -> Result<(), sqlx::Error> {
+    let (size, extra_specs) = (record.size, json(&record.extra_specs));
+    let (vcpus, memory_mib, disk_gib) =
+        (size.instance.vcpus(), size.instance.memory_mib(), size.instance.disk_gib());
+    let created_at_us = us(record.created_at);
+    let write = sqlx::query!(
+        "INSERT INTO flavor (
+             id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public, extra_specs, created_at_us
+         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT (id) DO UPDATE SET
+             name = ?2, vcpus = ?3, memory_mib = ?4, disk_gib = ?5, ephemeral_gib = ?6, swap_mib = ?7,
+             public = ?8, extra_specs = ?9, created_at_us = ?10",
+        record.id,
+        record.name,
+        vcpus,
+        memory_mib,
+        disk_gib,
+        size.ephemeral_gib,
+        record.swap_mib,
+        record.public,
+        extra_specs,
+        created_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}
+
+async fn remove_flavor(db: &mut SqliteConnection, id: &str) -> Result<(), CommitError> {
+    let deletion = sqlx::query!("DELETE FROM flavor WHERE id = ?", id);
+    match deletion.execute(db).await.map_err(failed)?.rows_affected() {
+        0 => Err(CommitError::stale_flavor(id)),
+        _ => Ok(()),
+    }
+}
+
+async fn write_property(db: &mut SqliteConnection, record: &PropertyRecord) -> Result<(), sqlx::Error> {
+    let id = record.id.to_be_bytes();
+    let id = id.as_slice();
+    let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
+    let write = sqlx::query!(
+        "INSERT INTO property (name, id, private, created_at_us, updated_at_us) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (name) DO UPDATE SET id = ?2, private = ?3, created_at_us = ?4, updated_at_us = ?5",
+        record.name,
+        id,
+        record.private,
+        created_at_us,
+        updated_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}

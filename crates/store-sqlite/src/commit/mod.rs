@@ -1,0 +1,23 @@
+//! Commits: leases give up, hosts and addresses come and go, leases take.
+
+mod bookings;
+mod inventory;
+mod leases;
+mod slots;
+mod take;
+
+use sqlx::SqliteConnection;
+use store::{Commit, CommitError};
+
+use crate::journal;
+
+/// Writes a commit; whoever calls ends the transaction.
+pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
+    journal::check_repetition(db, commit).await?;
+    let taken = leases::write(db, &commit.writes).await?;
+    for write in &commit.writes {
+        inventory::write(db, write).await?;
+    }
+    take::all(db, &taken).await?;
+    journal::write(db, commit).await
+}

@@ -1,0 +1,175 @@
+//! What is written with commits and never changed: notifications, the audit log, keys of requests.
+
+use jiff::Timestamp;
+use leases::ids::LeaseId;
+use leases::project::{ProjectId, UserId};
+use sqlx::SqliteConnection;
+use store::{AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification, StoreError};
+
+use crate::columns::{instant, us, uuid};
+use crate::error::{failed, unavailable};
+
+/// Refuses a request that was served.
+pub(crate) async fn check_repetition(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
+    let Some(new) = &commit.idempotency else { return Ok(()) };
+    match request(db, &new.project, &new.key).await? {
+        Some(served) if served.counts_at(commit.at) => Err(CommitError::Repeated(new.key.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// The request of that key, however long ago.
+pub(crate) async fn request(
+    db: &mut SqliteConnection,
+    project: &ProjectId,
+    key: &str,
+) -> Result<Option<IdempotencyRecord>, StoreError> {
+    let row = sqlx::query!(
+        "SELECT fingerprint, lease, at_us FROM request_key WHERE project = ? AND key = ?",
+        project.0,
+        key,
+    );
+    let Some(row) = row.fetch_optional(db).await.map_err(unavailable)? else { return Ok(None) };
+    Ok(Some(IdempotencyRecord {
+        project: project.clone(),
+        key: key.to_owned(),
+        fingerprint: row.fingerprint,
+        lease: LeaseId(uuid(&row.lease)?),
+        at: instant(row.at_us)?,
+    }))
+}
+
+/// Writes what goes with a commit.
+pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
+    for record in &commit.audit {
+        let at_us = us(record.at);
+        let insertion = sqlx::query!(
+            "INSERT INTO audit (at_us, user_id, project, request_id, action, object)
+             VALUES (?, ?, ?, ?, ?, ?)",
+            at_us,
+            record.user.0,
+            record.project.0,
+            record.request_id,
+            record.action,
+            record.object,
+        );
+        insertion.execute(&mut *db).await.map_err(failed)?;
+    }
+    for new in &commit.notifications {
+        let (at_us, lease) = (us(commit.at), new.lease.0.to_be_bytes());
+        let lease = lease.as_slice();
+        let insertion = sqlx::query!(
+            "INSERT INTO notification (at_us, lease, project, event_type, payload) VALUES (?, ?, ?, ?, ?)",
+            at_us,
+            lease,
+            new.project.0,
+            new.event_type,
+            new.payload,
+        );
+        insertion.execute(&mut *db).await.map_err(failed)?;
+    }
+    if let Some(new) = &commit.idempotency {
+        let (at_us, lease) = (us(new.at), new.lease.0.to_be_bytes());
+        let lease = lease.as_slice();
+        let insertion = sqlx::query!(
+            "INSERT INTO request_key (project, key, fingerprint, lease, at_us) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (project, key) DO UPDATE SET fingerprint = ?3, lease = ?4, at_us = ?5",
+            new.project.0,
+            new.key,
+            new.fingerprint,
+            lease,
+            at_us,
+        );
+        insertion.execute(&mut *db).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Notifications after that number.
+pub(crate) async fn notifications(
+    db: &mut SqliteConnection,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Notification>, StoreError> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = sqlx::query!(
+        "SELECT number, at_us, lease, project, event_type, payload FROM notification
+         WHERE number > ? ORDER BY number LIMIT ?",
+        after,
+        limit,
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        Ok(Notification {
+            number: row.number.cast_unsigned(),
+            at: instant(row.at_us)?,
+            content: NewNotification {
+                lease: LeaseId(uuid(&row.lease)?),
+                project: ProjectId(row.project),
+                event_type: row.event_type,
+                payload: row.payload,
+            },
+        })
+    });
+    read.collect()
+}
+
+/// How far a listener was told.
+pub(crate) async fn delivered(db: &mut SqliteConnection, listener: &str) -> Result<u64, StoreError> {
+    let told = sqlx::query_scalar!("SELECT delivered FROM listener WHERE name = ?", listener);
+    let told = told.fetch_optional(db).await.map_err(unavailable)?;
+    Ok(told.unwrap_or(0).cast_unsigned())
+}
+
+/// Notes how far a listener was told.
+pub(crate) async fn set_delivered(
+    db: &mut SqliteConnection,
+    listener: &str,
+    number: u64,
+) -> Result<(), StoreError> {
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    let noted = sqlx::query!(
+        "INSERT INTO listener (name, delivered) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET delivered = max(delivered, ?2)",
+        listener,
+        number,
+    );
+    noted.execute(db).await.map_err(unavailable)?;
+    Ok(())
+}
+
+/// Forgets what is old.
+pub(crate) async fn prune(db: &mut SqliteConnection, before: Timestamp) -> Result<(), StoreError> {
+    let before_us = us(before);
+    let notifications = sqlx::query!(
+        "DELETE FROM notification WHERE at_us < ?
+         AND number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807)",
+        before_us,
+    );
+    notifications.execute(&mut *db).await.map_err(unavailable)?;
+    let audit = sqlx::query!("DELETE FROM audit WHERE at_us < ?", before_us);
+    audit.execute(&mut *db).await.map_err(unavailable)?;
+    let requests = sqlx::query!("DELETE FROM request_key WHERE at_us < ?", before_us);
+    requests.execute(&mut *db).await.map_err(unavailable)?;
+    Ok(())
+}
+
+/// The last audit records, newest first.
+pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+    let rows = sqlx::query!(
+        "SELECT at_us, user_id, project, request_id, action, object FROM audit ORDER BY number DESC LIMIT ?",
+        limit,
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        Ok(AuditRecord {
+            at: instant(row.at_us)?,
+            user: UserId(row.user_id),
+            project: ProjectId(row.project),
+            request_id: row.request_id,
+            action: row.action,
+            object: row.object,
+        })
+    });
+    read.collect()
+}

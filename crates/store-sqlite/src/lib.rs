@@ -1,0 +1,202 @@
+//! The store in one SQLite file.
+//!
+//! There is one writer, so that commits come one after another, and a few readers beside it. The schema
+//! (`migrations/`) refuses what must not be, whoever writes; what is done here is to put rows in an order in
+//! which nothing that is allowed is refused, and to find words for what is.
+//!
+//! A commit is acknowledged when it is on the disk (write-ahead log, synchronised in full).
+//!
+//! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
+//! `cargo xtask sqlx-prepare` writes that after a change.
+
+mod columns;
+mod commit;
+mod error;
+mod journal;
+mod load;
+mod open;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::{Connection, Sqlite, Transaction};
+use store::{
+    AuditRecord, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord, Notification, Snapshot,
+    Store, StoreError,
+};
+use tokio::sync::{Mutex, MutexGuard};
+
+pub use self::open::OpenError;
+use crate::error::unavailable;
+
+/// A store in a file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    /// None when it was closed.
+    writer: Mutex<Option<SqliteConnection>>,
+    /// How the writer's connection is made.
+    options: SqliteConnectOptions,
+    readers: SqlitePool,
+    /// Locked as long as the store is open.
+    _lock: File,
+}
+
+impl SqliteStore {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the log back into the file and lets go of it. Afterwards nothing works any more.
+    ///
+    /// Not needed for safety: a store that is dropped has lost nothing.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.readers.close().await;
+        match self.writer.lock().await.take() {
+            Some(writer) => writer.close().await.map_err(unavailable),
+            None => Ok(()),
+        }
+    }
+
+    async fn writer(&self) -> Writer<'_> {
+        Writer { connection: self.writer.lock().await, options: &self.options }
+    }
+
+    async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.readers.begin().await.map_err(unavailable)
+    }
+}
+
+/// The right to write, held by one at a time.
+struct Writer<'a> {
+    connection: MutexGuard<'a, Option<SqliteConnection>>,
+    options: &'a SqliteConnectOptions,
+}
+
+impl Writer<'_> {
+    /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
+    async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+        let closed = || StoreError::Unavailable("it was closed".to_owned());
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
+        if connection.is_in_transaction() {
+            // The one before is being undone; an answer to anything comes after that.
+            connection.ping().await.map_err(unavailable)?;
+        }
+        if connection.is_in_transaction() {
+            // SQLite has undone it by itself, as it does on a full disk, so that undoing it failed, and the
+            // connection would count it as open for ever.
+            *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
+        }
+        connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn load(&self) -> Result<Snapshot, StoreError> {
+        let mut reading = self.reading().await?;
+        load::snapshot(&mut reading).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        commit::write(&mut transaction, commit).await?;
+        Ok(transaction.commit().await.map_err(unavailable)?)
+    }
+
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError> {
+        if actions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let claims = steps::claim(&mut transaction, actions, holder, now, until).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(claims)
+    }
+
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+        if finished.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        steps::finish(&mut transaction, finished, now).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        steps::release(&mut transaction, holder).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        steps::prune(&mut transaction, gone).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        let mut reading = self.reading().await?;
+        let record = journal::request(&mut reading, project, key).await?;
+        Ok(record.filter(|record| record.counts_at(now)))
+    }
+
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+        journal::notifications(&mut *self.reading().await?, after, limit).await
+    }
+
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
+        journal::delivered(&mut *self.reading().await?, listener).await
+    }
+
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        journal::set_delivered(&mut transaction, listener, number).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        journal::prune(&mut transaction, before).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        journal::audit(&mut *self.reading().await?, limit).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let probe = sqlx::query!("UPDATE probe SET writes = writes + 1");
+        probe.execute(&mut *transaction).await.map_err(unavailable)?;
+        transaction.commit().await.map_err(unavailable)
+    }
+}

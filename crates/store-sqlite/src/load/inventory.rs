@@ -1,0 +1,127 @@
+//! Hosts, floating IPs, flavors and properties.
+
+use std::collections::HashMap;
+
+use ::leases::host::{FloatingIp, Host, NetworkId};
+use ::leases::ids::{FloatingIpId, HostId};
+use ::leases::resources::Resources;
+use ::leases::terms::{FlavorSize, InstanceSize};
+use sqlx::SqliteConnection;
+use store::encoding::{from_json, health_from_name, named};
+use store::{FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, StoreError, Version};
+
+use crate::columns::{instant, maybe_instant, number, uuid};
+use crate::error::unavailable;
+
+pub(super) async fn hosts(db: &mut SqliteConnection) -> Result<Vec<HostRecord>, StoreError> {
+    let mut capacities = capacities(db).await?;
+    let rows = sqlx::query!(
+        r#"SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
+             availability_zone, capabilities, reservable AS "reservable: bool", health, created_at_us,
+             updated_at_us
+         FROM host ORDER BY id"#
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        let capacity = capacities.remove(&row.id).unwrap_or_default();
+        let (vcpus, memory_mib, disk_gib) = (
+            capacity.vcpus.cast_signed(),
+            capacity.memory_mib.cast_signed(),
+            capacity.disk_gib.cast_signed(),
+        );
+        Ok(HostRecord {
+            host: Host {
+                id: HostId(row.id.cast_unsigned()),
+                name: row.name,
+                service_name: row.service_name,
+                vcpus: number(vcpus)?,
+                memory_mib: number(memory_mib)?,
+                disk_gib: number(disk_gib)?,
+                other_resources: capacity.other,
+                traits: from_json("traits", &row.traits)?,
+                cpu_info: row.cpu_info,
+                hypervisor_type: row.hypervisor_type,
+                hypervisor_version: row.hypervisor_version.cast_unsigned(),
+                availability_zone: row.availability_zone,
+                capabilities: from_json("capabilities", &row.capabilities)?,
+                reservable: row.reservable,
+                health: named("health", &row.health, health_from_name)?,
+            },
+            version: Version(row.version.cast_unsigned()),
+            created_at: instant(row.created_at_us)?,
+            updated_at: maybe_instant(row.updated_at_us)?,
+        })
+    });
+    read.collect()
+}
+
+async fn capacities(db: &mut SqliteConnection) -> Result<HashMap<i64, Resources>, StoreError> {
+    let mut capacities: HashMap<i64, Resources> = HashMap::new();
+    let rows = sqlx::query!("SELECT host, class, amount FROM host_capacity");
+    for row in rows.fetch_all(db).await.map_err(unavailable)? {
+        capacities.entry(row.host).or_default().set(&row.class, number(row.amount)?);
+    }
+    Ok(capacities)
+}
+
+pub(super) async fn floating_ips(db: &mut SqliteConnection) -> Result<Vec<FloatingIpRecord>, StoreError> {
+    let rows = sqlx::query!(
+        r#"SELECT id, network, address, subnet, reservable AS "reservable: bool", created_at_us
+         FROM floating_ip ORDER BY id"#
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        Ok(FloatingIpRecord {
+            floating_ip: FloatingIp {
+                id: FloatingIpId(uuid(&row.id)?),
+                network: NetworkId(row.network),
+                address: named("address", &row.address, |address| address.parse().ok())?,
+                reservable: row.reservable,
+            },
+            subnet: row.subnet,
+            created_at: instant(row.created_at_us)?,
+        })
+    });
+    read.collect()
+}
+
+pub(super) async fn flavors(db: &mut SqliteConnection) -> Result<Vec<FlavorRecord>, StoreError> {
+    let rows = sqlx::query!(
+        r#"SELECT id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public AS "public: bool",
+             extra_specs, created_at_us
+         FROM flavor ORDER BY id"#
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        let instance = InstanceSize::new(number(row.vcpus)?, number(row.memory_mib)?, number(row.disk_gib)?)
+            .map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        Ok(FlavorRecord {
+            id: row.id,
+            name: row.name,
+            size: FlavorSize { instance, ephemeral_gib: number(row.ephemeral_gib)? },
+            swap_mib: number(row.swap_mib)?,
+            public: row.public,
+            extra_specs: from_json("extra specs", &row.extra_specs)?,
+            created_at: instant(row.created_at_us)?,
+        })
+    });
+    read.collect()
+}
+
+pub(super) async fn properties(db: &mut SqliteConnection) -> Result<Vec<PropertyRecord>, StoreError> {
+    let rows = sqlx::query!(
+        r#"SELECT name, id, private AS "private: bool", created_at_us, updated_at_us
+         FROM property ORDER BY name"#
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        Ok(PropertyRecord {
+            id: uuid(&row.id)?,
+            name: row.name,
+            private: row.private,
+            created_at: instant(row.created_at_us)?,
+            updated_at: maybe_instant(row.updated_at_us)?,
+        })
+    });
+    read.collect()
+}

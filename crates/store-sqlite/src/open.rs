@@ -1,0 +1,104 @@
+//! Opening the file.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::Connection;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use crate::SqliteStore;
+
+/// The schema's history; it is brought up to date when a store is opened.
+static MIGRATIONS: Migrator = sqlx::migrate!();
+
+/// Readers beside the writer.
+const READERS: u32 = 4;
+
+/// How many rows SQLite's thread may read ahead. Handing over a row at a time makes two threads wait for each
+/// other, which takes much longer than reading.
+const ROWS_AHEAD: usize = 4096;
+
+/// How long to wait for others that have the file open, such as a backup.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a store cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Another service has it.
+    #[error("{0} is in use by another service: stop that one first, or give this one another file")]
+    InUse(PathBuf),
+    /// The lock beside it cannot be had.
+    #[error("cannot lock {path}: {error}")]
+    Lock {
+        /// The file that is locked.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// It is none of ours, of a later version, or damaged.
+    #[error("{path} cannot be brought up to date: {error}")]
+    Migrate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: MigrateError,
+    },
+    /// It cannot be read or written.
+    #[error("cannot open {path}: {error}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: sqlx::Error,
+    },
+}
+
+impl SqliteStore {
+    /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process
+    /// that holds it, whatever becomes of that process.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let lock = lock(path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT);
+        let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
+        let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
+        let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
+        MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
+        let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(
+            options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
+        );
+        let writer = Mutex::new(Some(writer));
+        Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
+    }
+}
+
+/// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
+/// against readers.
+fn lock(database: &Path) -> Result<File, OpenError> {
+    let mut path = database.as_os_str().to_owned();
+    path.push(".lock");
+    let path = PathBuf::from(path);
+    let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(cannot_lock)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
+        Err(TryLockError::Error(error)) => Err(cannot_lock(error)),
+    }
+}

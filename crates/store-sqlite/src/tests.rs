@@ -1,0 +1,151 @@
+//! What only shows from inside: the schema without the code around it, and a disk that is full.
+
+use std::sync::Arc;
+
+use sqlx::{Connection, SqliteConnection};
+use store::conformance::sample::{
+    add, add_hosts, at, audit, commit, host, hosts, lease, notification, slots, window,
+};
+use store::{Commit, CommitError, Holder, Store, StoreError};
+use tempfile::TempDir;
+
+use crate::SqliteStore;
+
+async fn open() -> (SqliteStore, TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = SqliteStore::open(directory.path().join("allot.db")).await.expect("it can be opened");
+    (store, directory)
+}
+
+/// Runs a statement as somebody with a shell would, past all code of this crate.
+async fn by_hand(store: &SqliteStore, statement: &'static str) -> Result<u64, String> {
+    let url = format!("sqlite://{}", store.path().display());
+    let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");
+    sqlx::query(statement).execute(&mut db).await.map(|done| done.rows_affected()).map_err(|e| e.to_string())
+}
+
+#[tokio::test]
+async fn w1_the_schema_alone_refuses_double_bookings() {
+    let (store, _directory) = open().await;
+    store.commit(&commit(add_hosts([1, 2]))).await.expect("accepted");
+    let first = lease(1, window(10, 20), vec![hosts(&[1])]);
+    let second = lease(2, window(20, 30), vec![hosts(&[1]), slots(&[(2, 3)])]);
+    let third = lease(3, window(10, 20), vec![slots(&[(2, 4)])]);
+    store.commit(&commit([add(&first), add(&second), add(&third)])).await.expect("accepted");
+    for (statement, says) in [
+        ("UPDATE host_allocation SET ends_us = ends_us + 1", "has to be inserted anew"),
+        ("UPDATE host_allocation SET starts_us = starts_us - 1", "has to be inserted anew"),
+        ("UPDATE host_allocation SET host = 2", "has to be inserted anew"),
+        ("UPDATE slot_use SET amount = amount + 1", "has to be inserted anew"),
+        ("UPDATE slot_use SET ends_us = ends_us + 1", "has to be inserted anew"),
+        (
+            "INSERT INTO host_allocation SELECT lease, id, 1, 0, 9223372036854775807, 1 FROM reservation",
+            "allot: taken",
+        ),
+        ("INSERT INTO host_allocation SELECT lease, id, 3, 0, 1, 1 FROM reservation", "allot: gone"),
+        ("DELETE FROM host", "allot: in_use"),
+        (
+            "INSERT INTO slot_use SELECT lease, reservation, host, 'GPU', 1, starts_us, ends_us, 1 FROM slot_use",
+            "allot: no_room",
+        ),
+    ] {
+        let error = by_hand(&store, statement).await.expect_err(statement);
+        assert!(error.contains(says), "{statement}: {error}");
+    }
+    let shorter = by_hand(&store, "UPDATE host_allocation SET ends_us = ends_us - 1").await;
+    assert_eq!(shorter, Ok(2));
+}
+
+#[tokio::test]
+async fn a_transaction_that_sqlite_undid_by_itself_is_in_nobodys_way() {
+    let (store, _directory) = open().await;
+    {
+        let mut writer = store.writer().await;
+        let mut transaction = writer.begin().await.expect("begins");
+        // As SQLite does when there is no room for a commit.
+        sqlx::query("ROLLBACK").execute(&mut *transaction).await.expect("works");
+    }
+    store.commit(&commit(add_hosts([1]))).await.expect("accepted");
+    assert_eq!(store.load().await.expect("works").hosts.len(), 1);
+}
+
+/// Lets the file grow no further, as a full disk would.
+async fn fill_disk(store: &SqliteStore) {
+    let mut writer = store.writer.lock().await;
+    let db = writer.as_mut().expect("open");
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *db).await.expect("works");
+    let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {}", pages + 8));
+    sqlx::query(limit).execute(db).await.expect("works");
+}
+
+async fn empty_disk(store: &SqliteStore) {
+    let mut writer = store.writer.lock().await;
+    let db = writer.as_mut().expect("open");
+    sqlx::query("PRAGMA max_page_count = 1000000").execute(db).await.expect("works");
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nothing_is_half_done_and_nothing_acknowledged_is_lost() {
+    let (store, _directory) = open().await;
+    store.commit(&commit(add_hosts(1..=50))).await.expect("accepted");
+    fill_disk(&store).await;
+    let of_all_hosts = |number: i64| {
+        let all: Vec<u64> = (1..=50).collect();
+        let record = lease(number as u128, window(number, number + 1), vec![hosts(&all)]);
+        let (audit, notifications) = (vec![audit("lease.create")], vec![notification("lease.create")]);
+        Commit { writes: vec![add(&record)], audit, notifications, ..Commit::new(at(number)) }
+    };
+    let mut acknowledged = 0;
+    let error = loop {
+        match store.commit(&of_all_hosts(acknowledged)).await {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < 1000, "the disk does not get full");
+    };
+    assert!(matches!(error, CommitError::Store(StoreError::Unavailable(_))), "{error}");
+    assert!(error.to_string().contains("full"), "{error}");
+    let expect = async |count: i64| {
+        let leases = store.load().await.expect("it can be read").leases;
+        assert_eq!(leases.len() as i64, count);
+        assert!(leases.iter().all(|record| record.lease.reservations[0].allocation.amount() == 50));
+        assert_eq!(store.audit(2000).await.expect("it can be read").len() as i64, count);
+        assert_eq!(store.notifications(0, 2000).await.expect("it can be read").len() as i64, count);
+    };
+    expect(acknowledged).await;
+    empty_disk(&store).await;
+    store.commit(&of_all_hosts(acknowledged)).await.expect("there is room again");
+    expect(acknowledged + 1).await;
+}
+
+#[tokio::test]
+async fn amounts_that_no_sum_can_hold_are_kept_as_the_largest_there_is() {
+    let (store, _directory) = open().await;
+    let mut endless = host(1);
+    let class = leases::resources::ResourceClass("X".into());
+    endless.host.other_resources.insert(class.clone(), u64::MAX);
+    store.commit(&commit([store::conformance::sample::add_host(endless)])).await.expect("accepted");
+    let kept = store.load().await.expect("works").hosts.remove(0).host.other_resources[&class];
+    assert_eq!(kept, (1 << 62) - 1);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_an_error_and_no_panic() {
+    let (store, _directory) = open().await;
+    store.commit(&commit(add_hosts([1]))).await.expect("accepted");
+    store.commit(&commit([add(&lease(1, window(0, 9), vec![hosts(&[1])]))])).await.expect("accepted");
+    by_hand(&store, "UPDATE reservation SET terms = '{}'").await.expect("works");
+    let error = store.load().await.expect_err("no terms");
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_does_not_wait_for_who_writes() {
+    let (store, _directory) = open().await;
+    let store = Arc::new(store);
+    let writer = store.writer.lock().await;
+    assert!(store.load().await.expect("works").leases.is_empty());
+    drop(writer);
+    let holder = Holder("me".into());
+    store.release_claims(&holder).await.expect("works");
+}

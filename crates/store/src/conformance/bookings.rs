@@ -1,0 +1,239 @@
+//! Promises about bookings: what is in a lease is in no other.
+
+use std::sync::Arc;
+
+use leases::ids::FloatingIpId;
+use leases::lease::{Allocation, Lease};
+use leases::status::LeaseStatus;
+
+use super::records::{accept, loaded, refuse};
+use super::sample::*;
+use crate::{CommitError, HostRecord, LeaseRecord, Store, Version, Write};
+
+fn is_taken(refusal: &CommitError) -> bool {
+    matches!(refusal, CommitError::Taken { .. })
+}
+
+fn has_no_room(refusal: &CommitError) -> bool {
+    matches!(refusal, CommitError::NoRoom(_))
+}
+
+async fn try_lease(store: &Arc<dyn Store>, record: &LeaseRecord) -> CommitError {
+    refuse(store, &commit([add(record)])).await
+}
+
+/// Overlapping leases do not share a host, however they overlap.
+pub async fn w1_a_host_is_in_one_lease_at_a_time(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2, 3])).await;
+    accept(store, [add(&lease(1, window(10, 20), vec![hosts(&[1, 2])]))]).await;
+    for (start, end) in [(10, 20), (0, 11), (19, 30), (0, 30), (12, 15)] {
+        let refusal = try_lease(store, &lease(2, window(start, end), vec![hosts(&[2, 3])])).await;
+        assert!(is_taken(&refusal), "{start}-{end}: {refusal}");
+        assert_eq!(refusal.to_string(), "host 2 is taken at that time");
+    }
+    // Also within one commit.
+    let both = [5, 6].map(|number| add(&lease(number, window(0, 30), vec![hosts(&[3])])));
+    assert!(is_taken(&refuse(store, &commit(both)).await));
+    accept(store, [add(&lease(2, window(10, 20), vec![hosts(&[3])]))]).await;
+}
+
+/// Windows are half-open, and an empty one takes nothing.
+pub async fn w16_a_lease_may_start_when_another_ends(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1])).await;
+    accept(store, [add(&lease(1, window(10, 20), vec![hosts(&[1])]))]).await;
+    accept(store, [add(&lease(2, window(20, 30), vec![hosts(&[1])]))]).await;
+    accept(store, [add(&lease(3, window(0, 10), vec![slots(&[(1, 4)])]))]).await;
+    accept(store, [add(&lease(4, window(15, 15), vec![hosts(&[1])]))]).await;
+    accept(store, [add(&lease(5, window(5, 5), vec![slots(&[(1, 9)])]))]).await;
+}
+
+/// Sums are right at each instant, neither those of the whole window nor those of its start only.
+pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2])).await;
+    let of = |number, start, end, count| lease(number, window(start, end), vec![slots(&[(1, count)])]);
+    // Together 3 of 4 at most: the first two are neighbours.
+    accept(store, [add(&of(1, 0, 10, 2)), add(&of(2, 10, 20, 2)), add(&of(3, 0, 30, 1))]).await;
+    accept(store, [add(&of(4, 5, 15, 1))]).await;
+    for (start, end) in [(5, 6), (0, 6), (14, 40), (0, 40), (9, 10)] {
+        let refusal = try_lease(store, &of(5, start, end, 1)).await;
+        assert!(has_no_room(&refusal), "{start}-{end}: {refusal}");
+    }
+    accept(store, [add(&of(5, 15, 20, 1)), add(&of(6, 0, 5, 1)), add(&of(7, 20, 30, 3))]).await;
+    assert!(has_no_room(&try_lease(store, &of(8, 29, 30, 1)).await));
+    // The scarcest resource decides: of these, CPUs would suffice for four, special ones for none.
+    let mut special = of(9, 50, 60, 1);
+    special.lease.reservations[0].terms =
+        elaborate_lease(1, window(0, 1)).lease.reservations[2].terms.clone();
+    assert!(has_no_room(&try_lease(store, &special).await));
+    // More slots at the same time than fit, in one lease's two reservations.
+    let twice = lease(10, window(70, 80), vec![slots(&[(1, 3)]), slots(&[(1, 2)])]);
+    assert!(has_no_room(&try_lease(store, &twice).await));
+    let huge = lease(11, window(70, 80), vec![slots(&[(1, u32::MAX)])]);
+    assert!(has_no_room(&try_lease(store, &huge).await));
+    accept(store, [add(&lease(12, window(0, 30), vec![slots(&[(2, 4)])]))]).await;
+}
+
+/// Either the whole host or parts of it, in both orders.
+pub async fn w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overlap(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2])).await;
+    accept(store, [add(&lease(1, window(10, 20), vec![slots(&[(1, 1)])]))]).await;
+    accept(store, [add(&lease(2, window(10, 20), vec![hosts(&[2])]))]).await;
+    assert!(is_taken(&try_lease(store, &lease(3, window(19, 30), vec![hosts(&[1])])).await));
+    assert!(is_taken(&try_lease(store, &lease(3, window(19, 30), vec![slots(&[(2, 1)])])).await));
+    let own = lease(3, window(50, 60), vec![hosts(&[1]), slots(&[(1, 1)])]);
+    assert!(is_taken(&try_lease(store, &own).await));
+    accept(store, [add(&lease(3, window(20, 30), vec![hosts(&[1])]))]).await;
+    accept(store, [add(&lease(4, window(20, 30), vec![slots(&[(2, 4)])]))]).await;
+}
+
+/// As hosts.
+pub async fn an_address_is_in_one_lease_at_a_time(store: &Arc<dyn Store>) {
+    accept(store, [1, 2].map(|number| Write::AddFloatingIp(floating_ip(number)))).await;
+    accept(store, [add(&lease(1, window(10, 20), vec![addresses(&[1])]))]).await;
+    let refusal = try_lease(store, &lease(2, window(19, 30), vec![addresses(&[1, 2])])).await;
+    assert!(is_taken(&refusal), "{refusal}");
+    accept(store, [add(&lease(2, window(20, 30), vec![addresses(&[1, 2])]))]).await;
+}
+
+/// Its own reservations exclude each other.
+pub async fn a_lease_cannot_have_a_host_twice(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1])).await;
+    let twice = lease(1, window(10, 20), vec![hosts(&[1]), hosts(&[1])]);
+    assert!(is_taken(&try_lease(store, &twice).await));
+}
+
+fn with_status(lease: &Lease, status: LeaseStatus) -> Lease {
+    Lease { status, ..lease.clone() }
+}
+
+/// What a lease had is still known when it is over, but others may have it.
+pub async fn a_lease_that_is_over_keeps_nothing(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2])).await;
+    accept(store, [Write::AddFloatingIp(floating_ip(1))]).await;
+    let given = || vec![hosts(&[1]), slots(&[(2, 4)]), addresses(&[1])];
+    for (number, status) in
+        [LeaseStatus::Terminated, LeaseStatus::Error, LeaseStatus::Deleting].into_iter().enumerate()
+    {
+        let record = lease(number as u128, window(0, 60), given());
+        accept(store, [add(&record)]).await;
+        let over = with_status(&record.lease, status);
+        accept(store, [replace(&record, over.clone())]).await;
+        assert_eq!(loaded(store).await.leases[number].lease, over);
+    }
+    let last = lease(9, window(0, 60), given());
+    accept(store, [add(&last)]).await;
+    // Coming back counts as taking.
+    let first = LeaseRecord { version: Version(2), ..lease(0, window(0, 60), given()) };
+    let back = replace(&first, with_status(&first.lease, LeaseStatus::Updating));
+    assert!(is_taken(&refuse(store, &commit([back.clone()])).await));
+    accept(store, [forget(&last), back]).await;
+}
+
+/// A lease keeps all it had when its change is refused.
+pub async fn w9_a_refused_change_of_a_lease_changes_nothing(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2, 3])).await;
+    let first = lease(1, window(0, 10), vec![hosts(&[1, 2])]);
+    accept(store, [add(&first), add(&lease(2, window(10, 20), vec![hosts(&[2])]))]).await;
+    let longer = lease(1, window(0, 11), vec![hosts(&[1, 2])]).lease;
+    assert!(is_taken(&refuse(store, &commit([replace(&first, longer)])).await));
+    assert!(is_taken(&try_lease(store, &lease(3, window(0, 10), vec![hosts(&[1])])).await));
+    let moved = lease(1, window(5, 30), vec![hosts(&[1, 3])]).lease;
+    accept(store, [replace(&first, moved)]).await;
+    accept(store, [add(&lease(3, window(0, 5), vec![hosts(&[1, 2, 3])]))]).await;
+}
+
+/// Also when the host has shrunk meanwhile, so that the lease would not be accepted anew.
+pub async fn a_lease_can_always_be_shortened(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1])).await;
+    let old = lease(1, window(0, 60), vec![slots(&[(1, 4)])]);
+    accept(store, [add(&old)]).await;
+    let mut small = host(1);
+    (small.host.vcpus, small.version) = (4, Version(2));
+    let shrunk: HostRecord = small;
+    accept(store, [Write::Host { record: Box::new(shrunk), expected: Some(Version::FIRST) }]).await;
+    let shorter = lease(1, window(10, 50), vec![slots(&[(1, 3)])]).lease;
+    accept(store, [replace(&old, shorter.clone())]).await;
+    assert_eq!(loaded(store).await.leases[0].lease, shorter);
+    let old = LeaseRecord { version: Version(2), ..lease(1, window(10, 50), vec![slots(&[(1, 3)])]) };
+    let longer = lease(1, window(10, 60), vec![slots(&[(1, 3)])]).lease;
+    assert!(has_no_room(&refuse(store, &commit([replace(&old, longer)])).await));
+    accept(store, [replace(&old, with_status(&shorter, LeaseStatus::Deleting))]).await;
+}
+
+/// What a host has too little of does not concern those who take none of it.
+pub async fn what_is_not_taken_need_not_fit(store: &Arc<dyn Store>) {
+    let mut large = host(1);
+    large.host.other_resources = elaborate_host(1).host.other_resources;
+    accept(store, [add_host(large)]).await;
+    let mut special = lease(1, window(0, 60), vec![slots(&[(1, 4)])]);
+    special.lease.reservations[0].terms =
+        elaborate_lease(1, window(0, 1)).lease.reservations[2].terms.clone();
+    accept(store, [add(&special)]).await;
+    let lacking = HostRecord { version: Version(2), ..host(1) };
+    accept(store, [Write::Host { record: Box::new(lacking), expected: Some(Version::FIRST) }]).await;
+    accept(store, [add(&lease(2, window(0, 60), vec![slots(&[(1, 3)])]))]).await;
+    special.lease.id.0 = 3;
+    assert!(has_no_room(&try_lease(store, &special).await));
+}
+
+/// Leases give up first, in whatever order they are written.
+pub async fn hosts_change_hands_within_one_commit(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2, 3])).await;
+    let [first, second] = [(1, 1), (2, 2)].map(|(n, host)| lease(n, window(0, 60), vec![hosts(&[host])]));
+    accept(store, [add(&first), add(&second)]).await;
+    let given = |record: &LeaseRecord, ids: &[u64], end| {
+        lease(record.lease.id.0, window(0, end), vec![hosts(ids)]).lease
+    };
+    // Each gets the other's.
+    accept(store, [replace(&first, given(&first, &[2], 60)), replace(&second, given(&second, &[1], 60))])
+        .await;
+    // One is cut short, another takes what becomes free, though it is written first.
+    let [first, second] = [first, second].map(|record| LeaseRecord { version: Version(2), ..record });
+    let third = lease(3, window(30, 60), vec![hosts(&[2])]);
+    accept(store, [add(&third), replace(&first, given(&first, &[2], 30))]).await;
+    // Two reservations of one lease exchange theirs.
+    let two = lease(4, window(60, 90), vec![hosts(&[1]), slots(&[(2, 4)])]);
+    accept(store, [add(&two)]).await;
+    let exchanged = lease(4, window(60, 90), vec![hosts(&[2]), slots(&[(1, 4)])]).lease;
+    accept(store, [replace(&two, exchanged.clone())]).await;
+    let snapshot = loaded(store).await;
+    assert_eq!(snapshot.leases[3].lease, exchanged);
+    assert_eq!(snapshot.leases[1].lease, given(&second, &[1], 60));
+}
+
+/// Hosts come before leases take, and go after leases give up, in whatever order they are written.
+pub async fn a_host_comes_and_goes_with_its_lease(store: &Arc<dyn Store>) {
+    let record = lease(1, window(0, 60), vec![hosts(&[1]), addresses(&[1])]);
+    let writes = [add(&record), add_host(host(1)), Write::AddFloatingIp(floating_ip(1))];
+    accept(store, writes).await;
+    let gone = [remove_host(1), Write::RemoveFloatingIp(FloatingIpId(1)), forget(&record)];
+    accept(store, gone).await;
+    let snapshot = loaded(store).await;
+    assert!(snapshot.leases.is_empty() && snapshot.hosts.is_empty() && snapshot.floating_ips.is_empty());
+}
+
+/// By leases present, past without end, and coming, but not by those that are over.
+pub async fn what_is_reserved_cannot_be_removed(store: &Arc<dyn Store>) {
+    let removals = || [remove_host(1), remove_host(2), Write::RemoveFloatingIp(FloatingIpId(1))];
+    accept(store, add_hosts([1, 2])).await;
+    accept(store, [Write::AddFloatingIp(floating_ip(1))]).await;
+    let given: Vec<Allocation> = vec![hosts(&[1]), slots(&[(2, 1)]), addresses(&[1])];
+    let record = lease(1, window(0, 60), given);
+    accept(store, [add(&record)]).await;
+    for removal in removals() {
+        let refusal = refuse(store, &commit([removal])).await;
+        assert!(matches!(refusal, CommitError::InUse { .. }), "{refusal}");
+    }
+    let over = with_status(&record.lease, LeaseStatus::Terminated);
+    accept(store, [replace(&record, over.clone())]).await;
+    accept(store, removals()).await;
+    assert_eq!(loaded(store).await.leases[0].lease, over, "what a lease had is still known");
+}
+
+/// It was there when somebody decided, so the answer is to decide again.
+pub async fn what_does_not_exist_cannot_be_booked(store: &Arc<dyn Store>) {
+    for given in [hosts(&[1]), slots(&[(1, 1)]), addresses(&[1])] {
+        let refusal = try_lease(store, &lease(1, window(0, 60), vec![given])).await;
+        assert!(matches!(refusal, CommitError::Stale { .. }), "{refusal}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What every store promises, a function for each promise. They panic where a promise is broken, so they are
+//! called from tests:
+//!
+//! ```ignore
+//! macro_rules! tests {
+//!     ($($promise:ident)*) => { $(
+//!         #[tokio::test(flavor = "multi_thread")]
+//!         async fn $promise() {
+//!             store::conformance::$promise(&empty_store().await).await;
+//!         }
+//!     )* };
+//! }
+//! store::promises!(tests);
+//! ```
+//!
+//! Stores that persist are held to [`what_was_committed_survives`] as well, which needs to know how to open
+//! them again. Those that share bookings with nobody need no more than this.
+
+#![expect(clippy::missing_panics_doc, reason = "panicking is how a broken promise is told")]
+#![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]
+
+mod bookings;
+mod races;
+mod random;
+mod records;
+pub mod sample;
+mod steps;
+
+use std::sync::Arc;
+
+pub use bookings::*;
+pub use races::*;
+pub use random::*;
+pub use records::*;
+pub use steps::*;
+
+use crate::Store;
+
+/// Calls a macro with the names of all promises.
+#[macro_export]
+macro_rules! promises {
+    ($then:ident) => {
+        $then! {
+            a_new_store_is_empty
+            everything_is_loaded_as_it_was_committed
+            a_change_of_another_version_is_refused_and_changes_nothing
+            names_and_addresses_are_unique
+            what_is_gone_cannot_be_removed_again
+            a_repeated_request_is_refused_for_a_day
+            notifications_are_numbered_in_the_order_of_commits
+            notifications_are_kept_until_every_listener_was_told
+            the_audit_log_shows_the_last_first
+            w1_a_host_is_in_one_lease_at_a_time
+            w16_a_lease_may_start_when_another_ends
+            w2_slots_fit_their_host_at_every_instant
+            w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overlap
+            an_address_is_in_one_lease_at_a_time
+            a_lease_cannot_have_a_host_twice
+            a_lease_that_is_over_keeps_nothing
+            w9_a_refused_change_of_a_lease_changes_nothing
+            a_lease_can_always_be_shortened
+            what_is_not_taken_need_not_fit
+            hosts_change_hands_within_one_commit
+            a_host_comes_and_goes_with_its_lease
+            what_is_reserved_cannot_be_removed
+            what_does_not_exist_cannot_be_booked
+            w1_of_parallel_bookings_of_a_host_one_stands
+            w2_of_parallel_bookings_of_slots_as_many_stand_as_fit
+            of_parallel_changes_of_a_lease_one_stands
+            of_parallel_claims_of_a_step_one_stands
+            a_commit_that_is_broken_off_happens_whole_or_not_at_all
+            a_claim_excludes_others_until_it_is_over
+            a_step_is_finished_once_and_under_the_last_claim
+            released_claims_can_be_taken_by_others
+            failures_are_counted_until_a_success
+            random_commits_are_answered_as_the_model_answers_them
+        }
+    };
+}
+
+macro_rules! all {
+    ($($promise:ident)*) => {
+        /// Holds a store to all promises; `make` makes an empty one each time.
+        pub async fn all(make: impl AsyncFn() -> Arc<dyn Store>) {
+            $( $promise(&make().await).await; )*
+        }
+    };
+}
+promises!(all);

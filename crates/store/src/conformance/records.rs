@@ -1,0 +1,292 @@
+//! Promises about records: versions, names, notifications, the audit log, keys of requests.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::{FloatingIpId, LeaseId};
+use leases::project::ProjectId;
+
+use super::sample::*;
+use crate::{Commit, CommitError, HostRecord, LeaseRecord, Snapshot, Store, Version, Write};
+
+/// What a store holds.
+pub(super) async fn loaded(store: &Arc<dyn Store>) -> Snapshot {
+    store.load().await.expect("the store works")
+}
+
+/// Commits what must be accepted.
+pub(super) async fn accept(store: &Arc<dyn Store>, writes: impl IntoIterator<Item = Write>) {
+    if let Err(refusal) = store.commit(&commit(writes)).await {
+        panic!("refused: {refusal}");
+    }
+}
+
+/// Commits what must be refused, and sees to it that nothing has changed.
+pub(super) async fn refuse(store: &Arc<dyn Store>, commit: &Commit) -> CommitError {
+    let before = format!("{:?}", loaded(store).await);
+    let refusal = store.commit(commit).await.expect_err("it must be refused");
+    assert!(!matches!(refusal, CommitError::Store(_)), "{refusal}");
+    assert_eq!(format!("{:?}", loaded(store).await), before, "a refused commit has changed something");
+    refusal
+}
+
+/// A new store has nothing in it.
+pub async fn a_new_store_is_empty(store: &Arc<dyn Store>) {
+    assert_eq!(format!("{:?}", loaded(store).await), format!("{:?}", Snapshot::default()));
+    assert_eq!(store.notifications(0, 10).await.expect("works"), []);
+    assert_eq!(store.audit(10).await.expect("works"), []);
+    assert_eq!(store.delivered("listener").await.expect("works"), 0);
+    store.check().await.expect("works");
+}
+
+/// One of everything.
+pub(super) fn everything() -> Vec<Write> {
+    let mut writes = add_hosts([1, 2, 3]);
+    writes.push(add_host(elaborate_host(9)));
+    writes[2] = add_host(HostRecord { host: with_pcpus(host(3)), ..host(3) });
+    writes.push(Write::AddFloatingIp(floating_ip(1)));
+    writes.push(Write::Flavor(flavor("f")));
+    writes.push(Write::Property(property("rack")));
+    writes.push(add(&elaborate_lease(1, window(0, 60))));
+    writes.push(add(&lease(2, window(60, 90), vec![hosts(&[1])])));
+    writes.push(add(&lease(3, window(5, 5), vec![hosts(&[1])])));
+    writes.push(add(&lease(4, window(0, 9), vec![])));
+    writes
+}
+
+fn with_pcpus(record: HostRecord) -> leases::host::Host {
+    let mut host = record.host;
+    host.other_resources = elaborate_host(3).host.other_resources;
+    host
+}
+
+/// Nothing is lost or made up.
+pub async fn everything_is_loaded_as_it_was_committed(store: &Arc<dyn Store>) {
+    let writes = everything();
+    accept(store, writes.clone()).await;
+    expect_everything(&loaded(store).await, &writes);
+    let old = elaborate_lease(1, window(0, 60));
+    let mut changed = lease(1, window(0, 50), vec![hosts(&[2]), slots(&[(3, 1)])]).lease;
+    changed.reservations.reverse();
+    accept(store, [replace(&old, changed.clone()), Write::Flavor(flavor("g"))]).await;
+    let snapshot = loaded(store).await;
+    assert_eq!(snapshot.leases[0].lease, changed);
+    assert_eq!(snapshot.leases[0].version, Version(2));
+    assert_eq!(snapshot.flavors, [flavor("f"), flavor("g")]);
+}
+
+/// Sees to it that a snapshot has exactly these records.
+pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
+    let hosts: Vec<HostRecord> = writes
+        .iter()
+        .filter_map(|w| if let Write::Host { record, .. } = w { Some((**record).clone()) } else { None })
+        .collect();
+    let leases: Vec<LeaseRecord> = writes
+        .iter()
+        .filter_map(|w| if let Write::Lease { record, .. } = w { Some((**record).clone()) } else { None })
+        .collect();
+    assert_eq!(snapshot.hosts, hosts);
+    assert_eq!(snapshot.leases, leases);
+    assert_eq!(snapshot.floating_ips, [floating_ip(1)]);
+    assert_eq!(snapshot.flavors, [flavor("f")]);
+    assert_eq!(snapshot.properties, [property("rack")]);
+}
+
+/// All parts of a commit are refused together.
+pub async fn a_change_of_another_version_is_refused_and_changes_nothing(store: &Arc<dyn Store>) {
+    let first = lease(1, window(0, 60), vec![hosts(&[1])]);
+    accept(store, add_hosts([1])).await;
+    accept(store, [add(&first)]).await;
+    let second = LeaseRecord { version: Version(2), ..first.clone() };
+    let mut host = host(1);
+    host.version = Version(2);
+    let old_host = Write::Host { record: Box::new(host), expected: Some(Version(2)) };
+    for stale in [
+        add(&first),
+        replace(&second, first.lease.clone()),
+        forget(&second),
+        replace(&lease(8, window(0, 1), vec![]), lease(8, window(0, 1), vec![]).lease),
+        add_hosts([1]).remove(0),
+        old_host,
+        Write::RemoveHost { id: leases::ids::HostId(1), expected: Version(2) },
+    ] {
+        let everything_else = Commit {
+            writes: vec![add(&lease(5, window(60, 70), vec![hosts(&[1])])), stale],
+            audit: vec![audit("lease.create")],
+            notifications: vec![notification("lease.create")],
+            idempotency: Some(request("key", at(0))),
+            ..Commit::new(at(0))
+        };
+        let refusal = refuse(store, &everything_else).await;
+        assert!(matches!(refusal, CommitError::Stale { .. }), "{refusal}");
+    }
+    assert_eq!(store.audit(10).await.expect("works"), []);
+    assert_eq!(store.notifications(0, 10).await.expect("works"), []);
+    assert_eq!(store.idempotent(&owner().project, "key", at(0)).await.expect("works"), None);
+    // Versions count in the order of writes, also within one commit.
+    accept(store, [replace(&first, first.lease.clone()), forget(&second), add(&first)]).await;
+    assert_eq!(loaded(store).await.leases, [first]);
+}
+
+/// Two hosts have two names, two addresses of a network differ.
+pub async fn names_and_addresses_are_unique(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1, 2])).await;
+    accept(store, [Write::AddFloatingIp(floating_ip(1))]).await;
+    let mut same_name = host(3);
+    same_name.host.name = "node1".into();
+    let mut renamed = host(2);
+    renamed.host.name = "node1".into();
+    let renamed = Write::Host { record: Box::new(renamed), expected: Some(Version::FIRST) };
+    let mut same_address = floating_ip(1);
+    same_address.floating_ip.id = FloatingIpId(2);
+    let mut same_id = floating_ip(2);
+    same_id.floating_ip.id = FloatingIpId(1);
+    for existing in [
+        add_host(same_name.clone()),
+        renamed,
+        Write::AddFloatingIp(same_address.clone()),
+        Write::AddFloatingIp(same_id),
+    ] {
+        let refusal = refuse(store, &commit([existing])).await;
+        assert!(matches!(refusal, CommitError::Exists { .. }), "{refusal}");
+    }
+    same_address.floating_ip.network.0 = "other".into();
+    accept(store, [Write::AddFloatingIp(same_address)]).await;
+    accept(store, [remove_host(1), add_host(same_name)]).await;
+    // A property is known by its name.
+    let shown = crate::PropertyRecord { id: 78, private: false, ..property("rack") };
+    accept(store, [Write::Property(property("rack")), Write::Property(shown.clone())]).await;
+    assert_eq!(loaded(store).await.properties, [shown]);
+}
+
+/// Who comes second is told so.
+pub async fn what_is_gone_cannot_be_removed_again(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1])).await;
+    accept(store, [Write::AddFloatingIp(floating_ip(1)), Write::Flavor(flavor("f"))]).await;
+    let removals =
+        [remove_host(1), Write::RemoveFloatingIp(FloatingIpId(1)), Write::RemoveFlavor("f".to_owned())];
+    for removal in removals {
+        accept(store, [removal.clone()]).await;
+        let refusal = refuse(store, &commit([removal])).await;
+        assert!(matches!(refusal, CommitError::Stale { .. }), "{refusal}");
+    }
+}
+
+fn later(hours: i64) -> Timestamp {
+    at(0).checked_add(SignedDuration::from_hours(hours)).expect("in range")
+}
+
+fn requesting(key: &str, at: Timestamp, number: u128) -> Commit {
+    let idempotency = Some(request(key, at));
+    Commit { writes: vec![add(&lease(number, window(0, 9), vec![]))], idempotency, ..Commit::new(at) }
+}
+
+/// A key stands for one request of one project for a day.
+pub async fn a_repeated_request_is_refused_for_a_day(store: &Arc<dyn Store>) {
+    store.commit(&requesting("k", at(0), 1)).await.expect("accepted");
+    let refusal = refuse(store, &requesting("k", later(23), 2)).await;
+    assert!(matches!(refusal, CommitError::Repeated(ref key) if key == "k"), "{refusal}");
+    // Before anything else: who repeats a request is not told that what it made is in the way.
+    let refusal = refuse(store, &requesting("k", at(0), 1)).await;
+    assert!(matches!(refusal, CommitError::Repeated(_)), "{refusal}");
+    let project = owner().project;
+    assert_eq!(store.idempotent(&project, "k", later(23)).await.expect("works"), Some(request("k", at(0))));
+    assert_eq!(store.idempotent(&project, "k", later(24)).await.expect("works"), None);
+    let other = ProjectId("other".into());
+    assert_eq!(store.idempotent(&other, "k", at(0)).await.expect("works"), None);
+    store.commit(&requesting("k", later(24), 2)).await.expect("a day later the key is free");
+    store.prune(later(25)).await.expect("works");
+    assert_eq!(store.idempotent(&project, "k", later(24)).await.expect("works"), None);
+}
+
+/// Numbers rise, and a listener's number with what it was told.
+pub async fn notifications_are_numbered_in_the_order_of_commits(store: &Arc<dyn Store>) {
+    for (minute, types) in [(0, ["a", "b"]), (1, ["c", "d"])] {
+        let notifications = types.map(notification).to_vec();
+        let commit = Commit { notifications, ..Commit::new(at(minute)) };
+        store.commit(&commit).await.expect("accepted");
+    }
+    let all = store.notifications(0, 10).await.expect("works");
+    let types: Vec<&str> = all.iter().map(|n| n.content.event_type.as_str()).collect();
+    assert_eq!(types, ["a", "b", "c", "d"]);
+    assert_eq!(all[2].content, notification("c"));
+    assert_eq!((all[1].at, all[2].at), (at(0), at(1)));
+    assert!(all.is_sorted_by(|a, b| a.number < b.number));
+    assert_eq!(store.notifications(all[0].number, 2).await.expect("works"), all[1..3]);
+    store.set_delivered("listener", all[2].number).await.expect("works");
+    store.set_delivered("listener", all[1].number).await.expect("works");
+    assert_eq!(store.delivered("listener").await.expect("works"), all[2].number);
+    assert_eq!(store.delivered("other").await.expect("works"), 0);
+}
+
+/// Old ones go when everybody has them, and their numbers do not come again.
+pub async fn notifications_are_kept_until_every_listener_was_told(store: &Arc<dyn Store>) {
+    let tell = |minute| Commit { notifications: vec![notification("n")], ..Commit::new(at(minute)) };
+    for minute in 0..4 {
+        store.commit(&tell(minute)).await.expect("accepted");
+    }
+    let all = store.notifications(0, 10).await.expect("works");
+    store.set_delivered("quick", all[3].number).await.expect("works");
+    store.set_delivered("slow", all[0].number).await.expect("works");
+    store.prune(at(2)).await.expect("works");
+    assert_eq!(store.notifications(0, 10).await.expect("works"), all[1..]);
+    store.set_delivered("slow", all[3].number).await.expect("works");
+    store.prune(at(2)).await.expect("works");
+    assert_eq!(store.notifications(0, 10).await.expect("works"), all[2..]);
+    store.prune(at(9)).await.expect("works");
+    store.commit(&tell(9)).await.expect("accepted");
+    let new = store.notifications(0, 10).await.expect("works");
+    assert!(new.len() == 1 && new[0].number > all[3].number);
+}
+
+/// The newest are asked for.
+pub async fn the_audit_log_shows_the_last_first(store: &Arc<dyn Store>) {
+    let of = |minute, action| crate::AuditRecord { at: at(minute), ..audit(action) };
+    for (minute, actions) in [(0, ["a", "b"]), (1, ["c", "d"])] {
+        let audit = actions.map(|action| of(minute, action)).to_vec();
+        store.commit(&Commit { audit, ..Commit::new(at(minute)) }).await.expect("accepted");
+    }
+    assert_eq!(store.audit(3).await.expect("works"), [of(1, "d"), of(1, "c"), of(0, "b")]);
+    store.prune(at(1)).await.expect("works");
+    assert_eq!(store.audit(10).await.expect("works"), [of(1, "d"), of(1, "c")]);
+}
+
+/// For stores that persist: `reopen` closes a store, as a process that ends does, and opens it again.
+pub async fn what_was_committed_survives(
+    store: Arc<dyn Store>,
+    reopen: impl AsyncFn(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    use crate::{Finished, Holder};
+    use leases::plan::Action;
+
+    let writes = everything();
+    let idempotency = Some(request("key", at(0)));
+    let notifications = vec![notification("n")];
+    let commit = Commit { writes: writes.clone(), notifications, idempotency, ..Commit::new(at(0)) };
+    store.commit(&commit).await.expect("accepted");
+    let steps = [Action::Fence(leases::ids::HostId(1)), Action::Fence(leases::ids::HostId(2))];
+    let holder = Holder("me".into());
+    let claims = store.claim(&steps, &holder, at(0), at(5)).await.expect("works");
+    let failed = Finished { claim: claims[0].clone(), result: Err("no route".into()) };
+    store.finish(&[failed], at(1)).await.expect("works");
+    let history = loaded(&store).await.history;
+    let told = store.notifications(0, 9).await.expect("works");
+    store.set_delivered("listener", told[0].number).await.expect("works");
+
+    let store = reopen(store).await;
+    let snapshot = loaded(&store).await;
+    expect_everything(&snapshot, &writes);
+    assert_eq!(snapshot.history, history);
+    assert_eq!(store.notifications(0, 9).await.expect("works"), told);
+    assert_eq!(store.delivered("listener").await.expect("works"), told[0].number);
+    let repeated = refuse(&store, &requesting("key", at(1), 9)).await;
+    assert!(matches!(repeated, CommitError::Repeated(_)), "{repeated}");
+    let overlapping = add(&lease(9, window(59, 61), vec![hosts(&[1])]));
+    let refusal = refuse(&store, &super::sample::commit([overlapping])).await;
+    assert!(matches!(refusal, CommitError::Taken { .. }), "{refusal}");
+    let other = Holder("other".into());
+    assert_eq!(store.claim(&steps[1..], &other, at(4), at(9)).await.expect("works"), []);
+    let again = store.claim(&steps[1..], &other, at(5), at(9)).await.expect("works");
+    assert!(again[0].fence > claims[1].fence);
+    assert!(loaded(&store).await.leases.iter().any(|record| record.lease.id == LeaseId(1)));
+}

@@ -1,0 +1,268 @@
+//! Records to try stores on.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::host::{FloatingIp, Health, Host, NetworkId};
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
+use leases::project::{Owner, ProjectId, UserId};
+use leases::requirement::{Operator, Requirement};
+use leases::resources::{ResourceClass, Resources};
+use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
+use leases::terms::{
+    Affinity, BeforeEndAction, Flavor, FlavorSize, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms,
+    InstanceSize, InstancesTerms, ReservationTerms,
+};
+use leases::window::Window;
+
+use crate::{
+    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord,
+    NewNotification, PropertyRecord, Version, Wording, Write,
+};
+
+/// That many minutes after the beginning of 2030.
+pub fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(1_893_456_000 + minute * 60).expect("in range")
+}
+
+/// From minute to minute.
+pub fn window(start: i64, end: i64) -> Window {
+    Window::new(at(start), at(end)).expect("forwards")
+}
+
+/// A host of 16 CPUs, 64 GiB of memory, 1000 GiB of disk.
+pub fn host(id: u64) -> HostRecord {
+    let host = Host::new(HostId(id), format!("node{id}"), 16, 65_536, 1000);
+    HostRecord { host, version: Version::FIRST, created_at: at(-100), updated_at: None }
+}
+
+/// A host with something in every field.
+pub fn elaborate_host(id: u64) -> HostRecord {
+    let host = Host {
+        service_name: "compute".into(),
+        other_resources: BTreeMap::from([(ResourceClass("PCPU".into()), 8)]),
+        traits: ["HW_CPU_X86_AVX2".to_owned()].into(),
+        cpu_info: r#"{"vendor": "Ödland"}"#.into(),
+        hypervisor_type: "QEMU".into(),
+        hypervisor_version: 2_010_001,
+        availability_zone: "az1".into(),
+        capabilities: BTreeMap::from([("rack".into(), "r'1\"".into()), ("empty".into(), String::new())]),
+        reservable: false,
+        health: Health::Unknown,
+        ..host(id).host
+    };
+    HostRecord { host, version: Version(7), created_at: at(-100), updated_at: Some(at(-50)) }
+}
+
+/// The address 10.0.x.y of a network.
+pub fn floating_ip(number: u16) -> FloatingIpRecord {
+    let [high, low] = number.to_be_bytes();
+    let floating_ip = FloatingIp {
+        id: FloatingIpId(number.into()),
+        network: NetworkId("public".into()),
+        address: std::net::Ipv4Addr::new(10, 0, high, low).into(),
+        reservable: true,
+    };
+    FloatingIpRecord { floating_ip, subnet: "subnet".into(), created_at: at(-100) }
+}
+
+/// A flavor.
+pub fn flavor(id: &str) -> FlavorRecord {
+    let instance = InstanceSize::new(2, 2048, 20).expect("a size");
+    FlavorRecord {
+        id: id.into(),
+        name: format!("flavor {id}"),
+        size: FlavorSize { instance, ephemeral_gib: 3 },
+        swap_mib: 512,
+        public: false,
+        extra_specs: BTreeMap::from([("hw:boot_menu".into(), "true".into())]),
+        created_at: at(-10),
+    }
+}
+
+/// A property that is hidden.
+pub fn property(name: &str) -> PropertyRecord {
+    let name = name.to_owned();
+    PropertyRecord { id: 77, name, private: true, created_at: at(-9), updated_at: Some(at(-8)) }
+}
+
+/// Someone's.
+pub fn owner() -> Owner {
+    Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
+}
+
+/// A pending lease that was given these allocations, each for terms that ask for it.
+pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecord {
+    let reservations = given.into_iter().zip(0..).map(|(allocation, position)| Reservation {
+        id: ReservationId(number * 100 + position),
+        terms: terms(&allocation),
+        allocation,
+        status: ReservationStatus::Pending,
+        missing_resources: false,
+        resources_changed: false,
+    });
+    let lease = Lease {
+        id: LeaseId(number),
+        name: format!("lease {number}"),
+        owner: owner(),
+        window,
+        before_end: None,
+        end_action: EndAction::DeleteGuests,
+        reservations: reservations.collect(),
+        status: LeaseStatus::Pending,
+        events: EventStatuses::UNDONE,
+        reason: None,
+    };
+    record(lease)
+}
+
+fn record(lease: Lease) -> LeaseRecord {
+    LeaseRecord {
+        lease,
+        wording: BTreeMap::new(),
+        version: Version::FIRST,
+        created_at: at(-1),
+        updated_at: None,
+    }
+}
+
+fn terms(allocation: &Allocation) -> ReservationTerms {
+    let amount = u32::try_from(allocation.amount()).unwrap_or(u32::MAX).max(1);
+    match allocation {
+        Allocation::Hosts(_) => ReservationTerms::Hosts(HostsTerms::new(1, amount).expect("a range")),
+        Allocation::Slots(_) => instances(4, amount),
+        Allocation::FloatingIps(_) => {
+            let terms = FloatingIpsTerms::new(NetworkId("public".into()), amount, []);
+            ReservationTerms::FloatingIps(terms.expect("enough"))
+        }
+    }
+}
+
+/// So many instances of that many CPUs.
+pub fn instances(vcpus: u32, amount: u32) -> ReservationTerms {
+    ReservationTerms::Instances(InstancesTerms {
+        size: InstanceSize::new(vcpus, 1024, 0).expect("a size"),
+        amount: NonZeroU32::new(amount).expect("some"),
+        affinity: Affinity::Any,
+        requirement: Requirement::NONE,
+    })
+}
+
+/// Whole hosts.
+pub fn hosts(ids: &[u64]) -> Allocation {
+    Allocation::Hosts(ids.iter().map(|id| HostId(*id)).collect())
+}
+
+/// Slots of hosts, of 4 CPUs each unless the terms are changed; a host has room for 4.
+pub fn slots(of: &[(u64, u32)]) -> Allocation {
+    Allocation::Slots(of.iter().map(|(id, count)| (HostId(*id), *count)).collect())
+}
+
+/// Addresses.
+pub fn addresses(numbers: &[u16]) -> Allocation {
+    Allocation::FloatingIps(numbers.iter().map(|number| FloatingIpId((*number).into())).collect())
+}
+
+/// A lease with something in every field, on hosts 1 to 3 and floating IP 1.
+pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
+    let given = vec![hosts(&[1, 2]), slots(&[(3, 2)]), slots(&[(3, 1)]), addresses(&[1])];
+    let mut record = lease(number, window, given);
+    let reservations = &mut record.lease.reservations;
+    let rack = || Requirement::compare(Operator::NotEqual, "rack", "r'2").expect("well formed");
+    let mut asked = HostsTerms::new(2, 5).expect("a range").requiring(rack());
+    asked.hypervisor = Requirement::negated(rack()).expect("shallow");
+    asked.before_end = BeforeEndAction::Snapshot;
+    reservations[0].terms = ReservationTerms::Hosts(asked);
+    reservations[0].missing_resources = true;
+    reservations[0].status = ReservationStatus::Active;
+    let mut resources = Resources { vcpus: 1, memory_mib: 7, ..Resources::default() };
+    resources.set("PCPU", 2);
+    let traits = FlavorTraits { required: ["A".to_owned()].into(), forbidden: ["B".to_owned()].into() };
+    let flavor = Flavor::from_parts("f", resources, traits).expect("it asks for something");
+    let amount = NonZeroU32::new(1).expect("some");
+    reservations[2].terms = ReservationTerms::Flavor(FlavorTerms { flavor, amount });
+    reservations[2].resources_changed = true;
+    reservations[2].status = ReservationStatus::Error;
+    let words = Wording {
+        hypervisor_properties: Some(r#"["=", "$rack", "r1"]"#.into()),
+        resource_properties: Some("\0\u{1f600}\n".into()),
+    };
+    record.wording = BTreeMap::from([(reservations[0].id, words)]);
+    record.lease.before_end = Some(window.start());
+    record.lease.end_action = EndAction::KeepGuests;
+    record.lease.status = LeaseStatus::Starting;
+    record.lease.events = EventStatuses {
+        start: EventStatus::InProgress,
+        before_end: EventStatus::Done,
+        end: EventStatus::Error,
+    };
+    record.lease.reason = Some("host 3 does not answer".into());
+    record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
+    record
+}
+
+/// A commit of these writes.
+pub fn commit(writes: impl IntoIterator<Item = Write>) -> Commit {
+    Commit { writes: writes.into_iter().collect(), ..Commit::new(at(0)) }
+}
+
+/// A new lease.
+pub fn add(record: &LeaseRecord) -> Write {
+    Write::Lease { record: Box::new(record.clone()), expected: None }
+}
+
+/// The lease as it is now, instead of what it was.
+pub fn replace(old: &LeaseRecord, lease: Lease) -> Write {
+    let record = LeaseRecord { lease, version: old.version.next(), ..old.clone() };
+    Write::Lease { record: Box::new(record), expected: Some(old.version) }
+}
+
+/// The end of a lease.
+pub fn forget(record: &LeaseRecord) -> Write {
+    Write::ForgetLease { id: record.lease.id, expected: record.version }
+}
+
+/// A new host.
+pub fn add_host(record: HostRecord) -> Write {
+    Write::Host { record: Box::new(record), expected: None }
+}
+
+/// The end of a host.
+pub fn remove_host(id: u64) -> Write {
+    Write::RemoveHost { id: HostId(id), expected: Version::FIRST }
+}
+
+/// Hosts of these numbers.
+pub fn add_hosts(ids: impl IntoIterator<Item = u64>) -> Vec<Write> {
+    ids.into_iter().map(|id| add_host(host(id))).collect()
+}
+
+/// An audit record of that action.
+pub fn audit(action: &str) -> AuditRecord {
+    let Owner { project, user } = owner();
+    let (request_id, object) = ("req-1".to_owned(), "7".to_owned());
+    AuditRecord { at: at(0), user, project, request_id, action: action.to_owned(), object }
+}
+
+/// A notification of that type.
+pub fn notification(event_type: &str) -> NewNotification {
+    NewNotification {
+        lease: LeaseId(1),
+        project: owner().project,
+        event_type: event_type.to_owned(),
+        payload: "{}".to_owned(),
+    }
+}
+
+/// The key of a request that made lease 1.
+pub fn request(key: &str, at: Timestamp) -> IdempotencyRecord {
+    IdempotencyRecord {
+        project: owner().project,
+        key: key.to_owned(),
+        fingerprint: "hash".to_owned(),
+        lease: LeaseId(1),
+        at,
+    }
+}

@@ -1,0 +1,90 @@
+//! Promises about claims and what becomes of steps.
+
+use std::sync::Arc;
+
+use leases::ids::{HostId, ReservationId};
+use leases::plan::{Action, History};
+
+use super::records::loaded;
+use super::sample::at;
+use crate::{Claim, Finished, Holder, Store};
+
+const FENCE: Action = Action::Fence(HostId(1));
+const SNAPSHOT: Action = Action::Snapshot(HostId(1), ReservationId(7));
+
+fn holder(name: &str) -> Holder {
+    Holder(name.to_owned())
+}
+
+async fn claim(store: &Arc<dyn Store>, actions: &[Action], name: &str, now: i64) -> Vec<Claim> {
+    store.claim(actions, &holder(name), at(now), at(now + 10)).await.expect("works")
+}
+
+async fn finish(store: &Arc<dyn Store>, claim: &Claim, result: Result<(), &str>, now: i64) {
+    let result = result.map_err(str::to_owned);
+    store.finish(&[Finished { claim: claim.clone(), result }], at(now)).await.expect("works");
+}
+
+/// Not even its holder gets a step twice.
+pub async fn a_claim_excludes_others_until_it_is_over(store: &Arc<dyn Store>) {
+    let first = claim(store, &[SNAPSHOT, FENCE], "a", 0).await;
+    let actions: Vec<Action> = first.iter().map(|claim| claim.action).collect();
+    assert_eq!(actions, [SNAPSHOT, FENCE], "in the order given");
+    assert_eq!(claim(store, &[FENCE], "b", 9).await, []);
+    assert_eq!(claim(store, &[FENCE], "a", 9).await, []);
+    let second = claim(store, &[FENCE], "b", 10).await;
+    assert!(second[0].fence > first[1].fence);
+    assert_eq!(claim(store, &[FENCE, FENCE], "c", 20).await.len(), 1);
+}
+
+/// A result that comes late, or twice, is not recorded.
+pub async fn a_step_is_finished_once_and_under_the_last_claim(store: &Arc<dyn Store>) {
+    let first = claim(store, &[FENCE], "a", 0).await.remove(0);
+    let second = claim(store, &[FENCE], "b", 10).await.remove(0);
+    finish(store, &first, Err("late"), 11).await;
+    assert_eq!(loaded(store).await.history, History::default());
+    assert_eq!(claim(store, &[FENCE], "c", 12).await, [], "the claim is still b's");
+    finish(store, &second, Err("no route"), 13).await;
+    finish(store, &second, Err("no route"), 14).await;
+    assert_eq!(loaded(store).await.history.failures[&FENCE].times, 1);
+    let third = claim(store, &[FENCE], "c", 15).await.remove(0);
+    assert!(third.fence > second.fence, "also after the step was finished");
+    finish(store, &third, Ok(()), 99).await;
+    assert_eq!(loaded(store).await.history, History::default(), "over, but claimed by nobody else");
+}
+
+/// A service that comes back does not wait for itself.
+pub async fn released_claims_can_be_taken_by_others(store: &Arc<dyn Store>) {
+    let mine = claim(store, &[FENCE], "a", 0).await.remove(0);
+    let others = claim(store, &[SNAPSHOT], "b", 0).await;
+    store.release_claims(&holder("a")).await.expect("works");
+    finish(store, &mine, Err("late"), 1).await;
+    assert_eq!(loaded(store).await.history, History::default());
+    let again = claim(store, &[FENCE, SNAPSHOT], "c", 1).await;
+    assert!(again.len() == 1 && again[0].fence > others[0].fence);
+}
+
+/// As [`History`] does.
+pub async fn failures_are_counted_until_a_success(store: &Arc<dyn Store>) {
+    let mut expected = History::default();
+    for (action, result, now) in [
+        (FENCE, Err("no route"), 1),
+        (SNAPSHOT, Err("no space"), 2),
+        (FENCE, Err("refused"), 3),
+        (SNAPSHOT, Ok(()), 4),
+        (SNAPSHOT, Ok(()), 5),
+    ] {
+        let claimed = claim(store, &[action], "a", now).await.remove(0);
+        finish(store, &claimed, result, now).await;
+        match result {
+            Ok(()) => expected.succeeded(action, at(now)),
+            Err(message) => expected.failed(action, at(now), message),
+        }
+        assert_eq!(loaded(store).await.history, expected);
+    }
+    store.prune_steps(&[SNAPSHOT]).await.expect("works");
+    expected.done.clear();
+    assert_eq!(loaded(store).await.history, expected);
+    store.prune_steps(&[FENCE, SNAPSHOT]).await.expect("works");
+    assert_eq!(loaded(store).await.history, History::default());
+}

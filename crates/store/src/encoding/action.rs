@@ -1,0 +1,63 @@
+//! Steps as keys: a word, and what it is about, with slashes between.
+
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::plan::Action;
+
+use super::Unreadable;
+
+/// A step as text, the same for the same step always.
+pub fn action_key(action: Action) -> String {
+    match action {
+        Action::Fence(host) => format!("fence/{host}"),
+        Action::StopGuest(host, guest) => format!("stop-guest/{host}/{guest}"),
+        Action::DeleteGuest(host, guest) => format!("delete-guest/{host}/{guest}"),
+        Action::Verify(host, reservation) => format!("verify/{host}/{reservation}"),
+        Action::Hold(host, reservation) => format!("hold/{host}/{reservation}"),
+        Action::Release(host, reservation) => format!("release/{host}/{reservation}"),
+        Action::Unfence(host) => format!("unfence/{host}"),
+        Action::Grant(host, reservation, slots) => format!("grant/{host}/{reservation}/{slots}"),
+        Action::Withdraw(host, reservation) => format!("withdraw/{host}/{reservation}"),
+        Action::Assign(ip, reservation) => format!("assign/{ip}/{reservation}"),
+        Action::Unassign(ip, reservation) => format!("unassign/{ip}/{reservation}"),
+        Action::Snapshot(host, reservation) => format!("snapshot/{host}/{reservation}"),
+    }
+}
+
+/// The step of that key.
+pub fn action_from_key(key: &str) -> Result<Action, Unreadable> {
+    read(key).ok_or_else(|| Unreadable::new("step", key, "it is not the key of a step"))
+}
+
+fn read(key: &str) -> Option<Action> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let host = |text: &str| text.parse().ok().map(HostId);
+    let guest = |text: &str| uuid(text).map(GuestId);
+    let reservation = |text: &str| uuid(text).map(ReservationId);
+    let floating_ip = |text: &str| uuid(text).map(FloatingIpId);
+    Some(match parts[..] {
+        ["fence", h] => Action::Fence(host(h)?),
+        ["stop-guest", h, g] => Action::StopGuest(host(h)?, guest(g)?),
+        ["delete-guest", h, g] => Action::DeleteGuest(host(h)?, guest(g)?),
+        ["verify", h, r] => Action::Verify(host(h)?, reservation(r)?),
+        ["hold", h, r] => Action::Hold(host(h)?, reservation(r)?),
+        ["release", h, r] => Action::Release(host(h)?, reservation(r)?),
+        ["unfence", h] => Action::Unfence(host(h)?),
+        ["grant", h, r, slots] => Action::Grant(host(h)?, reservation(r)?, slots.parse().ok()?),
+        ["withdraw", h, r] => Action::Withdraw(host(h)?, reservation(r)?),
+        ["assign", ip, r] => Action::Assign(floating_ip(ip)?, reservation(r)?),
+        ["unassign", ip, r] => Action::Unassign(floating_ip(ip)?, reservation(r)?),
+        ["snapshot", h, r] => Action::Snapshot(host(h)?, reservation(r)?),
+        _ => return None,
+    })
+}
+
+/// Reads what the identifiers' `Display` writes: 32 hexadecimal digits with hyphens at their places.
+fn uuid(text: &str) -> Option<u128> {
+    let fits = |(i, byte): (usize, u8)| {
+        if [8, 13, 18, 23].contains(&i) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+    };
+    if text.len() != 36 || !text.bytes().enumerate().all(fits) {
+        return None;
+    }
+    u128::from_str_radix(&text.replace('-', ""), 16).ok()
+}

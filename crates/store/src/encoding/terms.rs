@@ -1,0 +1,126 @@
+//! What a reservation asks for, as a JSON document.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use leases::host::NetworkId;
+use leases::terms::{
+    Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
+    InstancesTerms, ReservationTerms, TermsError,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Unreadable, amounts, from_json, json, requirement_from_json, requirement_json, resources};
+
+/// The document. A field that is added later needs a default: documents of before are still read.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "type")]
+enum Document {
+    #[serde(rename = "physical:host")]
+    Hosts { min: u32, max: u32, hypervisor: Value, resource: Value, before_end: BeforeEnd },
+    #[serde(rename = "virtual:instance")]
+    Instances {
+        vcpus: u32,
+        memory_mib: u32,
+        disk_gib: u32,
+        amount: NonZeroU32,
+        affinity: Option<bool>,
+        requirement: Value,
+    },
+    #[serde(rename = "flavor:instance")]
+    Flavor {
+        flavor: String,
+        resources: BTreeMap<String, u64>,
+        required_traits: BTreeSet<String>,
+        forbidden_traits: BTreeSet<String>,
+        amount: NonZeroU32,
+    },
+    #[serde(rename = "virtual:floatingip")]
+    FloatingIps { network: String, amount: u32, required: BTreeSet<IpAddr> },
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BeforeEnd {
+    Default,
+    None,
+    Snapshot,
+}
+
+/// What a reservation asks for, as JSON.
+pub fn terms_json(terms: &ReservationTerms) -> String {
+    json(&match terms {
+        ReservationTerms::Hosts(terms) => Document::Hosts {
+            min: terms.min(),
+            max: terms.max(),
+            hypervisor: requirement_json(&terms.hypervisor),
+            resource: requirement_json(&terms.resource),
+            before_end: match terms.before_end {
+                BeforeEndAction::Default => BeforeEnd::Default,
+                BeforeEndAction::None => BeforeEnd::None,
+                BeforeEndAction::Snapshot => BeforeEnd::Snapshot,
+            },
+        },
+        ReservationTerms::Instances(terms) => Document::Instances {
+            vcpus: terms.size.vcpus(),
+            memory_mib: terms.size.memory_mib(),
+            disk_gib: terms.size.disk_gib(),
+            amount: terms.amount,
+            affinity: match terms.affinity {
+                Affinity::Any => None,
+                Affinity::OneHost => Some(true),
+                Affinity::DistinctHosts => Some(false),
+            },
+            requirement: requirement_json(&terms.requirement),
+        },
+        ReservationTerms::Flavor(FlavorTerms { flavor, amount }) => Document::Flavor {
+            flavor: flavor.id.clone(),
+            resources: amounts(flavor.resources()).map(|(class, n)| (class.to_owned(), n)).collect(),
+            required_traits: flavor.traits().required.clone(),
+            forbidden_traits: flavor.traits().forbidden.clone(),
+            amount: *amount,
+        },
+        ReservationTerms::FloatingIps(terms) => Document::FloatingIps {
+            network: terms.network.0.clone(),
+            amount: terms.amount(),
+            required: terms.required().clone(),
+        },
+    })
+}
+
+/// What a reservation asks for.
+pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
+    let refused = |error: TermsError| Unreadable::new("terms", text, error);
+    Ok(match from_json("terms", text)? {
+        Document::Hosts { min, max, hypervisor, resource, before_end } => {
+            let mut terms = HostsTerms::new(min, max).map_err(refused)?;
+            terms.hypervisor = requirement_from_json(&hypervisor)?;
+            terms.resource = requirement_from_json(&resource)?;
+            terms.before_end = match before_end {
+                BeforeEnd::Default => BeforeEndAction::Default,
+                BeforeEnd::None => BeforeEndAction::None,
+                BeforeEnd::Snapshot => BeforeEndAction::Snapshot,
+            };
+            ReservationTerms::Hosts(terms)
+        }
+        Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement } => {
+            ReservationTerms::Instances(InstancesTerms {
+                size: InstanceSize::new(vcpus, memory_mib, disk_gib).map_err(refused)?,
+                amount,
+                affinity: affinity.into(),
+                requirement: requirement_from_json(&requirement)?,
+            })
+        }
+        Document::Flavor { flavor, resources: by_class, required_traits, forbidden_traits, amount } => {
+            let resources = resources(by_class.iter().map(|(class, amount)| (class.as_str(), *amount)));
+            let traits = FlavorTraits { required: required_traits, forbidden: forbidden_traits };
+            let flavor = Flavor::from_parts(flavor, resources, traits).map_err(refused)?;
+            ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+        }
+        Document::FloatingIps { network, amount, required } => ReservationTerms::FloatingIps(
+            FloatingIpsTerms::new(NetworkId(network), amount, required).map_err(refused)?,
+        ),
+    })
+}

@@ -1,0 +1,171 @@
+//! What is written is read back as it was.
+
+use std::num::NonZeroU32;
+
+use leases::host::NetworkId;
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::plan::Action;
+use leases::requirement::{Operator, Requirement};
+use leases::resources::{ResourceClass, Resources};
+use leases::terms::{
+    BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
+    InstancesTerms, ReservationTerms,
+};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+
+use super::*;
+
+const OPERATORS: [Operator; 6] = [
+    Operator::Equal,
+    Operator::NotEqual,
+    Operator::Less,
+    Operator::LessOrEqual,
+    Operator::Greater,
+    Operator::GreaterOrEqual,
+];
+
+fn some_text() -> impl Strategy<Value = String> {
+    ".{1,8}"
+}
+
+fn one_requirement() -> impl Strategy<Value = Requirement> {
+    let compare = (0..OPERATORS.len(), some_text(), some_text()).prop_map(|(operator, name, value)| {
+        Requirement::compare(OPERATORS[operator], name, value).expect("well formed")
+    });
+    let one_of = (some_text(), vec(some_text(), 1..4))
+        .prop_map(|(name, values)| Requirement::one_of(name, values).expect("well formed"));
+    prop_oneof![compare, one_of].prop_recursive(4, 16, 4, |inner| {
+        let parts = vec(inner.clone(), 1..4);
+        prop_oneof![
+            parts.clone().prop_map(|parts| Requirement::all(parts).expect("well formed")),
+            parts.prop_map(|parts| Requirement::any(parts).expect("well formed")),
+            inner.prop_map(|part| Requirement::negated(part).expect("well formed")),
+        ]
+    })
+}
+
+fn some_requirement() -> impl Strategy<Value = Requirement> {
+    prop_oneof![1 => Just(Requirement::NONE), 4 => one_requirement()]
+}
+
+fn some_resources() -> impl Strategy<Value = Resources> {
+    let other = btree_map("[A-Z]{1,3}_X".prop_map(ResourceClass), any::<u64>(), 0..3);
+    (1..u64::MAX, any::<u64>(), any::<u64>(), other)
+        .prop_map(|(vcpus, memory_mib, disk_gib, other)| Resources { vcpus, memory_mib, disk_gib, other })
+}
+
+fn hosts_terms() -> impl Strategy<Value = ReservationTerms> {
+    let actions = [BeforeEndAction::Default, BeforeEndAction::None, BeforeEndAction::Snapshot];
+    (1..9_u32, 0..9_u32, some_requirement(), some_requirement(), 0..actions.len()).prop_map(
+        move |(min, more, hypervisor, resource, action)| {
+            let mut terms = HostsTerms::new(min, min + more).expect("a range");
+            (terms.hypervisor, terms.resource) = (hypervisor, resource);
+            terms.before_end = actions[action];
+            ReservationTerms::Hosts(terms)
+        },
+    )
+}
+
+fn instances_terms() -> impl Strategy<Value = ReservationTerms> {
+    (1..u32::MAX, 1..u32::MAX, any::<u32>(), any::<NonZeroU32>(), any::<Option<bool>>(), some_requirement())
+        .prop_map(|(vcpus, memory_mib, disk_gib, amount, affinity, requirement)| {
+            let size = InstanceSize::new(vcpus, memory_mib, disk_gib).expect("a size");
+            let affinity = affinity.into();
+            ReservationTerms::Instances(InstancesTerms { size, amount, affinity, requirement })
+        })
+}
+
+fn flavor_terms() -> impl Strategy<Value = ReservationTerms> {
+    let traits = || btree_set(some_text(), 0..3);
+    (some_text(), some_resources(), traits(), traits(), any::<NonZeroU32>()).prop_map(
+        |(id, resources, required, forbidden, amount)| {
+            let traits = FlavorTraits { required, forbidden };
+            let flavor = Flavor::from_parts(id, resources, traits).expect("it asks for something");
+            ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+        },
+    )
+}
+
+fn floating_ips_terms() -> impl Strategy<Value = ReservationTerms> {
+    (some_text(), 0..9_u32, btree_set(any::<std::net::IpAddr>(), 0..4)).prop_map(
+        |(network, more, required)| {
+            let amount = required.len() as u32 + more;
+            let terms = FloatingIpsTerms::new(NetworkId(network), amount, required);
+            ReservationTerms::FloatingIps(terms.expect("enough"))
+        },
+    )
+}
+
+fn some_action() -> impl Strategy<Value = Action> {
+    (0..12, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
+        let (host, reservation) = (HostId(host), ReservationId(a));
+        let (guest, ip) = (GuestId(b), FloatingIpId(b));
+        match kind {
+            0 => Action::Fence(host),
+            1 => Action::StopGuest(host, guest),
+            2 => Action::DeleteGuest(host, guest),
+            3 => Action::Verify(host, reservation),
+            4 => Action::Hold(host, reservation),
+            5 => Action::Release(host, reservation),
+            6 => Action::Unfence(host),
+            7 => Action::Grant(host, reservation, slots),
+            8 => Action::Withdraw(host, reservation),
+            9 => Action::Assign(ip, reservation),
+            10 => Action::Unassign(ip, reservation),
+            _ => Action::Snapshot(host, reservation),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn terms_are_read_back_as_they_were(
+        terms in prop_oneof![hosts_terms(), instances_terms(), flavor_terms(), floating_ips_terms()],
+    ) {
+        prop_assert_eq!(terms_from_json(&terms_json(&terms)), Ok(terms));
+    }
+
+    #[test]
+    fn actions_are_read_back_as_they_were(action in some_action()) {
+        prop_assert_eq!(action_from_key(&action_key(action)), Ok(action));
+    }
+
+    #[test]
+    fn resources_are_read_back_as_they_were(of in some_resources()) {
+        prop_assert_eq!(resources(amounts(&of)), of);
+    }
+
+    #[test]
+    fn no_text_makes_reading_panic(text in ".{0,40}") {
+        let _ = action_from_key(&text);
+        let _ = terms_from_json(&text);
+    }
+}
+
+#[test]
+fn a_requirement_is_written_as_blazar_writes_it() {
+    let rack = Requirement::compare(Operator::Equal, "rack", "r1").expect("well formed");
+    let many = Requirement::one_of("gpu", vec!["a".into(), "b".into()]).expect("well formed");
+    let both = Requirement::all(vec![rack, Requirement::negated(many).expect("shallow")]);
+    let written = requirement_json(&both.expect("shallow")).to_string();
+    assert_eq!(written, r#"["and",["==","$rack","r1"],["not",["in","$gpu","a","b"]]]"#);
+}
+
+#[test]
+fn names_and_values_correspond() {
+    for health in [Health::Up, Health::Failed, Health::Unknown] {
+        assert_eq!(health_from_name(health_name(health)), Some(health));
+    }
+    for action in [EndAction::DeleteGuests, EndAction::KeepGuests] {
+        assert_eq!(end_action_from_name(end_action_name(action)), Some(action));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_its_text() {
+    let error = action_from_key("fence/many").expect_err("no number");
+    assert_eq!(error.to_string(), "step 'fence/many': it is not the key of a step");
+    let padded = "hold/1/0123456789abcdef-0123456789abcdef---";
+    assert!(action_from_key(padded).is_err());
+}

@@ -1,0 +1,313 @@
+//! What must survive: the records of the leasing service, and the trait of the stores that keep them.
+//!
+//! A store has the last word on bookings: [`Store::commit`] refuses a commit that would put a host into two
+//! leases at the same instant, or more slots on it than fit, whatever whoever decided believed. It does so by
+//! its schema, not by asking first. Everything in a commit happens or nothing does: the leases, the audit
+//! record, the notifications, and the key that makes a repeated request harmless.
+//!
+//! What is stored:
+//! - hosts, floating IPs, flavors, properties, leases: [`Snapshot`], read whole when a service starts;
+//! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
+//!   ([`leases::plan::History`]);
+//! - notifications in the order of their commits, with how far each listener has read;
+//! - the audit log;
+//! - keys of requests that were served ([`IdempotencyRecord`]).
+//!
+//! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
+
+pub mod booking;
+pub mod conformance;
+pub mod encoding;
+pub mod memory;
+mod record;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::host::FloatingIp;
+use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::plan::{Action, History};
+use leases::project::ProjectId;
+use thiserror::Error;
+
+use crate::booking::Subject;
+pub use crate::record::{
+    AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord, NewNotification,
+    Notification, PropertyRecord, Version, Wording,
+};
+
+/// Everything that a service keeps in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// All hosts that may be leased.
+    pub hosts: Vec<HostRecord>,
+    /// All floating IPs that may be leased.
+    pub floating_ips: Vec<FloatingIpRecord>,
+    /// All flavors.
+    pub flavors: Vec<FlavorRecord>,
+    /// Properties that were given a visibility.
+    pub properties: Vec<PropertyRecord>,
+    /// All leases that were not forgotten.
+    pub leases: Vec<LeaseRecord>,
+    /// What became of steps.
+    pub history: History,
+}
+
+/// A change of one record.
+///
+/// `expected` is the version that the change is based on; none means that there must be no such record. The
+/// record carries the version that it will have.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A lease, new or changed, with what it has of hosts and addresses.
+    Lease {
+        /// As it is to be.
+        record: Box<LeaseRecord>,
+        /// The version that this is based on.
+        expected: Option<Version>,
+    },
+    /// A lease of which nothing is left.
+    ForgetLease {
+        /// Which.
+        id: LeaseId,
+        /// The version that this is based on.
+        expected: Version,
+    },
+    /// A host, new or changed.
+    Host {
+        /// As it is to be.
+        record: Box<HostRecord>,
+        /// The version that this is based on.
+        expected: Option<Version>,
+    },
+    /// A host that is not leased any more. Refused while a lease that keeps its resources has any of it.
+    RemoveHost {
+        /// Which.
+        id: HostId,
+        /// The version that this is based on.
+        expected: Version,
+    },
+    /// A new floating IP. Refused if its network has the address already.
+    AddFloatingIp(FloatingIpRecord),
+    /// A floating IP that is not leased any more. Refused while a lease that keeps its resources has it.
+    RemoveFloatingIp(FloatingIpId),
+    /// A flavor, new or changed.
+    Flavor(FlavorRecord),
+    /// A flavor that is not offered any more.
+    RemoveFlavor(String),
+    /// The visibility of a property.
+    Property(PropertyRecord),
+}
+
+/// What happens together, or not at all.
+///
+/// Leases give up first what they do not have any more, then hosts and addresses come and go, then leases take
+/// what is new to them. So hosts can change hands within one commit, and a host can go together with the lease
+/// that had it, whatever the order of writes. Versions are compared in the order of writes.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// When: the time of all records in it.
+    pub at: Timestamp,
+    /// Changes, in this order.
+    pub writes: Vec<Write>,
+    /// Who did it, if somebody did.
+    pub audit: Vec<AuditRecord>,
+    /// Whom to tell what.
+    pub notifications: Vec<NewNotification>,
+    /// The key of the request, if it came with one.
+    pub idempotency: Option<IdempotencyRecord>,
+}
+
+impl Commit {
+    /// A commit of nothing yet.
+    pub fn new(at: Timestamp) -> Self {
+        Self { at, writes: Vec::new(), audit: Vec::new(), notifications: Vec::new(), idempotency: None }
+    }
+}
+
+/// Why nothing was committed.
+#[derive(Debug, Error)]
+pub enum CommitError {
+    /// A record is not of the version that the change is based on. Load it, and decide again.
+    #[error("{what} has been changed by somebody else")]
+    Stale {
+        /// Which record.
+        what: String,
+    },
+    /// A host or an address would be in two leases at once. Load, and decide again.
+    #[error("{what} is taken at that time")]
+    Taken {
+        /// What.
+        what: String,
+    },
+    /// More slots than a host has room for. Load, and decide again.
+    #[error("host {0} has no room for that at that time")]
+    NoRoom(HostId),
+    /// The host or address is still in use, so it cannot be removed.
+    #[error("{what} is reserved")]
+    InUse {
+        /// What.
+        what: String,
+    },
+    /// There is one already: a floating IP with that address, a host of that name.
+    #[error("{what} already exists")]
+    Exists {
+        /// What.
+        what: String,
+    },
+    /// A request with that key was served before.
+    #[error("the request with the key {0} was served before")]
+    Repeated(String),
+    /// It is not known whether it was committed. Load, and look.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The words for what is in the way, alike in all stores.
+impl CommitError {
+    /// A lease is not of the version expected.
+    pub fn stale_lease(id: LeaseId) -> Self {
+        Self::Stale { what: format!("lease {id}") }
+    }
+
+    /// A host is not of the version expected, or gone.
+    pub fn stale_host(id: HostId) -> Self {
+        Self::stale_subject(Subject::Host(id))
+    }
+
+    /// A flavor is gone.
+    pub fn stale_flavor(id: &str) -> Self {
+        Self::Stale { what: format!("flavor {id}") }
+    }
+
+    /// A host or an address is gone.
+    pub fn stale_subject(subject: Subject) -> Self {
+        Self::Stale { what: subject.to_string() }
+    }
+
+    /// A host or an address is in another lease.
+    pub fn taken(subject: Subject) -> Self {
+        Self::Taken { what: subject.to_string() }
+    }
+
+    /// Slots do not fit.
+    pub fn no_room(subject: Subject) -> Self {
+        match subject {
+            Subject::Host(id) => Self::NoRoom(id),
+            // An address has no slots, so there cannot be too many of them.
+            Subject::FloatingIp(_) => Self::taken(subject),
+        }
+    }
+
+    /// A host or an address cannot be removed.
+    pub fn in_use(subject: Subject) -> Self {
+        Self::InUse { what: subject.to_string() }
+    }
+
+    /// Another host has that name.
+    pub fn host_exists(name: &str) -> Self {
+        Self::Exists { what: format!("a host named {name}") }
+    }
+
+    /// The network has that address, or there is one of that identifier.
+    pub fn floating_ip_exists(ip: &FloatingIp) -> Self {
+        Self::Exists { what: format!("floating IP {} of network {}", ip.address, ip.network.0) }
+    }
+}
+
+/// The store does not work.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// It cannot be reached, is full, or broke off.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// What it holds makes no sense.
+    #[error("the store holds something that cannot be read: {0}")]
+    Corrupt(String),
+}
+
+/// Who carries out steps: one running service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder(pub String);
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The right to carry out a step, until somebody else may try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The step.
+    pub action: Action,
+    /// Counts claims: of two claims of a step, the one with the higher number is the valid one. No number is
+    /// given twice, not even to different steps.
+    pub fence: u64,
+}
+
+/// What became of a step that was claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The claim it was carried out under. If the step was claimed again since, nothing is recorded.
+    pub claim: Claim,
+    /// How it ended.
+    pub result: Result<(), String>,
+}
+
+/// A store. All times are given by the caller, and kept to the microsecond.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Reads everything, as of one instant.
+    async fn load(&self) -> Result<Snapshot, StoreError>;
+
+    /// Commits all of it or nothing.
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError>;
+
+    /// Claims steps for `holder` until `until`: those that nobody has claimed, or whose claim is over `now`.
+    /// Returns the claims that it got, in the order given.
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError>;
+
+    /// Records what became of steps ([`History::succeeded`], [`History::failed`]) and gives up their claims.
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError>;
+
+    /// Gives up all claims of a holder: it has just started, and knows of none.
+    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError>;
+
+    /// Forgets the history of steps for which `keep` says so: their leases are gone.
+    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError>;
+
+    /// What was answered to the request with that key, if it was made less than a day before `now`.
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError>;
+
+    /// Notifications after that number, oldest first.
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError>;
+
+    /// The number of the last notification that this listener has been told; 0 at first.
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError>;
+
+    /// Notes how far a listener has been told; never back.
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError>;
+
+    /// Forgets notifications, audit records and keys of requests from before that time; notifications only as
+    /// far as every listener has been told.
+    async fn prune(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// The last audit records, newest first.
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
+
+    /// Whether it can be written to.
+    async fn check(&self) -> Result<(), StoreError>;
+}

@@ -1,0 +1,173 @@
+//! What is kept, record by record.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::host::{FloatingIp, Host};
+use leases::ids::{LeaseId, ReservationId};
+use leases::lease::Lease;
+use leases::project::{ProjectId, UserId};
+use leases::terms::FlavorSize;
+
+/// Counts the changes of a record, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// Of a record that is new.
+    pub const FIRST: Self = Self(1);
+
+    /// After one more change.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What was asked for, in the words of who asked: answers repeat them (spec §1.7).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Wording {
+    /// `hypervisor_properties`.
+    pub hypervisor_properties: Option<String>,
+    /// `resource_properties`; of a flavor reservation, the flavor as it was, as JSON.
+    pub resource_properties: Option<String>,
+}
+
+/// A lease as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The lease.
+    pub lease: Lease,
+    /// The words of its reservations; of one without words, none or an empty entry, which is the same.
+    pub wording: BTreeMap<ReservationId, Wording>,
+    /// Its version.
+    pub version: Version,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed, if ever.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// A host as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRecord {
+    /// The host.
+    pub host: Host,
+    /// Its version.
+    pub version: Version,
+    /// When it was entered.
+    pub created_at: Timestamp,
+    /// When it was last changed, if ever.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// A floating IP as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatingIpRecord {
+    /// The address.
+    pub floating_ip: FloatingIp,
+    /// The subnet that it lies in.
+    pub subnet: String,
+    /// When it was entered.
+    pub created_at: Timestamp,
+}
+
+/// A flavor as it is kept, with Nova's fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlavorRecord {
+    /// Its identifier.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its sizes.
+    pub size: FlavorSize,
+    /// Swap, MiB.
+    pub swap_mib: u32,
+    /// Whether every project may use it.
+    pub public: bool,
+    /// Extra specs.
+    pub extra_specs: BTreeMap<String, String>,
+    /// When it was entered.
+    pub created_at: Timestamp,
+}
+
+/// The visibility of a property of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PropertyRecord {
+    /// Its identifier, a UUID.
+    pub id: u128,
+    /// Its name.
+    pub name: String,
+    /// Whether it is left out of lists unless all are asked for.
+    pub private: bool,
+    /// When it was entered.
+    pub created_at: Timestamp,
+    /// When it was last changed, if ever.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// Who did what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub user: UserId,
+    /// For which project.
+    pub project: ProjectId,
+    /// In which request, by its identifier (`req-...`).
+    pub request_id: String,
+    /// What was done: `lease.create`, `host.update`.
+    pub action: String,
+    /// To what, by its identifier.
+    pub object: String,
+}
+
+/// A notification that is to be numbered by the commit it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNotification {
+    /// The lease it is about.
+    pub lease: LeaseId,
+    /// The lease's project.
+    pub project: ProjectId,
+    /// Blazar's name: `lease.create`, `lease.event.start_lease` (spec §3.6), or one of ours.
+    pub event_type: String,
+    /// The payload, JSON.
+    pub payload: String,
+}
+
+/// A notification as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Its number: later commits have higher ones.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What it says.
+    pub content: NewNotification,
+}
+
+/// A request that was served, so that its repetition is answered alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyRecord {
+    /// Whose key it is.
+    pub project: ProjectId,
+    /// The key.
+    pub key: String,
+    /// A hash of the request: the key of one request is not that of another.
+    pub fingerprint: String,
+    /// The lease that was made.
+    pub lease: LeaseId,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl IdempotencyRecord {
+    /// How long a key stands for the request that it came with.
+    pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+    /// Whether a request with that key is a repetition at that time.
+    pub fn counts_at(&self, now: Timestamp) -> bool {
+        now.duration_since(self.at) < Self::VALID_FOR
+    }
+}

@@ -1,0 +1,124 @@
+//! A cloud with many hosts and leases to come: the same requests in every run.
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt as _;
+use futures::stream;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::CAPABILITIES;
+use crate::leasing::date::Minute;
+use crate::leasing::http::{Answer, Caller, text};
+use crate::random::Random;
+
+/// Requests under way at once while the cloud is filled.
+const AT_ONCE: usize = 8;
+/// Leases begin from then on, so that none begins while something is measured; in hours.
+const AHEAD_HOURS: i64 = 30 * 24;
+const YEAR_HOURS: i64 = 365 * 24;
+/// Refused requests for one that is accepted, after which the cloud counts as full.
+const REFUSALS: usize = 4;
+
+/// What to ask for next.
+#[derive(Debug)]
+pub struct Cloud {
+    hosts: usize,
+    random: Random,
+    origin: Minute,
+}
+
+impl Cloud {
+    /// A cloud of so many hosts.
+    pub fn new(hosts: usize) -> Self {
+        Self { hosts, random: Random::new(1), origin: Minute::now().plus(AHEAD_HOURS * 60) }
+    }
+
+    /// How many hosts it has.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// Takes all machines on, each with its capabilities.
+    pub fn take_on_hosts(&self, caller: &Caller) -> Result<()> {
+        let host = |id: usize| {
+            let mut host = json!({"id": id.to_string()});
+            for capability in 0..CAPABILITIES {
+                host[format!("capability{capability}")] = json!((id % (capability + 2)).to_string());
+            }
+            host
+        };
+        for answer in together(caller, "/v1/os-hosts", (1..=self.hosts).map(host)) {
+            answer?.expect(201)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for leases until so many are accepted.
+    pub fn fill(&mut self, caller: &Caller, leases: usize) -> Result<()> {
+        self.fill_with(caller, leases, Self::lease)
+    }
+
+    /// The same with leases of one host for some hours, of which very many fit.
+    pub fn fill_small(&mut self, caller: &Caller, leases: usize) -> Result<()> {
+        self.fill_with(caller, leases, Self::small_lease)
+    }
+
+    fn fill_with(&mut self, caller: &Caller, leases: usize, draw: fn(&mut Self) -> Value) -> Result<()> {
+        let (mut accepted, mut refused) = (0, 0);
+        while accepted < leases {
+            let requests: Vec<Value> = (0..(leases - accepted).min(1000)).map(|_| draw(self)).collect();
+            for answer in together(caller, "/v1/leases", requests) {
+                match answer?.status {
+                    201 => accepted += 1,
+                    409 => refused += 1,
+                    status => bail!("a lease was answered with {status}"),
+                }
+            }
+            if refused > REFUSALS * (accepted + 1000) {
+                bail!("only {accepted} of {leases} leases fit on {} hosts", self.hosts);
+            }
+        }
+        Ok(())
+    }
+
+    /// A lease as people ask for: some hosts, perhaps with a certain capability, or room for some instances.
+    pub fn lease(&mut self) -> Value {
+        let reservation = if self.random.chance(33) {
+            json!({"resource_type": "virtual:instance", "vcpus": 4, "memory_mb": 8192, "disk_gb": 20,
+                   "amount": self.random.between(1, 20), "affinity": null, "resource_properties": ""})
+        } else {
+            let hosts = self.random.between(1, 8);
+            let wanted = format!(r#"["==", "$capability2", "{}"]"#, self.random.below(4));
+            let wanted = if self.random.chance(33) { wanted } else { String::new() };
+            json!({"resource_type": "physical:host", "min": hosts, "max": hosts,
+                   "hypervisor_properties": "", "resource_properties": wanted})
+        };
+        let hours = self.random.between(1, 168);
+        self.of(&reservation, YEAR_HOURS, hours)
+    }
+
+    fn small_lease(&mut self) -> Value {
+        let reservation = json!({"resource_type": "physical:host", "min": 1, "max": 1,
+                                 "hypervisor_properties": "", "resource_properties": ""});
+        let hours = self.random.between(1, 24);
+        self.of(&reservation, 4 * YEAR_HOURS, hours)
+    }
+
+    fn of(&mut self, reservation: &Value, within_hours: i64, hours: i64) -> Value {
+        let start = self.origin.plus(60 * self.random.between(0, within_hours));
+        json!({"name": "measured", "start_date": start.sent(), "end_date": start.plus(60 * hours).sent(),
+               "reservations": [reservation]})
+    }
+}
+
+/// Sends requests, some at once, and returns the answers in the order in which they came.
+pub fn together(caller: &Caller, path: &str, bodies: impl IntoIterator<Item = Value>) -> Vec<Result<Answer>> {
+    let http = caller.http();
+    let send = |body: Value| async move { http.send(Method::POST, path, Some(&body)).await };
+    caller.wait(stream::iter(bodies).map(send).buffer_unordered(AT_ONCE).collect())
+}
+
+/// The identifier of a lease in an answer.
+pub fn id(answer: &Value) -> Result<String> {
+    text(&answer["lease"], "id").map(str::to_owned).context("no lease in the answer")
+}

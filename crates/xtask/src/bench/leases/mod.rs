@@ -1,0 +1,113 @@
+//! `cargo xtask bench leases`: what the leasing service costs, through its front door.
+//!
+//! The service and what asks it share the machine. Every row says what is wanted of it.
+
+mod cloud;
+mod latency;
+mod report;
+mod starts;
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use self::cloud::Cloud;
+use self::report::{Report, Row, Unit};
+use crate::arguments::Arguments;
+use crate::leasing::server::{Launch, Server};
+use crate::places::{self, cargo};
+use crate::run::{Executable, output_of};
+
+/// Capabilities of each host.
+const CAPABILITIES: usize = 30;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    hosts: usize,
+    leases: usize,
+    many: usize,
+    samples: usize,
+}
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let sizes = Sizes {
+        hosts: arguments.value("--hosts", 1000)?,
+        leases: arguments.value("--leases", 10_000)?,
+        many: arguments.value("--many", 100_000)?,
+        samples: arguments.value("--samples", 1000)?,
+    };
+    let json = arguments.switch("--json");
+    let ours = arguments.text("--ours")?.map(Executable::new);
+    arguments.finish()?;
+    let ours = ours.map_or_else(places::ours, Ok)?;
+    let mut report = Report::default();
+    service(&ours, sizes, &mut report)?;
+    core(&mut report)?;
+    report.print(json);
+    report.conclude()
+}
+
+/// Everything that is measured on a running service.
+fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(ours, directory.path()).with_machines(sizes.hosts);
+    let server = launch.start()?;
+    let mut cloud = Cloud::new(sizes.hosts);
+    let empty = memory_mib(&server)?;
+    eprintln!("taking on {} hosts", sizes.hosts);
+    cloud.take_on_hosts(server.caller())?;
+    let with_hosts = memory_mib(&server)?;
+    eprintln!("asking for {} leases", sizes.leases);
+    cloud.fill(server.caller(), sizes.leases)?;
+    let with_leases = memory_mib(&server)?;
+    report.add(Row::one("memory without hosts", Unit::Mebibytes, empty));
+    let each =
+        |before: f64, after: f64, number: usize| (after - before).max(0.0) * 1024.0 / number.max(1) as f64;
+    report.add(Row::one("memory of a host", Unit::Kibibytes, each(empty, with_hosts, sizes.hosts)));
+    report.add(Row::one("memory of a lease", Unit::Kibibytes, each(with_hosts, with_leases, sizes.leases)));
+    eprintln!("measuring");
+    latency::changes(server.caller(), &mut cloud, sizes.samples, report)?;
+    latency::lists(server.caller(), report)?;
+    eprintln!("waiting for {} leases that begin at the same time", sizes.hosts);
+    starts::run(server.caller(), &cloud, report)?;
+    let there = server.caller().leases()?.len();
+    eprintln!("asking for leases until there are {}", sizes.many);
+    cloud.fill_small(server.caller(), sizes.many.saturating_sub(there))?;
+    let memory = memory_mib(&server)?;
+    report.add(Row::one(&format!("memory with {} leases", sizes.many), Unit::Mebibytes, memory));
+    server.stop()?;
+    let started = Instant::now();
+    let server = launch.start()?;
+    let took = started.elapsed();
+    let name = format!("start-up with {} leases", server.caller().leases()?.len());
+    report.add(Row::one(&name, Unit::Seconds, took.as_secs_f64()).wanted_below(5.0));
+    Ok(())
+}
+
+/// What is measured in the core, by its own example.
+fn core(report: &mut Report) -> Result<()> {
+    eprintln!("measuring the core");
+    let mut example = cargo();
+    example.args(["run", "--quiet", "--release", "--package", "leases", "--example", "speed"]);
+    let said = output_of(&mut example)?;
+    let slots = said.lines().filter(|line| line.starts_with("earliest slot of 20 hosts"));
+    let times: Vec<[f64; 2]> = slots.map(report::milliseconds).collect::<Result<_>>()?;
+    // Lengths differ; the slowest counts.
+    let slowest = times.into_iter().max_by(|a, b| a[1].total_cmp(&b[1]));
+    let [median, ninety_ninth] =
+        slowest.context("the example does not say how long the earliest slot takes")?;
+    let row = Row::one("earliest slot of 20 hosts in a year, in the core", Unit::Milliseconds, median);
+    report.add(row.with_ninety_ninth(ninety_ninth).wanted_below(5.0));
+    Ok(())
+}
+
+/// Resident memory of the process.
+fn memory_mib(server: &Server) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process())).context("no /proc")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is no number")?;
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,58 @@
+//! Named checks: each says in one sentence what holds, and is counted.
+
+use anyhow::Result;
+
+use crate::tally::{MOST_SHOWN, Tally};
+
+/// The checks of a stage.
+#[derive(Debug)]
+pub struct Cases {
+    stage: String,
+    tally: Tally,
+}
+
+impl Cases {
+    /// No checks yet.
+    pub fn new(stage: impl Into<String>) -> Self {
+        Self { stage: stage.into(), tally: Tally::default() }
+    }
+
+    /// Makes a check; says which and why if it fails. What it found is for later ones, which fail without it.
+    pub fn check<T>(&mut self, sentence: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
+        let found = check();
+        self.tally.count(found.is_ok());
+        match found {
+            Ok(found) => Some(found),
+            Err(error) => {
+                if self.tally.failed <= MOST_SHOWN {
+                    println!("{}: NOT SO: {sentence}\n    {}", self.stage, indented(&format!("{error:#}")));
+                }
+                None
+            }
+        }
+    }
+
+    /// How many held.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn a_check_that_fails_is_counted_and_does_not_end_the_stage() {
+        let mut cases = Cases::new("x");
+        assert_eq!(cases.check("two and two are four", || Ok(4)), Some(4));
+        assert_eq!(cases.check("two and two are five", || -> Result<()> { bail!("they are four") }), None);
+        assert_eq!(cases.tally(), Tally { passed: 1, failed: 1, skipped: 0 });
+    }
+}

@@ -1,0 +1,52 @@
+//! What is expected of values and tables, with a complaint that shows both sides.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+/// A member is to be that.
+pub fn is(value: &Value, member: &str, wanted: impl Into<Value>) -> Result<()> {
+    let wanted = wanted.into();
+    ensure!(value[member] == wanted, "{member} is {} instead of {wanted}: {value}", value[member]);
+    Ok(())
+}
+
+/// Something is to be that.
+#[expect(clippy::needless_pass_by_value, reason = "what is wanted is mostly written where it is given")]
+pub fn same<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(found: A, wanted: B) -> Result<()> {
+    ensure!(found == wanted, "found {found:?} instead of {wanted:?}");
+    Ok(())
+}
+
+/// The members of that name.
+pub fn members<'a>(items: &'a [Value], name: &str) -> Vec<&'a str> {
+    items.iter().map(|item| item[name].as_str().unwrap_or("?")).collect()
+}
+
+/// The titles of a table's columns.
+pub fn columns(table: &str) -> Result<Vec<&str>> {
+    let titles =
+        table.lines().find(|line| line.starts_with('|')).with_context(|| format!("no table: {table}"))?;
+    Ok(titles.trim_matches('|').split('|').map(str::trim).collect())
+}
+
+/// What a table has below a title, by row.
+pub fn column<'a>(table: &'a str, title: &str) -> Result<Vec<&'a str>> {
+    let at = columns(table)?.iter().position(|&found| found == title);
+    let at = at.with_context(|| format!("no column {title}: {table}"))?;
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(1);
+    Ok(rows.filter_map(|row| row.trim_matches('|').split('|').nth(at)).map(str::trim).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read_by_column() {
+        let table =
+            "+----+------+\n| id | name |\n+----+------+\n| 1  | a    |\n| 2  | b    |\n+----+------+\n";
+        assert_eq!(columns(table).unwrap(), ["id", "name"]);
+        assert_eq!(column(table, "name").unwrap(), ["a", "b"]);
+        assert!(column(table, "x").is_err());
+    }
+}

@@ -1,0 +1,70 @@
+//! `cargo xtask leasing`: the leasing service as a process, seen from outside: by the stock clients, by other
+//! people's test programs, by many at once, and through power cuts.
+//!
+//! Nothing here knows the service's code. What is asked of it is in the specification of Blazar's interface, and
+//! in what the service promises beyond it.
+
+mod cases;
+mod clients;
+pub mod date;
+mod fleet;
+mod gabbi;
+pub mod http;
+mod processes;
+mod python;
+mod race;
+mod schemathesis;
+pub mod server;
+pub mod soak;
+
+use anyhow::{Result, bail};
+
+use self::python::Python;
+use crate::arguments::Arguments;
+use crate::places;
+use crate::run::Executable;
+use crate::tally::Tally;
+
+/// Rounds of each race in continuous integration.
+const RACES: usize = 10;
+/// What races draw from there; other seeds are for the soak.
+const RACE_SEED: u64 = 1;
+
+/// A stage: a name and what it does with our program.
+pub type Stage = (&'static str, fn(&Executable) -> Result<Tally>);
+
+/// All stages, in order of cost.
+pub const STAGES: [Stage; 5] = [
+    ("races", |ours| race::run(ours, RACE_SEED, RACES)),
+    ("gabbi", gabbi::run),
+    ("schemathesis", schemathesis::run),
+    ("processes", processes::run),
+    ("clients", clients::run),
+];
+
+/// Sees to it that what the stages need is there.
+pub fn prepare() -> Result<()> {
+    Python::ready()?;
+    processes::prepare()
+}
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let ours = arguments.text("--ours")?.map(Executable::new);
+    let word = arguments.word();
+    arguments.finish()?;
+    let wanted: Vec<Stage> =
+        STAGES.into_iter().filter(|(name, _)| word.as_deref().is_none_or(|word| word == *name)).collect();
+    if wanted.is_empty() {
+        let names: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+        bail!("leasing what? {} or nothing for all", names.join(", "));
+    }
+    let ours = ours.map_or_else(places::ours, Ok)?;
+    let mut tally = Tally::default();
+    for (name, stage) in wanted {
+        let of_stage = stage(&ours)?;
+        println!("{name}: {of_stage}");
+        tally += of_stage;
+    }
+    tally.conclude("leasing")
+}

@@ -1,0 +1,112 @@
+//! The machine's clock is set, forth and back, while the service runs.
+//!
+//! Only the process's view of it is: Debian's `faketime` stands between it and the system, and reads how far
+//! the clock is off from a file. What measures time and not the date goes on as ever, as on a real machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::acknowledged::of_hosts;
+use crate::leasing::cases::Cases;
+use crate::leasing::date::Minute;
+use crate::leasing::http::{Caller, text};
+use crate::leasing::server::Launch;
+use crate::places;
+use crate::run::Executable;
+
+/// The service looks at the clock at least every ten seconds while it waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the checks.
+pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
+    let library = library()?;
+    let directory = tempfile::tempdir()?;
+    let clock = Clock(directory.path().join("clock"));
+    clock.set(0)?;
+    let launch = Launch::new(ours, directory.path())
+        .environment("LD_PRELOAD", &library.display().to_string())
+        .environment("FAKETIME_TIMESTAMP_FILE", &clock.0.display().to_string())
+        .environment("FAKETIME_NO_CACHE", "1")
+        .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let server = launch.start()?;
+    let caller = server.caller();
+    caller.post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
+    let base = Minute::now();
+    let first = lease(caller, base.plus(10), base.plus(60))?;
+    let second = lease(caller, base.plus(60), base.plus(120))?;
+    cases.check("a clock that is set forth begins what is due meanwhile", || {
+        clock.set(15)?;
+        caller.until_lease_is(&first, "ACTIVE", PATIENCE).map(drop)
+    });
+    cases.check("a clock that is set back takes no lease its hosts", || {
+        clock.set(-60)?;
+        // Something that is done by the clock as it is now shows that the service has seen it.
+        let early = caller.post("/v1/leases", &of_nothing(base.plus(-50), base.plus(-40)))?.expect(201)?;
+        is_still(caller, &first, "ACTIVE")?;
+        is_still(caller, &second, "PENDING")?;
+        clock.set(-45)?;
+        caller.until_lease_is(text(&early["lease"], "id")?, "ACTIVE", PATIENCE)?;
+        is_still(caller, &first, "ACTIVE")?;
+        is_still(caller, &second, "PENDING")
+    });
+    cases.check("w5_a_clock_that_is_set_past_an_end_and_a_start_hands_the_host_over", || {
+        clock.set(70)?;
+        caller.until_lease_is(&first, "TERMINATED", PATIENCE)?;
+        caller.until_lease_is(&second, "ACTIVE", PATIENCE).map(drop)
+    });
+    cases.check("a clock that is set back and forth again leaves no lease stuck", || {
+        clock.set(0)?;
+        clock.set(130)?;
+        caller.until_lease_is(&second, "TERMINATED", PATIENCE)?;
+        is_still(caller, &first, "TERMINATED")
+    });
+    Ok(())
+}
+
+/// How far the clock is off.
+struct Clock(PathBuf);
+
+impl Clock {
+    /// Sets it to so many minutes from the true time.
+    fn set(&self, minutes: i64) -> Result<()> {
+        // Exchanged at once: a file that is only half written would be read as another time.
+        let written = self.0.with_extension("new");
+        fs::write(&written, format!("{:+}\n", minutes * 60)).context("cannot set the clock")?;
+        fs::rename(&written, &self.0).context("cannot set the clock")
+    }
+}
+
+fn lease(caller: &Caller, start: Minute, end: Minute) -> Result<String> {
+    let made = caller.post("/v1/leases", &of_hosts(&start.sent(), 1, &end.sent()))?.expect(201)?;
+    Ok(text(&made["lease"], "id")?.to_owned())
+}
+
+fn of_nothing(start: Minute, end: Minute) -> Value {
+    let mut lease = of_hosts(&start.sent(), 1, &end.sent());
+    lease["reservations"] = json!([]);
+    lease
+}
+
+fn is_still(caller: &Caller, id: &str, status: &str) -> Result<()> {
+    let lease = caller.lease(id)?;
+    ensure!(lease["status"] == status, "the lease is not {status}: {lease}");
+    Ok(())
+}
+
+/// Where the library is; it is installed if it can be.
+pub fn library() -> Result<PathBuf> {
+    places::need_program("faketime", "faketime")?;
+    let found = |parent: &Path| {
+        let library = parent.join("faketime/libfaketime.so.1");
+        library.exists().then_some(library)
+    };
+    let multiarch = fs::read_dir("/usr/lib").context("no /usr/lib")?.flatten().map(|entry| entry.path());
+    match multiarch.chain([PathBuf::from("/usr/lib"), PathBuf::from("/usr/lib64")]).find_map(|p| found(&p)) {
+        Some(library) => Ok(library),
+        None => bail!("faketime is installed, yet its library is not under /usr/lib"),
+    }
+}

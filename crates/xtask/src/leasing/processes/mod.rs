@@ -1,0 +1,29 @@
+//! The service as a process that is killed, has no room to write, and whose clock is set.
+//!
+//! When a process is killed is left to chance within a round, as power cuts are. What was acknowledged is there
+//! afterwards in every run.
+
+mod acknowledged;
+mod clock;
+mod full_disk;
+mod kills;
+
+use anyhow::Result;
+
+use super::cases::Cases;
+use crate::run::Executable;
+use crate::tally::Tally;
+
+/// Sees to it that what the stage needs is there.
+pub fn prepare() -> Result<()> {
+    clock::library().map(drop)
+}
+
+/// Runs the stage.
+pub fn run(ours: &Executable) -> Result<Tally> {
+    let mut cases = Cases::new("processes");
+    kills::run(&mut cases, ours)?;
+    full_disk::run(&mut cases, ours)?;
+    clock::run(&mut cases, ours)?;
+    Ok(cases.tally())
+}

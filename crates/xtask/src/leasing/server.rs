@@ -1,0 +1,206 @@
+//! `allot serve` as a process of its own, on a free port of this machine.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::http::Caller;
+use crate::run::{Executable, output_of};
+
+/// A service that does not answer after that long does not start.
+const START_LIMIT: Duration = Duration::from_mins(1);
+/// How long a service that was told to stop may take.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// How much of the log a complaint shows.
+const LINES_SHOWN: usize = 15;
+
+/// How to start a service. Starting it again finds the database and the machines as they were left.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    program: PathBuf,
+    directory: PathBuf,
+    database: PathBuf,
+    timing: &'static str,
+    arguments: Vec<String>,
+    through: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl Launch {
+    /// A service without authentication that keeps everything in that directory.
+    pub fn new(ours: &Executable, directory: &Path) -> Self {
+        Self {
+            program: ours.path.clone(),
+            directory: directory.to_owned(),
+            database: directory.join("allot.db"),
+            timing: "immediate",
+            arguments: Vec::new(),
+            through: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
+    /// The same with further options.
+    pub fn with<S: Into<String>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
+        self.arguments.extend(options.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same with another way to log in than none: `tokens:FILE`.
+    pub fn with_auth(self, auth: &str) -> Self {
+        self.with(["--auth", auth])
+    }
+
+    /// The same with so many machines, numbered from 1. Without this, there are a few in each of several racks.
+    pub fn with_machines(self, number: usize) -> Self {
+        self.with(["--simulated-racks", "1", "--simulated-hosts-per-rack"]).with([number.to_string()])
+    }
+
+    /// The same with machines that take their time, as real ones do. Usually everything is done at once.
+    pub fn with_lifelike_machines(self) -> Self {
+        Self { timing: "lifelike", ..self }
+    }
+
+    /// The same as an argument of another program, which becomes it.
+    pub fn through<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.through = words.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same with a variable of the environment.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with the database elsewhere.
+    pub fn with_database(self, file: PathBuf) -> Self {
+        Self { database: file, ..self }
+    }
+
+    /// Starts it, and returns when it is ready.
+    pub fn start(&self) -> Result<Server> {
+        let mut server = self.spawn()?;
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// Starts it.
+    pub fn spawn(&self) -> Result<Server> {
+        let listen = free_address()?;
+        let log = self.directory.join("serve.log");
+        let written = File::options().create(true).append(true).open(&log);
+        let written = written.with_context(|| format!("cannot write {}", log.display()))?;
+        let mut words: Vec<String> = self.through.clone();
+        words.push(self.program.display().to_string());
+        words.extend(["serve".to_owned(), "--listen".to_owned(), listen.clone(), "--database".to_owned()]);
+        words.push(format!("sqlite://{}", self.database.display()));
+        words.extend(["--fleet".to_owned(), "simulated".to_owned()]);
+        // Machines are as they were left when the service starts again, as real ones would be.
+        words.push("--simulated-state-file".to_owned());
+        words.push(self.directory.join("machines.json").display().to_string());
+        words.extend(["--simulated-timing".to_owned(), self.timing.to_owned()]);
+        words.extend(self.arguments.iter().cloned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&self.directory).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ALLOT_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdout(written.try_clone()?).stderr(written);
+        let child = command.spawn().with_context(|| format!("cannot run {}", words[0]))?;
+        let url = format!("http://{listen}");
+        Ok(Server { child, caller: Caller::new(&url)?, url, log })
+    }
+}
+
+/// A service that runs; it ends with its owner.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    caller: Caller,
+    url: String,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Its address, without the `/v1`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A client of it.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns when it can serve requests.
+    pub fn wait_until_ready(&mut self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            if self.caller.get("/readyz").is_ok_and(|answer| answer.status == 200) {
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                bail!("allot serve ended ({status}):\n{}", self.last_lines());
+            }
+            if started.elapsed() > START_LIMIT {
+                bail!("allot serve is not ready after {} s:\n{}", START_LIMIT.as_secs(), self.last_lines());
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends it as a power cut would, but for what the kernel still writes.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill().context("cannot kill allot serve")?;
+        self.child.wait().context("allot serve was killed, but does not end").map(drop)
+    }
+
+    /// Tells it to stop, as an operator does, and waits for it.
+    pub fn stop(mut self) -> Result<ExitStatus> {
+        output_of(Command::new("kill").arg(self.child.id().to_string()))?;
+        let told = Instant::now();
+        while told.elapsed() < STOP_LIMIT {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        bail!("allot serve does not stop within {} s:\n{}", STOP_LIMIT.as_secs(), self.last_lines())
+    }
+
+    /// What it said last, for a complaint.
+    pub fn last_lines(&self) -> String {
+        let said = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address of this machine that nobody listens on. Somebody else may take it before it is used; then the
+/// service does not start, and says so.
+fn free_address() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on this machine")?;
+    Ok(listener.local_addr()?.to_string())
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask sqlx-prepare`: what the compiler knows of the database's queries when there is no database.
+//!
+//! A scratch database gets the schema, the crate is compiled against it, and each query leaves a description in
+//! the crate's `.sqlx`, which is committed. With `--check` nothing is written, but a difference is an error.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::places::{cargo, need_program, root};
+use crate::run::must_run;
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let check = arguments.switch("--check");
+    arguments.finish()?;
+    run(check)
+}
+
+/// Describes the queries anew; with `check`, only compares.
+pub fn run(check: bool) -> Result<()> {
+    let crate_directory = root().join("crates/store-sqlite");
+    let described = crate_directory.join(".sqlx");
+    let scratch = tempfile::tempdir().context("no temporary directory")?;
+    let database = scratch.path().join("schema.db");
+    migrate(&database, &crate_directory.join("migrations"))?;
+    let fresh = scratch.path().join("sqlx");
+    fs::create_dir(&fresh)?;
+    // The compiler does not see that the database has changed.
+    File::options().write(true).open(crate_directory.join("src/lib.rs"))?.set_modified(SystemTime::now())?;
+    must_run(
+        cargo()
+            .args(["check", "--quiet", "--package", "store-sqlite"])
+            .env("ALLOT_SQLITE_URL", format!("sqlite://{}", database.display()))
+            .env("SQLX_OFFLINE", "false")
+            .env("SQLX_OFFLINE_DIR", &fresh),
+    )?;
+    let (old, new) = (files(&described)?, files(&fresh)?);
+    if old == new {
+        println!("{} queries are described as they are", new.len());
+        return Ok(());
+    }
+    ensure!(
+        !check,
+        "crates/store-sqlite/.sqlx is not what the queries and migrations are now; \
+         run 'cargo xtask sqlx-prepare' and commit what it writes"
+    );
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        fs::remove_file(described.join(name))?;
+    }
+    fs::create_dir_all(&described)?;
+    for (name, content) in &new {
+        fs::write(described.join(name), content)?;
+    }
+    println!("{} queries described; commit crates/store-sqlite/.sqlx", new.len());
+    Ok(())
+}
+
+/// Makes a database of all migrations, in order. By SQLite's own program, because the crate, which could do it as
+/// well, may not compile before this is done.
+fn migrate(database: &Path, migrations: &Path) -> Result<()> {
+    need_program("sqlite3", "sqlite3")?;
+    for name in files(migrations)?.keys() {
+        let script = File::open(migrations.join(name))?;
+        let mut command = Command::new("sqlite3");
+        must_run(command.arg("-bail").arg(database).stdin(Stdio::from(script)))?;
+    }
+    Ok(())
+}
+
+/// The files of a directory, by name.
+fn files(directory: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    if !directory.exists() {
+        return Ok(files);
+    }
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        files.insert(entry.file_name().into(), fs::read(entry.path())?);
+    }
+    Ok(files)
+}
