@@ -164,7 +164,8 @@ impl World {
     }
 
     async fn cycle(&mut self) -> Vec<ClaimedStep> {
-        let cycle = self.service.cycle().await;
+        // It rarely waits for the machines: when one is given back to them.
+        let cycle = self.wait_for(self.service.cycle()).await;
         self.wanted = false;
         self.wake_at = cycle.wake_at;
         for step in cycle.steps.clone() {
