@@ -33,8 +33,15 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        while let Some(left) = left(self.now(), instant) {
+        let mut before = self.now();
+        while let Some(left) = left(before, instant) {
             tokio::time::sleep(left.min(LONGEST_NAP)).await;
+            let now = self.now();
+            if now < before {
+                // It was set back: the instant may be far away now, and what it was good for another matter.
+                return;
+            }
+            before = now;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Placing a new instance on one node or on a pair of nodes (algorithms spec §4.1 to §4.3).
 
+use std::slice;
+
 use cluster::{Change, Cluster, Demand, FailMode, GroupIdx, Instance, InstanceIdx, NodeIdx, Outcome};
 
 use crate::board::Board;
@@ -266,7 +268,7 @@ impl<'a> OnOneNode<'a> {
     }
 
     /// The figures that result.
-    fn place(&mut self, cluster: &Cluster, node: NodeIdx) -> Result<Outcome, FailMode> {
+    fn place(&mut self, cluster: &Cluster, node: NodeIdx) -> Result<Change, FailMode> {
         let (target, state) = (cluster.node(node), cluster.state(node));
         let kind = (target.group, target.exclusive_storage);
         let allowed = match self.policy {
@@ -282,8 +284,19 @@ impl<'a> OnOneNode<'a> {
             self.instance.location_score + cluster.unmet_wishes(self.instance, node),
             self.force,
         )?;
-        Ok(Outcome::one(Change { node, figures }, node, None, self.instance.location_score))
+        Ok(Change { node, figures })
     }
+
+    fn outcome(&self, change: Change) -> Outcome {
+        Outcome::one(change, change.node, None, self.instance.location_score)
+    }
+}
+
+/// What becomes of one node if an instance is put there by force, if that is possible.
+pub(crate) fn by_force(cluster: &Cluster, instance: &Instance, node: NodeIdx) -> Option<Outcome> {
+    let mut attempt = OnOneNode::new(instance, true);
+    let change = attempt.place(cluster, node).ok()?;
+    Some(attempt.outcome(change))
 }
 
 /// Tries single nodes. Equal scores: the latest wins. `acceptable` is asked about the best ones until it
@@ -297,26 +310,23 @@ pub(crate) fn single(
     mut acceptable: impl FnMut(&mut Cluster, &Outcome) -> bool,
 ) -> Trials<f64> {
     let mut trials = Trials::default();
-    let mut possible: Vec<(Outcome, i64)> = Vec::new();
+    let mut possible: Vec<(Change, i64)> = Vec::new();
     let mut attempt = OnOneNode::new(instance, force);
     for &node in nodes {
         match attempt.place(cluster, node) {
-            Ok(outcome) => {
-                let located = board.located_delta_of_new(cluster, instance, node);
-                possible.push((outcome, located));
-            }
+            Ok(change) => possible.push((change, board.located_delta_of_new(cluster, instance, node))),
             Err(mode) => trials.failures.add(mode),
         }
     }
-    let mut order = BestFirst::new(
-        possible.iter().map(|(outcome, located)| board.lower_bound(cluster, outcome.changes(), *located)),
-    );
+    let bound =
+        |(change, located): &(Change, i64)| board.lower_bound(cluster, slice::from_ref(change), *located);
+    let mut order = BestFirst::new(possible.iter().map(bound));
     let mut rejected = 0;
     while let Some((position, score)) = order.next(|position| {
-        let (outcome, located) = &possible[position];
-        board.exact(cluster, outcome.changes(), *located)
+        let (change, located) = &possible[position];
+        board.exact(cluster, slice::from_ref(change), *located)
     }) {
-        let outcome = possible[position].0;
+        let outcome = attempt.outcome(possible[position].0);
         if acceptable(cluster, &outcome) {
             trials.best = Some(Placed { score, outcome });
             break;

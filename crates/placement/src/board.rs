@@ -87,6 +87,8 @@ pub struct Board {
     rows: Vec<Row>,
     scales: Vec<Scale>,
     counts: Counts,
+    /// What each of the board's nodes has of them, by index of the node.
+    shares: Vec<Counts>,
     located: HashMap<(TagId, TagId), i64>,
     values: Values,
     /// Everything is finite, so bounds hold.
@@ -108,6 +110,7 @@ impl Board {
         let mut rows = Vec::with_capacity(nodes.len());
         let mut scales = Vec::with_capacity(nodes.len());
         let mut counts = Counts::default();
+        let mut shares = vec![Counts::default(); cluster.nodes.len()];
         let mut located: HashMap<(TagId, TagId), i64> = HashMap::new();
         let mut bounded = true;
         for &index in nodes {
@@ -115,7 +118,8 @@ impl Board {
             let values = row(node, &state.figures);
             bounded &= values.iter().all(|v| v.is_finite()) || node.offline;
             bounded &= state.figures.load.iter().all(|v| v.is_finite());
-            counts = counts.replace(&Counts::default(), &Counts::of(node, &state.figures));
+            shares[index.at()] = Counts::of(node, &state.figures);
+            counts = counts.replace(&Counts::default(), &shares[index.at()]);
             slots[index.at()] = if node.offline {
                 Slot::Offline
             } else {
@@ -133,6 +137,7 @@ impl Board {
             rows,
             scales,
             counts,
+            shares,
             located,
             values: Values { deviations: [0.0; 14], counts, reserved_total: 0.0 },
             bounded,
@@ -151,13 +156,10 @@ impl Board {
             *self = Self::new(cluster, nodes);
             return;
         }
-        self.counts = Counts { located_exclusion: self.counts.located_exclusion, ..Counts::default() };
-        for &index in nodes {
-            self.counts = self
-                .counts
-                .replace(&Counts::default(), &Counts::of(cluster.node(index), cluster.figures(index)));
-        }
-        for &index in changed {
+        for &index in changed.iter().filter(|n| self.slots[n.at()] != Slot::Absent) {
+            let share = Counts::of(cluster.node(index), cluster.figures(index));
+            self.counts = self.counts.replace(&self.shares[index.at()], &share);
+            self.shares[index.at()] = share;
             if let Slot::Online(slot) = self.slots[index.at()] {
                 self.rows[slot as usize] = row(cluster.node(index), cluster.figures(index));
             }

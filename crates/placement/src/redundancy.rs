@@ -9,6 +9,7 @@ use std::cell::RefCell;
 
 use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Undo};
 
+use crate::allocate;
 use crate::board::Board;
 use crate::evacuate::Latest;
 use crate::homeless::{Homeless, Rescue, used_memory};
@@ -192,15 +193,27 @@ impl Redundancy {
         }
         let suspected = suspects.iter().rev().skip(1).copied().filter(concerned);
         let others = nodes.iter().copied().filter(|n| !suspects.contains(n));
+        let (counted, others): (Vec<NodeIdx>, Vec<NodeIdx>) = suspected
+            .chain(others)
+            .filter(|n| !changed.contains(n))
+            .partition(|n| self.knowledge[n.at()] == Knowledge::Counted);
         let mut undecided = Vec::new();
-        for node in suspected.chain(others).filter(|n| !changed.contains(n)) {
+        for node in others {
             match without_simulation(cluster, &self.nodes, node, tentative, 0) {
                 Some(true) => {}
                 Some(false) => return Some(node),
                 None => undecided.push(node),
             }
         }
-        undecided.into_iter().find(|node| !by_simulation(cluster, &self.nodes, *node, tentative))
+        // What slots do not tell of these, other cheap arguments do not tell either.
+        let hides = tentative.is_some_and(|t| t.hidden.is_some());
+        let changes = self.slots.changed(cluster, changed);
+        let proved = |node: NodeIdx| !hides && self.slots.prove(node, &changes);
+        let mut simulate = |node: &NodeIdx| !by_simulation(cluster, &self.nodes, *node, tentative);
+        undecided
+            .into_iter()
+            .find(&mut simulate)
+            .or_else(|| counted.into_iter().find(|node| !proved(*node) && simulate(node)))
     }
 }
 
@@ -489,21 +502,29 @@ impl Attempt<'_> {
         node: NodeIdx,
         instances: &[InstanceIdx],
     ) -> bool {
-        let targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
+        let mut targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
         let mut homeless = Homeless::default();
         for &index in instances {
             homeless.add(index, self.cluster.instance(index));
         }
         let left = |index: NodeIdx| self.cluster.figures(index).unallocated_memory(self.cluster.node(index));
         let mut rest = homeless.rehousing(self.cluster, list, node, left);
-        let mut board = Board::new(self.cluster, list);
+        if let Some(rest) = &mut rest {
+            rest.drop_useless(&mut targets);
+        }
+        let mut board = None;
         for &index in instances {
             let instance = self.cluster.instance(index).clone();
-            let trial = crate::allocate::single(self.cluster, &board, &instance, &targets, true, |_, _| true);
-            let Some(best) = trial.best else { return false };
-            let target = best.outcome.primary;
-            self.undo.push(self.cluster.add(instance, &best.outcome));
-            board.update(self.cluster, list, &[target]);
+            let fitting: Vec<NodeIdx> = match &rest {
+                Some(rest) => rest.rooms_for_first().map(|room| targets[room]).collect(),
+                None => targets.clone(),
+            };
+            let Some(outcome) = self.best_of(list, &fitting, &instance, &mut board) else { return false };
+            let target = outcome.primary;
+            self.undo.push(self.cluster.add(instance, &outcome));
+            if let Some(board) = &mut board {
+                board.update(self.cluster, list, &[target]);
+            }
             if let Some(rest) = &mut rest
                 && let Ok(room) = targets.binary_search(&target)
             {
@@ -514,5 +535,21 @@ impl Attempt<'_> {
             }
         }
         true
+    }
+
+    /// Where an instance is created anew. The board is made once there is something to choose from.
+    fn best_of(
+        &mut self,
+        list: &[NodeIdx],
+        targets: &[NodeIdx],
+        instance: &Instance,
+        board: &mut Option<Board>,
+    ) -> Option<Outcome> {
+        if let [only] = targets {
+            return allocate::by_force(self.cluster, instance, *only);
+        }
+        let board = board.get_or_insert_with(|| Board::new(self.cluster, list));
+        let trials = allocate::single(self.cluster, board, instance, targets, true, |_, _| true);
+        Some(trials.best?.outcome)
     }
 }

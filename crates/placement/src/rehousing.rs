@@ -2,8 +2,10 @@
 //! only its beginning.
 //!
 //! Each instance in turn is put on some node with more than enough free memory (and disk); which one, the score
-//! decides. Two arguments spare the simulation:
+//! decides. Three arguments spare the simulation:
 //!
+//! - *There are enough nodes that take it.* Each instance before it goes to one node. If more nodes than these
+//!   take it now, one still does.
 //! - *It fits whatever happened before.* For an instance to be refused everywhere, those before it must have filled
 //!   every node up to where it no longer fits. If they are too small for that taken together, it fits.
 //! - *It cannot fit at all.* Instances at least as large as a given size need a slot of that size each. If there are
@@ -51,6 +53,13 @@ pub(crate) struct Room {
     pub willing: bool,
 }
 
+impl Room {
+    /// Whether there is room for an instance of that size.
+    pub fn takes(&self, size: &Size) -> bool {
+        self.memory > size.memory && size.disk.is_none_or(|wanted| self.disk > wanted)
+    }
+}
+
 /// Slack for the roundings of shares.
 const SLACK: f64 = 1e-9;
 
@@ -68,13 +77,24 @@ pub(crate) struct Rehousing {
 impl Rehousing {
     /// Whether every instance finds a node, if that can be told; true stays true even if any `spare` nodes change.
     pub fn verdict(&self, spare: usize) -> Option<bool> {
-        if self.slots_for_largest(spare) || self.always_fit(spare) {
+        if self.rooms_outnumber(spare) || self.slots_for_largest(spare) || self.always_fit(spare) {
             Some(true)
         } else if self.too_many() {
             Some(false)
         } else {
             None
         }
+    }
+
+    /// Leaves out the rooms that take none of the instances, and what belongs to them: none will.
+    pub fn drop_useless<T>(&mut self, of_rooms: &mut Vec<T>) {
+        let least = Size {
+            memory: self.instances.iter().map(|size| size.memory).min().unwrap_or(0),
+            disk: self.instances.iter().map(|size| size.disk).min().flatten(),
+        };
+        let mut useful = self.rooms.iter().map(|room| room.takes(&least));
+        of_rooms.retain(|_| useful.next() == Some(true));
+        self.rooms.retain(|room| room.takes(&least));
     }
 
     /// Takes the first instance off, which went to the node with that room.
@@ -85,6 +105,27 @@ impl Rehousing {
         let size = self.instances.remove(0);
         self.rooms[room].memory -= size.memory;
         self.rooms[room].disk -= size.disk.unwrap_or(0);
+    }
+
+    /// The rooms that the first instance can go to, as far as memory and disk tell.
+    pub fn rooms_for_first(&self) -> impl Iterator<Item = usize> + '_ {
+        let first = self.instances.first();
+        let takes = move |room: &Room| first.is_some_and(|size| room.takes(size));
+        self.rooms.iter().enumerate().filter(move |(_, room)| takes(room)).map(|(at, _)| at)
+    }
+
+    /// More rooms take each instance than there are instances before it.
+    fn rooms_outnumber(&self, spare: usize) -> bool {
+        self.instances.iter().enumerate().rev().all(|(position, size)| {
+            // Later ones of the same size were worse off.
+            self.instances[position + 1..].contains(size)
+                || self
+                    .rooms
+                    .iter()
+                    .filter(|room| room.willing && room.takes(size))
+                    .nth(position + spare)
+                    .is_some()
+        })
     }
 
     /// There are slots for as many instances of the largest memory and disk.
@@ -229,6 +270,14 @@ mod tests {
         assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(6, 99), (4, 99)]).verdict(0), None);
         assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(5, 99), (9, 99)]).verdict(0), None);
         assert_eq!(rehousing(&[(5, 1), (5, 1)], &[(6, 99), (5, 99)]).verdict(0), Some(false));
+    }
+
+    #[test]
+    fn each_instance_blocks_one_node_at_most() {
+        // Of memory and disk, either could be used up in total.
+        let instances = [(9, 1), (1, 9), (1, 1)];
+        assert_eq!(rehousing(&instances, &[(10, 10), (10, 10), (2, 2)]).verdict(0), Some(true));
+        assert_eq!(rehousing(&instances, &[(10, 10), (10, 10)]).verdict(0), None);
     }
 
     #[test]

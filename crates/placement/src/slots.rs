@@ -7,20 +7,27 @@
 //!   instance is left over, and the node cannot be emptied.
 //! - *Possibly wanted:* so many slots can be gone, at worst, when the last instance of that size has got its own. An
 //!   instance of size A destroys at most ⌈A/B⌉ slots of size B, of memory or disk, whichever is more, and no more than
-//!   one node has. With as many slots elsewhere for each size, the node can be emptied whatever path the reference takes.
+//!   one node has. And it goes to one node: so many nodes can cease to take the size as there are instances before.
+//!   With as many slots, or as many nodes that take it, elsewhere for each size, the node can be emptied whatever
+//!   path the reference takes.
 //!
 //! A placement destroys slots on the nodes that it changes only. So whether all other nodes still find theirs can
 //! be asked of the greatest claim on each size, and only sizes that are scarce need be looked at.
 
+mod row;
+mod witness;
+
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use cluster::{Cluster, GroupIdx, Instance, NodeIdx, Outcome};
 
 use crate::homeless::{Homeless, Rescue};
-use crate::rehousing::{Room, Size, slots_in};
+use crate::rehousing::{Room, Size};
 
-/// More slots than this on one node count as so many; more instances than that are on no node.
-const MOST_SLOTS: i64 = 1 << 20;
+use row::{Row, Supply, destroyed, sizes, slots};
+use witness::{Rooms, Witness};
+
 /// Larger tables are not kept.
 const MOST_ENTRIES: usize = 1 << 22;
 
@@ -38,134 +45,8 @@ pub(crate) struct Slots {
     /// One row per size.
     rows: Vec<Row>,
     row_of: HashMap<Size, usize>,
-}
-
-/// The slots of one size.
-#[derive(Clone, Debug)]
-struct Row {
-    size: Size,
-    /// By room.
-    slots: Vec<u32>,
-    total: i64,
-    /// The most in one room.
-    most: u32,
-    /// What the instances of counted nodes want, by ascending room.
-    claims: Vec<Claim>,
-    /// The greatest claims to what is elsewhere, sure and possible ones.
-    sure: Greatest,
-    possible: Greatest,
-}
-
-/// How many slots of a size the instances of a lost node want.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Claim {
-    room: usize,
-    sure: i64,
-    possible: i64,
-}
-
-/// The greatest of some numbers, and the greatest of those of other rooms.
-#[derive(Clone, Copy, Debug)]
-struct Greatest {
-    value: i64,
-    room: usize,
-    second: i64,
-}
-
-impl Greatest {
-    const NONE: Self = Self { value: i64::MIN / 2, room: usize::MAX, second: i64::MIN / 2 };
-
-    fn take(&mut self, value: i64, room: usize) {
-        if value > self.value {
-            *self = Self { value, room, second: self.value };
-        } else {
-            self.second = self.second.max(value);
-        }
-    }
-
-    /// The greatest that is not of that room.
-    fn but_of(&self, room: usize) -> i64 {
-        if room == self.room { self.second } else { self.value }
-    }
-}
-
-impl Row {
-    fn new(size: Size, rooms: &[Room]) -> Self {
-        let slots: Vec<u32> = rooms.iter().map(|room| slots(room, &size) as u32).collect();
-        let total = slots.iter().copied().map(i64::from).sum();
-        let most = slots.iter().copied().max().unwrap_or(0);
-        Self { size, slots, total, most, claims: Vec::new(), sure: Greatest::NONE, possible: Greatest::NONE }
-    }
-
-    /// How many slots can be gone when an instance has got its own, after those before it.
-    fn possible(&self, before: &[Size]) -> i64 {
-        let most = i64::from(self.most);
-        1 + before.iter().map(|other| destroyed(other, &self.size).min(most)).sum::<i64>()
-    }
-
-    /// Takes over what a room has now; returns whether claims must be made anew.
-    fn set(&mut self, at: usize, room: &Room) -> bool {
-        let (old, now) = (self.slots[at], slots(room, &self.size) as u32);
-        self.slots[at] = now;
-        self.total += i64::from(now) - i64::from(old);
-        let unchanged = now <= self.most && (old < self.most || self.slots.contains(&self.most));
-        if !unchanged {
-            self.most = self.slots.iter().copied().max().unwrap_or(0);
-        }
-        !unchanged
-    }
-
-    /// Makes the possible claims anew, after the most slots in one room changed.
-    fn claim_anew(&mut self, residents: &[Option<Vec<Size>>]) {
-        let mut claims = std::mem::take(&mut self.claims);
-        for claim in &mut claims {
-            let instances = residents[claim.room].as_deref().unwrap_or_default();
-            let last = instances.iter().rposition(|size| *size == self.size).unwrap_or(0);
-            claim.possible = self.possible(&instances[..last]);
-        }
-        self.claims = claims;
-    }
-
-    /// Finds the greatest claims.
-    fn rank(&mut self) {
-        (self.sure, self.possible) = (Greatest::NONE, Greatest::NONE);
-        for claim in &self.claims {
-            // What is on the lost node itself is no use.
-            let own = i64::from(self.slots[claim.room]);
-            self.sure.take(own + claim.sure, claim.room);
-            self.possible.take(own + claim.possible, claim.room);
-        }
-    }
-
-    /// Rooms other than `room` whose instances may want more than `left` slots in total.
-    fn unsettled(&self, left: i64, room: usize) -> impl Iterator<Item = usize> + '_ {
-        let wants_more = move |claim: &&Claim| {
-            claim.room != room && i64::from(self.slots[claim.room]) + claim.possible > left
-        };
-        self.claims.iter().filter(wants_more).map(|claim| claim.room)
-    }
-}
-
-fn slots(room: &Room, size: &Size) -> i64 {
-    slots_in(room, size).min(MOST_SLOTS)
-}
-
-/// How many slots of size `other` an instance of size `taken` destroys at most.
-fn destroyed(taken: &Size, other: &Size) -> i64 {
-    let by = |taken: i64, other: i64| if other == 0 { 0 } else { (taken + other - 1) / other };
-    let by_disk = other.disk.map_or(0, |wanted| by(taken.disk.unwrap_or(0), wanted));
-    by(taken.memory, other.memory).max(by_disk).min(MOST_SLOTS)
-}
-
-/// The sizes that occur, and where each occurs last.
-fn sizes(instances: &[Size]) -> impl Iterator<Item = (usize, Size)> + '_ {
-    let last_of_size = |(position, size): &(usize, &Size)| !instances[position + 1..].contains(size);
-    instances.iter().enumerate().filter(last_of_size).map(|(position, size)| (position, *size))
-}
-
-/// How many slots of a size instances surely want.
-fn sure(instances: &[Size], size: &Size) -> i64 {
-    instances.iter().filter(|other| other.covers(size)).count() as i64
+    /// By room: why its node can be emptied though counting cannot tell. Found when asked for.
+    witnesses: RefCell<Vec<Option<Witness>>>,
 }
 
 /// An instance to be placed, as a group sees it.
@@ -174,10 +55,18 @@ pub(crate) struct Newcomer {
     size: Size,
     /// Whether the group's nodes can be counted with it.
     countable: bool,
-    /// Slots of its size in the group.
-    total: i64,
+    /// What there is of its size in the group.
+    supply: Supply,
     /// Rows that its placement can make scarce.
     critical: Vec<usize>,
+}
+
+/// Rooms of a group that a placement changed.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    rooms: Vec<(usize, Room)>,
+    /// All rooms with these changes, once somebody asks for them.
+    all: OnceCell<Rooms>,
 }
 
 /// What counting says about the nodes of a group.
@@ -215,6 +104,33 @@ impl Tables {
         }
     }
 
+    /// Prepares [`Self::prove`]; `cluster` is the cluster after the nodes `changed`.
+    pub fn changed(&self, cluster: &Cluster, changed: &[NodeIdx]) -> Vec<Changed> {
+        let of_group = |slots: &Slots| {
+            let rooms =
+                changed.iter().filter_map(|n| Some((slots.room_of(*n)?, room(cluster, *n)))).collect();
+            Changed { rooms, all: OnceCell::new() }
+        };
+        self.0.iter().map(of_group).collect()
+    }
+
+    /// Whether a witness says that a node can be emptied, after changes.
+    pub fn prove(&self, node: NodeIdx, changed: &[Changed]) -> bool {
+        let proves = |(slots, changed): (&Slots, &Changed)| {
+            slots.room_of(node).is_some_and(|own| slots.proves(own, changed))
+        };
+        self.0.iter().zip(changed).any(proves)
+    }
+
+    /// Whether some node cannot be emptied once an instance is placed so, and could not even if more were placed.
+    pub fn stuck_after(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> bool {
+        let group = cluster.node(outcome.primary).group;
+        self.0.iter().filter(|slots| slots.group == group).any(|slots| {
+            let newcomer = slots.newcomer(cluster, instance);
+            slots.after(cluster, &newcomer, outcome, true) == Count::Stuck
+        })
+    }
+
     /// What counting says of things as they are.
     pub fn standing(&self) -> Count {
         let mut unsettled = Vec::new();
@@ -238,7 +154,9 @@ impl Slots {
         }
         let rooms = nodes.iter().map(|n| room(cluster, *n)).collect();
         let residents = vec![None; nodes.len()];
-        let mut slots = Self { group, nodes, rooms, residents, rows: Vec::new(), row_of: HashMap::new() };
+        let witnesses = RefCell::new(vec![None; nodes.len()]);
+        let (rows, row_of) = (Vec::new(), HashMap::new());
+        let mut slots = Self { group, nodes, rooms, residents, rows, row_of, witnesses };
         for room in 0..slots.nodes.len() {
             if tested.binary_search(&slots.nodes[room]).is_ok() {
                 slots.count(cluster, room)?;
@@ -251,6 +169,10 @@ impl Slots {
     /// The group.
     pub fn group(&self) -> GroupIdx {
         self.group
+    }
+
+    fn room_of(&self, node: NodeIdx) -> Option<usize> {
+        self.nodes.binary_search(&node).ok()
     }
 
     /// The tested nodes that counting can tell about.
@@ -274,8 +196,7 @@ impl Slots {
             let row = self.row(&size)?;
             let row = &mut self.rows[row];
             let instances = residents.as_deref().unwrap_or_default();
-            let claim =
-                Claim { room, sure: sure(instances, &size), possible: row.possible(&instances[..last]) };
+            let claim = row.claim(room, instances, last);
             let at = row.claims.partition_point(|claim| claim.room < room);
             row.claims.insert(at, claim);
         }
@@ -301,7 +222,14 @@ impl Slots {
     pub fn update(&mut self, cluster: &Cluster, node: NodeIdx, tested: bool) -> Option<()> {
         let Ok(room) = self.nodes.binary_search(&node) else { return Some(()) };
         self.rooms[room] = self::room(cluster, node);
-        for row in &mut self.rows {
+        for (at, witness) in self.witnesses.get_mut().iter_mut().enumerate() {
+            if at == room || witness.as_ref().is_some_and(|witness| !witness.allows(room, &self.rooms[room]))
+            {
+                *witness = None;
+            }
+        }
+        let mut stale = vec![false; self.rows.len()];
+        for (row, stale) in self.rows.iter_mut().zip(&mut stale) {
             let outdated = row.set(room, &self.rooms[room]);
             let leaving = row.claims.binary_search_by_key(&room, |claim| claim.room);
             if let Ok(claim) = leaving {
@@ -310,17 +238,15 @@ impl Slots {
             if outdated {
                 row.claim_anew(&self.residents);
             }
-            if outdated || leaving.is_ok() {
-                row.rank();
-            }
+            *stale = outdated || leaving.is_ok();
         }
         self.residents[room] = None;
-        if !tested {
-            return Some(());
+        if tested {
+            self.count(cluster, room)?;
         }
-        self.count(cluster, room)?;
-        for row in &mut self.rows {
-            if row.claims.binary_search_by_key(&room, |claim| claim.room).is_ok() {
+        for (at, row) in self.rows.iter_mut().enumerate() {
+            let stale = stale.get(at).is_none_or(|stale| *stale);
+            if stale || row.claims.binary_search_by_key(&room, |claim| claim.room).is_ok() {
                 row.rank();
             }
         }
@@ -330,23 +256,23 @@ impl Slots {
     /// How the group sees an instance to be placed.
     pub fn newcomer(&self, cluster: &Cluster, instance: &Instance) -> Newcomer {
         let size = Size::of(instance);
-        let total = self.rooms.iter().map(|room| slots(room, &size)).sum();
+        let supply = self.rooms.iter().map(|room| Supply::of(slots(room, &size))).sum();
         let nodes = instance.template.required_nodes() as i64;
-        let scarce = |row: &Row| row.possible.value > row.total - nodes * destroyed(&size, &row.size);
+        let gone = |row: &Row| Supply { slots: nodes * destroyed(&size, &row.size), rooms: nodes };
         let critical =
-            self.rows.iter().enumerate().filter(|(_, row)| scarce(row)).map(|(at, _)| at).collect();
+            self.rows.iter().enumerate().filter(|(_, row)| row.scarce(gone(row))).map(|(at, _)| at).collect();
         let countable = size.is_sensible()
             && match Rescue::of(instance.template) {
                 Rescue::Failover => false,
                 Rescue::Evacuate => true,
                 Rescue::Recreate => cluster.group(self.group).policy.check(instance, false).is_ok(),
             };
-        Newcomer { size, countable, total, critical }
+        Newcomer { size, countable, supply, critical }
     }
 
     /// What counting says of things as they are. `sure` is whether verdicts against a node can be relied on.
     pub fn standing(&self, sure: bool) -> Count {
-        self.judge(0..self.rows.len(), usize::MAX, |_| 0, sure)
+        self.judge(0..self.rows.len(), usize::MAX, &[], sure)
     }
 
     /// What counting says once `newcomer` was placed so; see [`Self::standing`].
@@ -362,25 +288,21 @@ impl Slots {
                 Some((room, room_of(cluster, change.node, &change.figures)))
             })
             .collect();
-        let drop = |row: &Row| -> i64 {
-            let on = |(at, room): &(usize, Room)| i64::from(row.slots[*at]) - slots(room, &row.size);
-            changed.iter().map(on).sum()
-        };
         let critical = newcomer.critical.iter().copied();
         let &[(room, _)] = changed.as_slice() else {
-            let mut count = self.judge(critical, usize::MAX, drop, false);
+            let mut count = self.judge(critical, usize::MAX, &changed, false);
             if let Count::Unsettled(nodes) = &mut count {
                 nodes.extend(changed.iter().map(|(at, _)| self.nodes[*at]).filter(|n| self.counts(*n)));
             }
             return count;
         };
         if self.residents[room].is_none() {
-            return self.judge(critical, usize::MAX, drop, sure);
+            return self.judge(critical, usize::MAX, &changed, sure);
         }
         if sure && self.surely_stuck_with(newcomer, room) {
             return Count::Stuck;
         }
-        let mut count = self.judge(critical, room, drop, sure);
+        let mut count = self.judge(critical, room, &changed, sure);
         if let Count::Unsettled(nodes) = &mut count
             && !(sure && self.can_be_emptied_with(cluster, newcomer, room))
         {
@@ -389,27 +311,49 @@ impl Slots {
         count
     }
 
-    /// Looks at all counted nodes but the one in room `but`, when so many slots of a size are gone.
+    /// Looks at all counted nodes but the one in room `but`, when rooms have `changed` so.
     fn judge(
         &self,
         rows: impl Iterator<Item = usize>,
         but: usize,
-        drop: impl Fn(&Row) -> i64,
+        changed: &[(usize, Room)],
         sure: bool,
     ) -> Count {
         let mut unsettled: Vec<usize> = Vec::new();
         for row in rows.map(|row| &self.rows[row]) {
-            let left = row.total - drop(row);
-            if sure && left < row.sure.but_of(but) {
+            let gone = |(at, room): &(usize, Room)| row.supply_in(*at) - Supply::of(slots(room, &row.size));
+            let left = row.supply() - changed.iter().map(gone).sum();
+            if sure && left.slots < row.sure.but_of(but) {
                 return Count::Stuck;
             }
-            if left < row.possible.but_of(but) {
-                unsettled.extend(row.unsettled(left, but));
-            }
+            unsettled.extend(row.unsettled(left, but));
         }
         unsettled.sort_unstable();
         unsettled.dedup();
         Count::Unsettled(unsettled.into_iter().map(|room| self.nodes[room]).collect())
+    }
+
+    /// Whether a witness says that the node in room `own` can be emptied, which has not `changed`. A witness found
+    /// with the changes is good without them as well if they only take room.
+    fn proves(&self, own: usize, changed: &Changed) -> bool {
+        let Some(instances) = &self.residents[own] else { return false };
+        let only_take = |(at, now): &(usize, Room)| {
+            *at != own && now.memory <= self.rooms[*at].memory && now.disk <= self.rooms[*at].disk
+        };
+        if !changed.rooms.iter().all(only_take) {
+            return false;
+        }
+        let allows = |witness: &Witness| changed.rooms.iter().all(|(at, now)| witness.allows(*at, now));
+        let mut witnesses = self.witnesses.borrow_mut();
+        if !witnesses[own].as_ref().is_some_and(allows) {
+            let all = changed.all.get_or_init(|| {
+                let mut rooms = self.rooms.clone();
+                changed.rooms.iter().for_each(|(at, now)| rooms[*at] = *now);
+                Rooms::new(rooms)
+            });
+            witnesses[own] = Witness::find(instances, all, own);
+        }
+        witnesses[own].is_some()
     }
 
     /// The node in `room` cannot be emptied once the newcomer is there as well.
@@ -429,17 +373,18 @@ impl Slots {
                 covering = covering.max(row.claims[claim].sure + 1);
             }
         }
-        covering > newcomer.total - slots(&self.rooms[room], size)
+        covering > newcomer.supply.slots - slots(&self.rooms[room], size)
     }
 
     /// The node in `room` can be emptied; the newcomer is there already as far as `cluster` goes.
     fn can_be_emptied_with(&self, cluster: &Cluster, newcomer: &Newcomer, room: usize) -> bool {
         let Some(instances) = countable(cluster, self.group, self.nodes[room]) else { return false };
         sizes(&instances).all(|(last, size)| match self.row_of.get(&size).map(|row| &self.rows[*row]) {
-            Some(row) => row.total - i64::from(row.slots[room]) >= row.possible(&instances[..last]),
+            Some(row) => row.claim(room, &instances, last).is_met(row.supply() - row.supply_in(room)),
             None if size == newcomer.size => {
+                let left = newcomer.supply - Supply::of(slots(&self.rooms[room], &size));
                 let gone: i64 = instances[..last].iter().map(|other| destroyed(other, &size)).sum();
-                newcomer.total - slots(&self.rooms[room], &size) > gone
+                left.slots > gone || left.rooms > last as i64
             }
             None => false,
         })
@@ -474,57 +419,4 @@ fn countable(cluster: &Cluster, group: GroupIdx, node: NodeIdx) -> Option<Vec<Si
         homeless.add(index, instance);
     }
     Some(homeless.in_order())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn size(memory: i64, disk: i64) -> Size {
-        Size { memory, disk: Some(disk) }
-    }
-
-    fn rooms(free: &[(i64, i64)]) -> Vec<Room> {
-        free.iter().map(|&(memory, disk)| Room { memory, disk, willing: true }).collect()
-    }
-
-    #[test]
-    fn an_instance_destroys_slots_by_what_it_takes_most_of() {
-        assert_eq!(destroyed(&size(4, 10), &size(4, 10)), 1);
-        assert_eq!(destroyed(&size(5, 10), &size(4, 10)), 2);
-        assert_eq!(destroyed(&size(4, 31), &size(4, 10)), 4);
-        assert_eq!(destroyed(&Size { memory: 4, disk: None }, &size(4, 10)), 1);
-        assert_eq!(destroyed(&size(4, 10), &size(0, 0)), 0);
-    }
-
-    #[test]
-    fn no_node_loses_more_slots_than_one_node_has() {
-        let row = Row::new(size(2, 1), &rooms(&[(5, 99), (3, 99), (2, 99)]));
-        assert_eq!((row.total, row.most), (3, 2));
-        assert_eq!(row.possible(&[size(9, 1), size(2, 1)]), 2 + 1 + 1);
-    }
-
-    #[test]
-    fn the_most_in_one_room_follows_the_rooms() {
-        let mut free = rooms(&[(5, 99), (5, 99), (3, 99)]);
-        let mut row = Row::new(size(2, 1), &free);
-        free[0].memory = 3;
-        assert!(!row.set(0, &free[0]), "another room has as many");
-        free[1].memory = 3;
-        assert!(row.set(1, &free[1]));
-        assert_eq!((row.total, row.most), (3, 1));
-        free[1].memory = 9;
-        assert!(row.set(1, &free[1]));
-        assert_eq!((row.total, row.most), (6, 4));
-    }
-
-    #[test]
-    fn a_node_needs_slots_elsewhere() {
-        let mut row = Row::new(size(2, 1), &rooms(&[(5, 99), (3, 99), (2, 99)]));
-        row.claims = vec![Claim { room: 0, sure: 2, possible: 2 }, Claim { room: 2, sure: 3, possible: 4 }];
-        row.rank();
-        assert_eq!((row.sure.but_of(usize::MAX), row.sure.but_of(0), row.sure.but_of(2)), (4, 3, 4));
-        assert_eq!(row.unsettled(3, usize::MAX).collect::<Vec<_>>(), [0, 2]);
-        assert_eq!(row.unsettled(3, 0).collect::<Vec<_>>(), [2]);
-    }
 }

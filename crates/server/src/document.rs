@@ -1,4 +1,4 @@
-//! The OpenAPI document, as far as it is the same for all routes.
+//! The `OpenAPI` document, as far as it is the same for all routes.
 
 use api::v1::ErrorBody;
 use utoipa::PartialSchema;

@@ -75,6 +75,11 @@ impl ApiError {
         Self { shape: Shape::Auth { basic }, ..Self::new(StatusCode::UNAUTHORIZED, message) }
     }
 
+    /// An error of the small Keystone, in the shape of the large one.
+    pub fn identity(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { shape: Shape::Auth { basic: false }, ..Self::new(status, message) }
+    }
+
     /// The policy says no.
     pub fn forbidden(rule: Rule) -> Self {
         let message = format!("Policy doesn't allow {} to be performed", rule.name());

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
@@ -50,11 +52,24 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     tokio::spawn(stop_later(stop, handle.clone(), Duration::from_secs(limits.stop_seconds.into())));
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?;
     let service = router(app).into_make_service();
-    match tls {
-        Some(tls) => axum_server::from_tcp_rustls(listener, tls)?.handle(handle).serve(service).await?,
-        None => axum_server::from_tcp(listener)?.handle(handle).serve(service).await?,
+    let patience = Duration::from_secs(limits.read_seconds.into());
+    if let Some(tls) = tls {
+        let mut server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
+        limit_heads(server.http_builder(), patience);
+        server.serve(service).await?;
+    } else {
+        let mut server = axum_server::from_tcp(listener)?.handle(handle);
+        limit_heads(server.http_builder(), patience);
+        server.serve(service).await?;
     }
     Ok(())
+}
+
+/// Closes connections on which no whole head of a request comes in time: otherwise a few clients that send a
+/// byte now and then could keep all others out.
+fn limit_heads(builder: &mut Builder<TokioExecutor>, patience: Duration) {
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(patience).keep_alive_timeout(patience);
 }
 
 async fn stop_later(mut stop: watch::Receiver<bool>, handle: Handle<SocketAddr>, grace: Duration) {

@@ -164,7 +164,7 @@ impl World {
     }
 
     async fn cycle(&mut self) -> Vec<ClaimedStep> {
-        // It rarely waits for the machines: when one is given back to them.
+        // The fleet may take its time to say what is there, or to have a host back.
         let cycle = self.wait_for(self.service.cycle()).await;
         self.wanted = false;
         self.wake_at = cycle.wake_at;

@@ -81,7 +81,7 @@ CREATE TABLE lease (
     created_at_us     INTEGER NOT NULL,
     updated_at_us     INTEGER,
     CHECK (starts_us <= ends_us)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE reservation (
     lease                 BLOB    NOT NULL REFERENCES lease (id) ON DELETE CASCADE,

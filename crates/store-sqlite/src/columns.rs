@@ -49,8 +49,7 @@ pub(crate) fn used(amount: u64) -> i64 {
     i64::try_from(amount).map_or(LARGEST_AMOUNT + 1, |amount| amount.min(LARGEST_AMOUNT + 1))
 }
 
-/// UUIDs for `json_each` and `unhex`.
-pub(crate) fn hex_list(ids: impl Iterator<Item = u128>) -> String {
-    let quoted: Vec<String> = ids.map(|id| format!("\"{id:032x}\"")).collect();
-    format!("[{}]", quoted.join(","))
+/// A UUID for `unhex`: JSON, in which many rows are handed over at once, has no bytes.
+pub(crate) fn hex(uuid: u128) -> String {
+    format!("{uuid:032x}")
 }

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
 use leases::project::ProjectId;
-use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::{
     AuditRecord, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord, Notification, Snapshot,
@@ -43,6 +43,8 @@ pub struct SqliteStore {
     path: PathBuf,
     /// None when it was closed.
     writer: Mutex<Option<SqliteConnection>>,
+    /// How the writer's connection is made.
+    options: SqliteConnectOptions,
     readers: SqlitePool,
     /// Locked as long as the store is open.
     _lock: File,
@@ -66,7 +68,7 @@ impl SqliteStore {
     }
 
     async fn writer(&self) -> Writer<'_> {
-        Writer(self.writer.lock().await)
+        Writer { connection: self.writer.lock().await, options: &self.options }
     }
 
     async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
@@ -75,13 +77,25 @@ impl SqliteStore {
 }
 
 /// The right to write, held by one at a time.
-struct Writer<'a>(MutexGuard<'a, Option<SqliteConnection>>);
+struct Writer<'a> {
+    connection: MutexGuard<'a, Option<SqliteConnection>>,
+    options: &'a SqliteConnectOptions,
+}
 
 impl Writer<'_> {
     /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
     async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
         let closed = || StoreError::Unavailable("it was closed".to_owned());
-        let connection = self.0.as_mut().ok_or_else(closed)?;
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
+        if connection.is_in_transaction() {
+            // The one before is being undone; an answer to anything comes after that.
+            connection.ping().await.map_err(unavailable)?;
+        }
+        if connection.is_in_transaction() {
+            // SQLite has undone it by itself, as it does on a full disk, so that undoing it failed, and the
+            // connection would count it as open for ever.
+            *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
+        }
         connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
     }
 }

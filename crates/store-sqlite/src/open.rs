@@ -21,6 +21,10 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 /// Readers beside the writer.
 const READERS: u32 = 4;
 
+/// How many rows SQLite's thread may read ahead. Handing over a row at a time makes two threads wait for each
+/// other, which takes much longer than reading.
+const ROWS_AHEAD: usize = 4096;
+
 /// How long to wait for others that have the file open, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -76,10 +80,11 @@ impl SqliteStore {
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
         MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_lazy_with(options.read_only(true).create_if_missing(false));
-        Ok(Self { path: path.to_owned(), writer: Mutex::new(Some(writer)), readers, _lock: lock })
+        let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(
+            options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
+        );
+        let writer = Mutex::new(Some(writer));
+        Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
     }
 }
 

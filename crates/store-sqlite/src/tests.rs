@@ -56,6 +56,19 @@ async fn w1_the_schema_alone_refuses_double_bookings() {
     assert_eq!(shorter, Ok(2));
 }
 
+#[tokio::test]
+async fn a_transaction_that_sqlite_undid_by_itself_is_in_nobodys_way() {
+    let (store, _directory) = open().await;
+    {
+        let mut writer = store.writer().await;
+        let mut transaction = writer.begin().await.expect("begins");
+        // As SQLite does when there is no room for a commit.
+        sqlx::query("ROLLBACK").execute(&mut *transaction).await.expect("works");
+    }
+    store.commit(&commit(add_hosts([1]))).await.expect("accepted");
+    assert_eq!(store.load().await.expect("works").hosts.len(), 1);
+}
+
 /// Lets the file grow no further, as a full disk would.
 async fn fill_disk(store: &SqliteStore) {
     let mut writer = store.writer.lock().await;

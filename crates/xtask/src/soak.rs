@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the differential comparison with fresh seeds for hours.
+//! `cargo xtask soak`: the differential comparison with fresh seeds for hours; `cargo xtask soak leases`: the
+//! leasing service.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -6,9 +7,13 @@ use anyhow::Result;
 
 use crate::arguments::Arguments;
 use crate::differential::{self, Plan};
+use crate::leasing;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
+    if arguments.switch("leases") {
+        return leasing::soak::main(arguments);
+    }
     let hours: f64 = arguments.value("--hours", 1.0)?;
     let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()) << 16;
     let mut plan = Plan::from_arguments(&mut arguments, 0)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use leases::terms::BeforeEndAction;
 
-use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, Value};
+use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
 use super::{ConfigError, Values};
 
 /// A setting, as parsing, help and documentation need it.
@@ -116,6 +116,8 @@ settings! {
     "simulated.hosts_per_rack" simulated_hosts_per_rack: u32 = "4" as "N";
     /// What chance is drawn from
     "simulated.seed" simulated_seed: u64 = "1" as "N";
+    /// How long things take on the machines: lifelike, or immediate, for measurements of the service alone
+    "simulated.timing" simulated_timing: TimingChoice = "lifelike" as "TIMING";
     /// Whether guests come and go, so that hosts have something to be emptied of
     "simulated.chatter" simulated_chatter: bool = "false" as "BOOL";
     /// Where it is kept what is on the machines; without it, in a file beside the database

@@ -123,6 +123,25 @@ impl Value for FleetChoice {
     }
 }
 
+/// How long things take on simulated machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimingChoice {
+    /// As long as on real ones.
+    Lifelike,
+    /// No time at all.
+    Immediate,
+}
+
+impl Value for TimingChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "lifelike" => Ok(Self::Lifelike),
+            "immediate" => Ok(Self::Immediate),
+            _ => Err("write lifelike or immediate".to_owned()),
+        }
+    }
+}
+
 /// A way to tell who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthChoice {

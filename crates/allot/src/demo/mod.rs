@@ -23,7 +23,7 @@ use store::StoreError;
 use store_sqlite::SqliteStore;
 use thiserror::Error;
 
-use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, LogFormat};
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, LogFormat, Span};
 use crate::serve::{self, Assembly, Machines, ServeError};
 
 const RACKS: u32 = 3;
@@ -148,13 +148,21 @@ impl Drop for Place {
 
 /// Everything as it is by default but for these.
 fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, ServeError> {
+    // The machine does not run faster: what takes it real time needs more of a fast clock's.
+    let at_least = |usual: Span, real_seconds: i64| {
+        Span(usual.0.max(SignedDuration::from_secs(real_seconds * i64::from(arguments.speed))))
+    };
+    let standard = Configuration::standard()?;
     Ok(Configuration {
+        observe_interval: at_least(standard.observe_interval, 1),
+        unknown_after: at_least(standard.unknown_after, 20),
+        step_time: at_least(standard.step_time, 10),
         listen: arguments.listen,
         database: DatabaseChoice::Sqlite(directory.join(DATABASE)),
         fleet: FleetChoice::Simulated,
         auth: vec![AuthChoice::None],
         simulated_seed: SEED,
-        ..Configuration::standard()?
+        ..standard
     })
 }
 

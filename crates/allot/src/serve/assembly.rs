@@ -24,7 +24,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::ServeError;
-use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span};
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
 /// Why a part does not work.
 #[derive(Debug, Error)]
@@ -92,7 +92,10 @@ impl Assembly {
     ) -> Result<Self, ServeError> {
         let machines = Machines {
             layout: Layout::varied(configuration.simulated_racks, configuration.simulated_hosts_per_rack),
-            timing: Timing::LIFELIKE,
+            timing: match configuration.simulated_timing {
+                TimingChoice::Lifelike => Timing::LIFELIKE,
+                TimingChoice::Immediate => Timing::IMMEDIATE,
+            },
             chatter: if configuration.simulated_chatter { Chatter::LIVELY } else { Chatter::SILENCE },
         };
         Self::with_machines(configuration, clock, &machines).await

@@ -118,3 +118,121 @@ fn end_action(value: &Value) -> Result<EndAction, RequestError> {
         _ => Err(RequestError::malformed("end_action", "delete or keep")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leases::terms::ReservationTerms;
+    use proptest::prelude::*;
+    use serde_json::{Map, json};
+
+    use super::super::body::{LeaseCreate, ReservationCreate};
+    use super::*;
+
+    fn read(body: &Value) -> Result<LeaseRequest, RequestError> {
+        let now = "2030-01-01T10:00:30Z".parse().expect("an instant");
+        LeaseRequest::read(body, now, &|_| None)
+    }
+
+    #[test]
+    fn what_our_own_clients_write_is_read() {
+        let instances = ReservationCreate::Instances {
+            vcpus: 1,
+            memory_mb: 512,
+            disk_gb: 0,
+            amount: 2,
+            affinity: Some(false),
+            resource_properties: None,
+        };
+        let hosts = ReservationCreate::Hosts {
+            min: 1,
+            max: 2,
+            hypervisor_properties: None,
+            resource_properties: Some("[\"==\", \"$rack\", \"r1\"]".to_owned()),
+            before_end: None,
+        };
+        let ips = ReservationCreate::FloatingIps {
+            network_id: "n".to_owned(),
+            amount: 1,
+            required_floatingips: vec!["203.0.113.9".to_owned()],
+        };
+        let body = LeaseCreate {
+            name: "l".to_owned(),
+            start_date: "now".to_owned(),
+            end_date: "2030-01-02 10:00".to_owned(),
+            before_end_date: Some("2030-01-02 09:00".to_owned()),
+            reservations: vec![instances, hosts, ips],
+            events: Vec::new(),
+            end_action: Some("keep".to_owned()),
+        };
+        let request = read(&serde_json::to_value(&body).expect("JSON")).expect("well formed");
+        let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
+        assert_eq!(types, ["virtual:instance", "physical:host", "virtual:floatingip"]);
+        assert_eq!(request.end_action, EndAction::KeepGuests);
+    }
+
+    /// JSON of all forms, with names and words that requests have.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let words = prop::sample::select(vec![
+            "physical:host",
+            "virtual:instance",
+            "virtual:floatingip",
+            "now",
+            "2030-01-02 10:00",
+            "None",
+            "",
+            "[]",
+            "[\"and\", []]",
+            "==",
+            "$a",
+            "and",
+            "-1",
+            "4294967296",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            words.prop_map(Value::from),
+        ];
+        let names = prop::sample::select(vec![
+            "name",
+            "start_date",
+            "end_date",
+            "before_end_date",
+            "reservations",
+            "events",
+            "resource_type",
+            "min",
+            "max",
+            "hypervisor_properties",
+            "resource_properties",
+            "vcpus",
+            "amount",
+            "network_id",
+            "x",
+        ]);
+        leaf.prop_recursive(4, 64, 8, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((names.clone(), inner), 0..8).prop_map(|fields| {
+                    let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+                    Value::Object(fields.collect::<Map<_, _>>())
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_sent_is_worse_than_refused(body in any_json(), reservation in any_json()) {
+            let _ = read(&body);
+            let lease = json!({
+                "name": "l", "start_date": "now", "end_date": "2030-01-02 10:00", "reservations": [reservation],
+            });
+            if let Err(error) = read(&lease) {
+                prop_assert!(!error.to_string().is_empty() && (400..500).contains(&error.status()));
+            }
+        }
+    }
+}

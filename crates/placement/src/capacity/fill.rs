@@ -51,6 +51,8 @@ struct Known {
     all_evacuable: Option<bool>,
     /// What refuses shapes that do not fit, if redundancy is looked at or not.
     refused: HashMap<(Shape, bool), Failures>,
+    /// Where an instance of some shape goes without a look at redundancy.
+    next: Option<(Shape, Trials<f64>)>,
 }
 
 /// How a number of placements without a look at redundancy ended.
@@ -150,6 +152,9 @@ impl<'a> Filler<'a> {
 
     /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back.
     fn step(&mut self, shape: &Shape, most: usize) -> Step {
+        if most > 0 && shape.only_takes() && self.lost_with_one(shape) {
+            return Step::LostAtOnce;
+        }
         let before = self.placed.len();
         let mut chunk = 1;
         let round = loop {
@@ -189,9 +194,16 @@ impl<'a> Filler<'a> {
         if self.known.all_evacuable.is_none() {
             let stuck = match self.slots().standing() {
                 Count::Stuck => true,
-                Count::Unsettled(nodes) => self
-                    .find_among(&nodes, |cluster, list, node| !can_evacuate(cluster, list, node, None))
-                    .is_some(),
+                Count::Unsettled(mut nodes) => {
+                    if let Some(slots) = &self.known.slots {
+                        let changes = slots.changed(self.cluster, &[]);
+                        nodes.retain(|node| !slots.prove(*node, &changes));
+                    }
+                    let stuck = |cluster: &mut Cluster, list: &[NodeIdx], node| {
+                        !can_evacuate(cluster, list, node, None)
+                    };
+                    self.find_among(&nodes, stuck).is_some()
+                }
             };
             self.known.all_evacuable = Some(!stuck);
         }
@@ -205,6 +217,20 @@ impl<'a> Filler<'a> {
             || self
                 .find_among(&[], |cluster, list, node| redundancy::surely_stuck(cluster, list, node))
                 .is_some()
+    }
+
+    /// Whether some node cannot be emptied once one more instance is where it goes without a look at redundancy, and
+    /// could not even if more were placed.
+    fn lost_with_one(&mut self, shape: &Shape) -> bool {
+        let instance = shape.instance("");
+        let trials = self.best_or_reasons(shape, &instance, false);
+        let lost = trials.best.as_ref().is_some_and(|best| {
+            self.slots();
+            let slots = self.known.slots.as_ref();
+            slots.is_some_and(|slots| slots.stuck_after(self.cluster, &instance, &best.outcome))
+        });
+        self.known.next = Some((*shape, trials));
+        lost
     }
 
     fn slots(&mut self) -> &Tables {
@@ -236,7 +262,7 @@ impl<'a> Filler<'a> {
             if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
                 return Round { refused: Some(*failures) };
             }
-            let trials = self.best_or_reasons(&instance, checked);
+            let trials = self.best_or_reasons(shape, &instance, checked);
             let Some(best) = trials.best else {
                 self.known.refused.insert((*shape, checked), trials.failures);
                 return Round { refused: Some(trials.failures) };
@@ -276,7 +302,10 @@ impl<'a> Filler<'a> {
     }
 
     /// Where one more instance goes, or, if nowhere, what refuses it.
-    fn best_or_reasons(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
+    fn best_or_reasons(&mut self, shape: &Shape, instance: &Instance, checked: bool) -> Trials<f64> {
+        if let Some((_, trials)) = self.known.next.take_if(|(known, _)| !checked && known == shape) {
+            return trials;
+        }
         match self.targets {
             Targets::Pairs(pairs) if !checked => {
                 pair::best_pair_or_reasons(self.cluster, &self.board, instance, pairs, false)
@@ -322,6 +351,7 @@ impl<'a> Filler<'a> {
         let changed: Vec<NodeIdx> = outcome.changes().iter().map(|change| change.node).collect();
         self.board.update(self.cluster, &self.nodes, &changed);
         self.known.refused.clear();
+        self.known.next = None;
         if let Some(slots) = &mut self.known.slots {
             slots.update(self.cluster, &changed, &self.ground.tested);
         }

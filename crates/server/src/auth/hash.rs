@@ -14,7 +14,7 @@ pub struct HashError(String);
 
 /// The SHA-256 of a token, in hexadecimal digits. Tokens are long and random, so a fast hash will do.
 pub fn hash_token(token: &SecretString) -> String {
-    digest(token.expose_secret().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&digest(token.expose_secret().as_bytes()))
 }
 
 /// The argon2id hash of a password, with a salt of its own, as PHC string.
@@ -64,7 +64,12 @@ pub(crate) fn fingerprint(parts: &[&[u8]]) -> String {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&hasher.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]

@@ -38,9 +38,9 @@ pub(crate) struct Issued {
     /// The user's name.
     pub user_name: String,
     /// Since when.
-    pub issued_at: Timestamp,
+    pub since: Timestamp,
     /// Until when.
-    pub expires_at: Timestamp,
+    pub until: Timestamp,
 }
 
 /// Why there is no token.
@@ -158,17 +158,17 @@ impl Keystone {
         let project = project.and_then(|project| project.id.as_deref().or(project.name.as_deref()));
         let identity = user.identity(project).ok_or(LoginError::Unauthorized)?;
         let now = self.clock.now();
-        let expires_at = now.checked_add(self.lifetime).unwrap_or(Timestamp::MAX);
-        let issued = Issued { identity, user_name: user.name.clone(), issued_at: now, expires_at };
+        let until = now.checked_add(self.lifetime).unwrap_or(Timestamp::MAX);
+        let issued = Issued { identity, user_name: user.name.clone(), since: now, until };
         Ok((self.keep(issued.clone()), issued))
     }
 
     fn keep(&self, new: Issued) -> SecretString {
         let token = SecretString::from(format!("{:032x}{:032x}", self.ids.uuid(), self.ids.uuid()));
         let mut issued = self.lock();
-        issued.retain(|_, token| token.expires_at > new.issued_at);
+        issued.retain(|_, token| token.until > new.since);
         if issued.len() >= MOST_TOKENS {
-            let first = issued.iter().min_by_key(|(hash, token)| (token.expires_at, **hash));
+            let first = issued.iter().min_by_key(|(hash, token)| (token.until, **hash));
             if let Some(first) = first.map(|(hash, _)| *hash) {
                 issued.remove(&first);
             }
@@ -181,7 +181,7 @@ impl Keystone {
     pub fn find(&self, token: &SecretString) -> Option<Issued> {
         let now = self.clock.now();
         let issued = self.lock();
-        issued.get(&digest(token.expose_secret().as_bytes())).filter(|token| token.expires_at > now).cloned()
+        issued.get(&digest(token.expose_secret().as_bytes())).filter(|token| token.until > now).cloned()
     }
 
     /// Makes a token invalid.

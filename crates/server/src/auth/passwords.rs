@@ -21,7 +21,7 @@ use super::users::{User, Users};
 const AT_ONCE: usize = 2;
 
 /// How long a password that was right is remembered.
-const REMEMBERED: Duration = Duration::from_secs(300);
+const REMEMBERED: Duration = Duration::from_mins(5);
 
 /// Users, and which passwords of theirs were seen.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
-//! Every address of version 1 also exists with `.json` at its end (spec §1.1).
+//! Second forms of addresses: every address of version 1 also exists with `.json` at its end (spec §1.1), and
+//! those that clients are told to log in at are often written with a slash at the end.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 
-/// The request without the ending.
+/// The request with the first form of its address.
 pub(crate) fn strip<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     if let Some(uri) = stripped(request.uri()) {
         *request.uri_mut() = uri;
@@ -12,7 +13,11 @@ pub(crate) fn strip<B>(mut request: axum::http::Request<B>) -> axum::http::Reque
 }
 
 fn stripped(uri: &Uri) -> Option<Uri> {
-    let path = uri.path().strip_suffix(".json").filter(|path| path.starts_with("/v1/"))?;
+    let path = match uri.path() {
+        "/identity/" => "/identity",
+        "/identity/v3/" => "/identity/v3",
+        path => path.strip_suffix(".json").filter(|path| path.starts_with("/v1/"))?,
+    };
     let short = match uri.query() {
         Some(query) => PathAndQuery::try_from(format!("{path}?{query}")),
         None => PathAndQuery::try_from(path),
@@ -27,11 +32,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_version_1_lose_their_ending() {
+    fn addresses_of_version_1_lose_their_ending_and_others_keep_it() {
         let strip = |uri: &'static str| stripped(&Uri::from_static(uri)).map(|uri| uri.to_string());
         assert_eq!(strip("/v1/leases.json").as_deref(), Some("/v1/leases"));
         assert_eq!(strip("/v1/leases/7.json?a=b.json").as_deref(), Some("/v1/leases/7?a=b.json"));
         assert_eq!(strip("/openapi.json"), None);
+        assert_eq!(strip("/identity/v3/").as_deref(), Some("/identity/v3"));
         assert_eq!(strip("/v1/leases"), None);
     }
 }

@@ -21,7 +21,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 /// The small Keystone, if there is one.
 fn keystone(app: &App) -> Result<&Arc<Keystone>, ApiError> {
     let keystone = app.inner.authentication.keystone.as_ref();
-    keystone.ok_or_else(|| ApiError::framework(StatusCode::NOT_FOUND, "Not Found"))
+    keystone.ok_or_else(|| ApiError::identity(StatusCode::NOT_FOUND, "There is no login here."))
 }
 
 fn version(app: &App, headers: &HeaderMap) -> Value {
@@ -40,7 +40,7 @@ fn version(app: &App, headers: &HeaderMap) -> Value {
 /// The versions of the small Keystone.
 #[utoipa::path(
     get, path = "/identity", tag = "identity", operation_id = "identity_versions",
-    responses((status = 300, body = Object), (status = 404, description = "There is no such login"))
+    responses((status = 300, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
 )]
 pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
     keystone(&app)?;
@@ -51,7 +51,7 @@ pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Resu
 /// The version of the small Keystone.
 #[utoipa::path(
     get, path = "/identity/v3", tag = "identity", operation_id = "identity_version",
-    responses((status = 200, body = Object), (status = 404, description = "There is no such login"))
+    responses((status = 200, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
 )]
 pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
     keystone(&app)?;
@@ -66,7 +66,7 @@ pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Res
         (status = 201, body = Object),
         (status = 400, body = crate::error::AuthErrorBody),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no such login"),
+        (status = 404, description = "There is no login", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn log_in(
@@ -75,14 +75,15 @@ pub(crate) async fn log_in(
     body: Body,
 ) -> Result<Response, ApiError> {
     let keystone = keystone(&app)?;
-    let request: LoginRequest = body
-        .json()
-        .and_then(|body| serde_json::from_value(body).map_err(|error| login_unreadable(&error)))?;
+    let unreadable =
+        |error: &dyn std::fmt::Display| ApiError::identity(StatusCode::BAD_REQUEST, error.to_string());
+    let body = body.json().map_err(|error| unreadable(&error))?;
+    let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
     let (token, issued) = keystone.log_in(&request).await.map_err(|error| match error {
         LoginError::Unauthorized => ApiError::unauthorized(false),
         LoginError::Method => {
             let message = "The only way to log in is by the method \"password\".";
-            ApiError::new(StatusCode::UNAUTHORIZED, message)
+            ApiError::identity(StatusCode::UNAUTHORIZED, message)
         }
     })?;
     let mut response = (StatusCode::CREATED, Json(document(&app, &headers, &issued))).into_response();
@@ -90,10 +91,6 @@ pub(crate) async fn log_in(
     value.set_sensitive(true);
     response.headers_mut().insert(SUBJECT, value);
     Ok(response)
-}
-
-fn login_unreadable(error: &serde_json::Error) -> api::v1::RequestError {
-    api::v1::RequestError::Json(error.to_string())
 }
 
 /// The valid token of a header.
@@ -106,7 +103,7 @@ fn subject(app: &App, headers: &HeaderMap) -> Result<(SecretString, Issued), Api
     let keystone = keystone(app)?;
     let asking = token(headers, TOKEN).and_then(|token| keystone.find(&token));
     let asking = asking.ok_or_else(|| ApiError::unauthorized(false))?;
-    let missing = || ApiError::framework(StatusCode::NOT_FOUND, "Could not find token.");
+    let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
     let subject = token(headers, SUBJECT).ok_or_else(missing)?;
     let issued = keystone.find(&subject).ok_or_else(missing)?;
     let own = issued.identity.user == asking.identity.user;
@@ -120,7 +117,7 @@ fn subject(app: &App, headers: &HeaderMap) -> Result<(SecretString, Issued), Api
     responses(
         (status = 200, body = Object),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no such token, or no such login"),
+        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
@@ -134,7 +131,7 @@ pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Re
     responses(
         (status = 204),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no such token, or no such login"),
+        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn revoke_token(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, ApiError> {
@@ -182,8 +179,8 @@ fn document(app: &App, headers: &HeaderMap, issued: &Issued) -> Value {
                 "endpoints": endpoints(format!("{base}/identity/v3")),
             },
         ],
-        "issued_at": time(issued.issued_at),
-        "expires_at": time(issued.expires_at),
+        "issued_at": time(issued.since),
+        "expires_at": time(issued.until),
         "audit_ids": [],
     }})
 }

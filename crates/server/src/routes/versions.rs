@@ -20,6 +20,7 @@ pub(crate) struct VersionsBody {
 
 /// A version of the API.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "names of the wire")]
 pub(crate) struct Version {
     /// Its identifier.
     id: String,

@@ -10,7 +10,7 @@ use crate::Service;
 /// How long a cycle that failed waits the first time; then twice as long each time.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 /// But never longer.
-const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
+pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// How often old records are cleared away.

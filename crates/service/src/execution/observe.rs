@@ -9,7 +9,7 @@ use leases::ids::HostId;
 use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
-use super::cycle::backoff;
+use super::cycle::{LONGEST_RETRY, backoff};
 use crate::hosts::refreshed;
 use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
@@ -23,7 +23,9 @@ impl Service {
     pub(super) async fn observe(&self, now: Timestamp) -> Option<BTreeMap<HostId, Machine>> {
         let (all, hosts, addresses, retry) = {
             let progress = self.progress();
-            let all = progress.look_at_all_at.is_none_or(|at| at <= now);
+            // Later than a whole interval from now it can only be because the clock was set back.
+            let latest = now + self.settings.observe_interval.max(LONGEST_RETRY);
+            let all = progress.look_at_all_at.is_none_or(|at| at <= now || at > latest);
             let (hosts, addresses) = progress.to_look_at();
             (all, hosts, addresses, progress.blind > 0)
         };

@@ -28,6 +28,16 @@ async fn a_lease_starts_and_ends_at_its_time() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_is_looked_at_again_soon() {
+    let mut world = world(1).await;
+    world.run_until(at(60)).await;
+    world.clock.set(at(5));
+    let cycle = world.service.cycle().await;
+    // A lease that is made after that wakes the loop only if it starts before the next look.
+    assert!(cycle.wake_at <= at(5) + settings().observe_interval, "the next look is at {}", cycle.wake_at);
+}
+
+#[tokio::test]
 async fn w3_a_slow_end_delays_nobody_else() {
     let slow = Timing { deletion: Between { least: minutes(9), most: minutes(9) }, ..Timing::IMMEDIATE };
     let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(slow)).await;

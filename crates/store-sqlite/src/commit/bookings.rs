@@ -1,4 +1,4 @@
-//! Bookings: what is held, given up, made smaller, and taken.
+//! Bookings: what is held, given up, and made smaller.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use store::{CommitError, StoreError};
 use super::leases::Held;
 use super::slots::{self, SlotsPlace};
 use crate::columns::{us, uuid, window};
-use crate::error::{Refusal, failed, refusal, unavailable};
+use crate::error::{failed, unavailable};
 
 /// Reads the bookings of these leases.
 pub(super) async fn held(
@@ -143,69 +143,6 @@ async fn shrink(
                 ip,
             );
             change.execute(db).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Takes what is new to a lease; the schema has the last word.
-pub(super) async fn take(
-    db: &mut SqliteConnection,
-    lease: LeaseId,
-    key: BookingKey,
-    booking: &Booking,
-) -> Result<(), CommitError> {
-    let inserted = insert(db, &lease.0.to_be_bytes(), &key, booking).await;
-    inserted.map_err(|error| match refusal(&error) {
-        Some(Refusal::Gone) => CommitError::stale_subject(key.subject),
-        Some(Refusal::Taken) => CommitError::taken(key.subject),
-        Some(Refusal::NoRoom) => CommitError::no_room(key.subject),
-        Some(Refusal::InUse) | None => failed(error),
-    })
-}
-
-async fn insert(
-    db: &mut SqliteConnection,
-    lease: &[u8],
-    key: &BookingKey,
-    booking: &Booking,
-) -> Result<(), sqlx::Error> {
-    let reservation = key.reservation.0.to_be_bytes();
-    let reservation = reservation.as_slice();
-    let (starts_us, ends_us) = (us(booking.window.start()), us(booking.window.end()));
-    match (key.subject, &booking.share) {
-        (Subject::Host(host), Share::Whole) => {
-            let host = host.0.cast_signed();
-            let insertion = sqlx::query!(
-                "INSERT INTO host_allocation (lease, reservation, host, starts_us, ends_us, kept)
-                 VALUES (?, ?, ?, ?, ?, ?)",
-                lease,
-                reservation,
-                host,
-                starts_us,
-                ends_us,
-                booking.kept,
-            );
-            insertion.execute(db).await?;
-        }
-        (Subject::Host(host), Share::Slots { count, used }) => {
-            let place = SlotsPlace { lease, reservation, host: host.0.cast_signed() };
-            place.insert(db, *count, used, booking).await?;
-        }
-        (Subject::FloatingIp(ip), _) => {
-            let ip = ip.0.to_be_bytes();
-            let ip = ip.as_slice();
-            let insertion = sqlx::query!(
-                "INSERT INTO floating_ip_allocation (lease, reservation, floating_ip, starts_us, ends_us, kept)
-                 VALUES (?, ?, ?, ?, ?, ?)",
-                lease,
-                reservation,
-                ip,
-                starts_us,
-                ends_us,
-                booking.kept,
-            );
-            insertion.execute(db).await?;
         }
     }
     Ok(())

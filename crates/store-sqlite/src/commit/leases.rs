@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ::leases::ids::{LeaseId, ReservationId};
 use ::leases::lease::Reservation;
+use serde::Serialize;
 use sqlx::SqliteConnection;
-use store::booking::{Booking, BookingKey, Bookings, bookings as bookings_of, changes};
-use store::encoding::{end_action_name, terms_json};
+use store::booking::{Bookings, bookings as bookings_of, changes};
+use store::encoding::{end_action_name, json, terms_json};
 use store::{CommitError, LeaseRecord, StoreError, Version, Write};
 
 use super::bookings;
-use crate::columns::{hex_list, us, uuid};
+use super::take::Taken;
+use crate::columns::{hex, us, uuid};
 use crate::error::{failed, unavailable};
 
 /// What the store holds of a lease before it is written.
@@ -21,10 +23,7 @@ pub(super) struct Held {
 }
 
 /// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
-pub(super) async fn write(
-    db: &mut SqliteConnection,
-    writes: &[Write],
-) -> Result<Vec<(LeaseId, BookingKey, Booking)>, CommitError> {
+pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
     // By lease, what becomes of it in the end.
     let mut last: BTreeMap<LeaseId, Option<&LeaseRecord>> = BTreeMap::new();
     for write in writes {
@@ -37,7 +36,8 @@ pub(super) async fn write(
     if last.is_empty() {
         return Ok(Vec::new());
     }
-    let mut held = held(db, &hex_list(last.keys().map(|id| id.0))).await?;
+    let ids: Vec<String> = last.keys().map(|id| hex(id.0)).collect();
+    let mut held = held(db, &json(&ids)).await?;
     for write in writes {
         match write {
             Write::Lease { record, expected: None } => insert(db, record).await?,
@@ -50,14 +50,16 @@ pub(super) async fn write(
         }
     }
     let mut taken = Vec::new();
-    for (id, record) in last {
+    for (&id, record) in &last {
         let Some(record) = record else { continue };
         let held = held.remove(&id).unwrap_or_default();
         let changes = changes(&held.bookings, bookings_of(&record.lease));
         bookings::give_up(db, id, &held.bookings, &changes).await?;
-        write_reservations(db, record, &held).await?;
+        remove_reservations(db, record, &held).await?;
         taken.extend(changes.taken.into_iter().map(|(key, booking)| (id, key, booking)));
     }
+    let kept: Vec<&LeaseRecord> = last.into_values().flatten().collect();
+    write_reservations(db, &reservation_rows(&kept)).await?;
     Ok(taken)
 }
 
@@ -188,7 +190,8 @@ impl Row {
     }
 }
 
-async fn write_reservations(
+/// Removes the reservations that the lease does not have any more.
+async fn remove_reservations(
     db: &mut SqliteConnection,
     record: &LeaseRecord,
     held: &Held,
@@ -201,43 +204,56 @@ async fn write_reservations(
         let deletion = sqlx::query!("DELETE FROM reservation WHERE lease = ? AND id = ?", lease, id);
         deletion.execute(&mut *db).await.map_err(failed)?;
     }
-    for (position, reservation) in record.lease.reservations.iter().enumerate() {
-        write_reservation(db, lease, position as i64, reservation, record).await.map_err(failed)?;
-    }
     Ok(())
 }
 
-async fn write_reservation(
-    db: &mut SqliteConnection,
-    lease: &[u8],
-    position: i64,
-    reservation: &Reservation,
-    record: &LeaseRecord,
-) -> Result<(), sqlx::Error> {
-    let id = reservation.id.0.to_be_bytes();
-    let id = id.as_slice();
-    let (terms, status) = (terms_json(&reservation.terms), reservation.status.name());
-    let words = record.wording.get(&reservation.id);
-    let hypervisor = words.and_then(|words| words.hypervisor_properties.as_deref());
-    let resource = words.and_then(|words| words.resource_properties.as_deref());
+/// All reservations of these leases as rows for [`write_reservations`].
+fn reservation_rows(records: &[&LeaseRecord]) -> String {
+    let mut rows = Vec::new();
+    for record in records {
+        for (position, reservation) in record.lease.reservations.iter().enumerate() {
+            rows.push(reservation_row(record, position, reservation));
+        }
+    }
+    json(&rows)
+}
+
+/// Writes reservations in one statement, since a statement costs more than a row.
+async fn write_reservations(db: &mut SqliteConnection, rows: &str) -> Result<(), CommitError> {
     let write = sqlx::query!(
         "INSERT INTO reservation (
              lease, id, position, terms, status, missing_resources, resources_changed, hypervisor_properties,
              resource_properties
-         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         ) SELECT
+             unhex(value ->> 0), unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+             value ->> 6, value ->> 7, value ->> 8
+         FROM json_each(?) WHERE true
          ON CONFLICT (lease, id) DO UPDATE SET
-             position = ?3, terms = ?4, status = ?5, missing_resources = ?6, resources_changed = ?7,
-             hypervisor_properties = ?8, resource_properties = ?9",
-        lease,
-        id,
+             position = excluded.position, terms = excluded.terms, status = excluded.status,
+             missing_resources = excluded.missing_resources, resources_changed = excluded.resources_changed,
+             hypervisor_properties = excluded.hypervisor_properties,
+             resource_properties = excluded.resource_properties",
+        rows,
+    );
+    write.execute(db).await.map_err(failed)?;
+    Ok(())
+}
+
+fn reservation_row<'a>(
+    record: &'a LeaseRecord,
+    position: usize,
+    reservation: &'a Reservation,
+) -> impl Serialize + use<'a> {
+    let words = record.wording.get(&reservation.id);
+    (
+        hex(record.lease.id.0),
+        hex(reservation.id.0),
         position,
-        terms,
-        status,
+        terms_json(&reservation.terms),
+        reservation.status.name(),
         reservation.missing_resources,
         reservation.resources_changed,
-        hypervisor,
-        resource,
-    );
-    write.execute(db).await?;
-    Ok(())
+        words.and_then(|words| words.hypervisor_properties.as_deref()),
+        words.and_then(|words| words.resource_properties.as_deref()),
+    )
 }

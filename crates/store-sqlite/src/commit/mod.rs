@@ -4,6 +4,7 @@ mod bookings;
 mod inventory;
 mod leases;
 mod slots;
+mod take;
 
 use sqlx::SqliteConnection;
 use store::{Commit, CommitError};
@@ -17,8 +18,6 @@ pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<
     for write in &commit.writes {
         inventory::write(db, write).await?;
     }
-    for (lease, key, booking) in taken {
-        bookings::take(db, lease, key, &booking).await?;
-    }
+    take::all(db, &taken).await?;
     journal::write(db, commit).await
 }

@@ -60,27 +60,6 @@ impl SlotsPlace<'_> {
         Ok(())
     }
 
-    pub(super) async fn insert(
-        self,
-        db: &mut SqliteConnection,
-        count: u32,
-        used: &Resources,
-        booking: &Booking,
-    ) -> Result<(), sqlx::Error> {
-        let insertion = sqlx::query!(
-            "INSERT INTO slot_allocation (lease, reservation, host, slots) VALUES (?, ?, ?, ?)",
-            self.lease,
-            self.reservation,
-            self.host,
-            count,
-        );
-        insertion.execute(&mut *db).await?;
-        for (class, amount) in amounts(used).filter(|(_, amount)| *amount > 0) {
-            self.insert_use(db, class, used_column(amount), booking).await?;
-        }
-        Ok(())
-    }
-
     /// Makes it what it is now. Only what is kept from nobody may use more than before.
     pub(super) async fn shrink(
         self,

@@ -9,10 +9,10 @@ use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::SqliteConnection;
-use store::encoding::{end_action_from_name, named, terms_from_json};
+use store::encoding::{end_action_from_name, from_json, named, terms_from_json};
 use store::{LeaseRecord, StoreError, Version, Wording};
 
-use crate::columns::{instant, maybe_instant, number, uuid, window};
+use crate::columns::{instant, maybe_instant, uuid, window};
 use crate::error::unavailable;
 
 /// A reservation, by its lease and itself.
@@ -39,7 +39,7 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
             window: window(row.starts_us, row.ends_us)?,
             before_end: maybe_instant(row.before_end_us)?,
             end_action: named("end action", &row.end_action, end_action_from_name)?,
-            reservations,
+            reservations: reservations.into_values().collect(),
             status: named("lease status", &row.status, LeaseStatus::from_name)?,
             events: EventStatuses {
                 start: event(&row.start_event)?,
@@ -62,7 +62,8 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
 /// What belongs to a lease.
 #[derive(Default)]
 struct OfLease {
-    reservations: Vec<Reservation>,
+    /// By position.
+    reservations: BTreeMap<i64, Reservation>,
     wording: BTreeMap<ReservationId, Wording>,
 }
 
@@ -72,23 +73,24 @@ async fn reservations(
 ) -> Result<HashMap<LeaseId, OfLease>, StoreError> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
     let mut rows = sqlx::query!(
-        r#"SELECT lease, id, terms, status, missing_resources AS "missing_resources: bool",
+        r#"SELECT lease, id, position, terms, status, missing_resources AS "missing_resources: bool",
              resources_changed AS "resources_changed: bool", hypervisor_properties, resource_properties
-         FROM reservation ORDER BY lease, position"#
+         FROM reservation"#
     )
     .fetch(db);
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
         let key = (LeaseId(uuid(&row.lease)?), ReservationId(uuid(&row.id)?));
         let of_lease = of_leases.entry(key.0).or_default();
         let terms = terms_from_json(&row.terms)?;
-        of_lease.reservations.push(Reservation {
+        let reservation = Reservation {
             id: key.1,
             allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
             terms,
             status: named("reservation status", &row.status, ReservationStatus::from_name)?,
             missing_resources: row.missing_resources,
             resources_changed: row.resources_changed,
-        });
+        };
+        of_lease.reservations.insert(row.position, reservation);
         let wording = Wording {
             hypervisor_properties: row.hypervisor_properties,
             resource_properties: row.resource_properties,
@@ -123,22 +125,32 @@ impl Given {
     }
 }
 
+/// Hosts and slots come as one list for each reservation: there are many, and a row costs more than a number.
 async fn allocations(db: &mut SqliteConnection) -> Result<HashMap<Key, Given>, StoreError> {
     let key = |lease: &[u8], reservation: &[u8]| -> Result<Key, StoreError> {
         Ok((LeaseId(uuid(lease)?), ReservationId(uuid(reservation)?)))
     };
     let mut given: HashMap<Key, Given> = HashMap::new();
-    let mut rows = sqlx::query!("SELECT lease, reservation, host FROM host_allocation").fetch(&mut *db);
+    let rows = sqlx::query!(
+        r#"SELECT lease, reservation, json_group_array(host) AS "hosts!: String"
+         FROM host_allocation GROUP BY lease, reservation"#
+    );
+    let mut rows = rows.fetch(&mut *db);
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
-        let host = HostId(row.host.cast_unsigned());
-        given.entry(key(&row.lease, &row.reservation)?).or_default().hosts.push(host);
+        let hosts: Vec<i64> = from_json("hosts", &row.hosts)?;
+        let hosts = hosts.into_iter().map(|host| HostId(host.cast_unsigned())).collect();
+        given.entry(key(&row.lease, &row.reservation)?).or_default().hosts = hosts;
     }
     drop(rows);
-    let mut rows =
-        sqlx::query!("SELECT lease, reservation, host, slots FROM slot_allocation").fetch(&mut *db);
+    let rows = sqlx::query!(
+        r#"SELECT lease, reservation, json_group_array(json_array(host, slots)) AS "slots!: String"
+         FROM slot_allocation GROUP BY lease, reservation"#
+    );
+    let mut rows = rows.fetch(&mut *db);
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
-        let slots = (HostId(row.host.cast_unsigned()), number(row.slots)?);
-        given.entry(key(&row.lease, &row.reservation)?).or_default().slots.push(slots);
+        let slots: Vec<(i64, u32)> = from_json("slots", &row.slots)?;
+        let slots = slots.into_iter().map(|(host, count)| (HostId(host.cast_unsigned()), count)).collect();
+        given.entry(key(&row.lease, &row.reservation)?).or_default().slots = slots;
     }
     drop(rows);
     let rows = sqlx::query!("SELECT lease, reservation, floating_ip FROM floating_ip_allocation");

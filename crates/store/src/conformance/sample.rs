@@ -187,7 +187,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     reservations[2].status = ReservationStatus::Error;
     let words = Wording {
         hypervisor_properties: Some(r#"["=", "$rack", "r1"]"#.into()),
-        resource_properties: Some(String::new()),
+        resource_properties: Some("\0\u{1f600}\n".into()),
     };
     record.wording = BTreeMap::from([(reservations[0].id, words)]);
     record.lease.before_end = Some(window.start());

@@ -9,6 +9,9 @@ use reqwest::{Client, Method};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+/// After that long a connection is not used again.
+const IDLE: Duration = Duration::from_secs(10);
+
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -45,7 +48,9 @@ impl Http {
     pub fn new(base: &str, limit: Duration) -> Result<Self> {
         // Fails only if a provider was installed before, by an earlier client; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().timeout(limit).no_proxy().build().context("no HTTP client")?;
+        // The service closes idle connections as well, later: a request must not meet it doing so.
+        let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
+        let client = builder.build().context("no HTTP client")?;
         Ok(Self { client, base: base.to_owned() })
     }
 

@@ -15,6 +15,7 @@ mod python;
 mod race;
 mod schemathesis;
 pub mod server;
+pub mod soak;
 
 use anyhow::{Result, bail};
 

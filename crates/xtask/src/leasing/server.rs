@@ -25,6 +25,7 @@ pub struct Launch {
     program: PathBuf,
     directory: PathBuf,
     database: PathBuf,
+    timing: &'static str,
     arguments: Vec<String>,
     through: Vec<String>,
     environment: Vec<(String, String)>,
@@ -37,6 +38,7 @@ impl Launch {
             program: ours.path.clone(),
             directory: directory.to_owned(),
             database: directory.join("allot.db"),
+            timing: "immediate",
             arguments: Vec::new(),
             through: Vec::new(),
             environment: Vec::new(),
@@ -59,9 +61,9 @@ impl Launch {
         self.with(["--simulated-racks", "1", "--simulated-hosts-per-rack"]).with([number.to_string()])
     }
 
-    /// The same with machines that take their time, as real ones do.
+    /// The same with machines that take their time, as real ones do. Usually everything is done at once.
     pub fn with_lifelike_machines(self) -> Self {
-        self.with(["--simulated-timing", "lifelike"])
+        Self { timing: "lifelike", ..self }
     }
 
     /// The same as an argument of another program, which becomes it.
@@ -102,6 +104,7 @@ impl Launch {
         // Machines are as they were left when the service starts again, as real ones would be.
         words.push("--simulated-state-file".to_owned());
         words.push(self.directory.join("machines.json").display().to_string());
+        words.extend(["--simulated-timing".to_owned(), self.timing.to_owned()]);
         words.extend(self.arguments.iter().cloned());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(&self.directory).stdin(Stdio::null());

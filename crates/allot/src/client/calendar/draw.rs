@@ -118,22 +118,21 @@ impl Grid {
         let labels = self.labels(&halves, bars);
         let mark = if state == State::Failed && !name.is_empty() { '!' } else { ' ' };
         let cut: String = name.chars().take(self.names).collect();
-        let mut line = format!("{cut:<width$}{mark}", width = self.names);
+        let mut line = Line::new(format!("{cut:<width$}{mark}", width = self.names));
         let present = self.present();
         for cell in 0..self.cells {
-            let (left, right) = (halves[2 * cell], halves[2 * cell + 1]);
-            match (left, right) {
+            match (halves[2 * cell], halves[2 * cell + 1]) {
                 (None, None) if Some(cell) == present => {
-                    line.push(if self.ink == Ink::Letters { ':' } else { '┊' });
+                    line.push(if self.ink == Ink::Letters { ':' } else { '┊' }, "");
                 }
-                (None, None) => line.push(' '),
+                (None, None) => line.push(' ', ""),
                 (left, right) if self.ink == Ink::Letters => {
-                    line.push(labels[cell].unwrap_or_else(|| letter(&halves, cell, left, right)));
+                    line.push(labels[cell].unwrap_or_else(|| letter(&halves, cell, left, right)), "");
                 }
                 (left, right) => self.block(&mut line, (left, right), labels[cell], bars),
             }
         }
-        line
+        line.finish()
     }
 
     /// Which bar is in which half cell. Every bar gets one at least, if there is any left.
@@ -169,35 +168,24 @@ impl Grid {
         labels
     }
 
-    fn block(&self, line: &mut String, halves: (Half, Half), label: Option<char>, bars: &[&Bar]) {
-        let (symbol, front, back) = match halves {
-            (Some(left), Some(right)) if left == right => match (self.ink, label) {
-                (Ink::Colours, label) => (label.unwrap_or(' '), None, Some(left)),
-                (_, Some(label)) => (label, None, None),
-                // Neighbours are told apart by their shades.
-                (_, None) => (if left % 2 == 0 { '█' } else { '▓' }, None, None),
-            },
-            (left @ Some(_), right) => ('▌', left, right),
-            (None, right) => ('▐', right, None),
-        };
-        if self.ink != Ink::Colours {
-            line.push(symbol);
-            return;
-        }
+    fn block(&self, line: &mut Line, halves: (Half, Half), label: Option<char>, bars: &[&Bar]) {
         let colour = |number: usize| self.colour(bars[number]);
-        let mut codes = Vec::new();
-        match (front, back) {
-            (Some(front), Some(back)) => {
-                codes.push(format!("38;5;{}", colour(front)));
-                codes.push(format!("48;5;{}", colour(back)));
+        match (self.ink, halves) {
+            (Ink::Colours, (Some(left), Some(right))) if left == right => {
+                line.push(label.unwrap_or(' '), &format!("30;48;5;{}", colour(left)));
             }
-            (Some(front), None) => codes.push(format!("38;5;{}", colour(front))),
-            (None, Some(back)) => codes.push(format!("30;48;5;{}", colour(back))),
-            (None, None) => {}
+            (Ink::Colours, (Some(left), Some(right))) => {
+                line.push('▌', &format!("38;5;{};48;5;{}", colour(left), colour(right)));
+            }
+            (Ink::Colours, (Some(left), None)) => line.push('▌', &format!("38;5;{}", colour(left))),
+            (Ink::Colours, (None, Some(right))) => line.push('▐', &format!("38;5;{}", colour(right))),
+            // Neighbours are told apart by their shades.
+            (_, (Some(left), Some(right))) if left == right => {
+                line.push(label.unwrap_or(if left % 2 == 0 { '█' } else { '▓' }), "");
+            }
+            (_, (Some(_), _)) => line.push('▌', ""),
+            (_, (None, _)) => line.push('▐', ""),
         }
-        line.extend(["\u{1b}[", &codes.join(";"), "m"]);
-        line.push(symbol);
-        line.push_str("\u{1b}[0m");
     }
 
     fn colour(&self, bar: &Bar) -> u8 {
@@ -238,6 +226,39 @@ impl Grid {
             lines.push(format!("and {} more leases", leases.len() - MOST_LEASES));
         }
         lines
+    }
+}
+
+/// A line whose cells have colours, which are written where they change.
+struct Line {
+    text: String,
+    /// As the terminal has them (SGR); nothing for the usual ones.
+    colours: String,
+}
+
+impl Line {
+    fn new(text: String) -> Self {
+        Self { text, colours: String::new() }
+    }
+
+    fn push(&mut self, symbol: char, colours: &str) {
+        if self.colours != colours {
+            if !self.colours.is_empty() {
+                self.text.push_str("\u{1b}[0m");
+            }
+            if !colours.is_empty() {
+                self.text.extend(["\u{1b}[", colours, "m"]);
+            }
+            colours.clone_into(&mut self.colours);
+        }
+        self.text.push(symbol);
+    }
+
+    fn finish(mut self) -> String {
+        if !self.colours.is_empty() {
+            self.text.push_str("\u{1b}[0m");
+        }
+        self.text
     }
 }
 
@@ -308,7 +329,7 @@ mod tests {
     #[test]
     fn colours_change_nothing_but_colours() {
         let coloured = draw(&chart(), 54, Ink::Colours, &TimeZone::UTC);
-        assert!(coloured.contains("\u{1b}[30;48;5;39mw"));
+        assert!(coloured.contains("\u{1b}[30;48;5;39m web   "), "{coloured:?}");
         assert!(
             coloured
                 .lines()

@@ -192,6 +192,12 @@ fn body(
 
 fn reservations(wanted: &Reservations) -> Result<Vec<Value>, ClientError> {
     let requirement = requirement::parse(&wanted.requirement)?;
+    let heeded = wanted.hosts.is_some() || (wanted.instances.is_some() && wanted.flavor.is_none());
+    if !requirement.is_empty() && !heeded {
+        return Err(ClientError::Usage(
+            "--where needs --hosts, or --instances without a --flavor".to_owned(),
+        ));
+    }
     let mut reservations = Vec::new();
     if let Some(amount) = wanted.hosts {
         let mut hosts = json!({
@@ -320,6 +326,7 @@ mod tests {
             ("web --instances 1 --for 1h", "needs --vcpus"),
             ("web --floating-ips 1 --for 1h", "--network"),
             ("web --hosts 1 --for 1x", "no duration"),
+            ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
             ("web --hosts 1 --start never --for 1h", "no time"),
             ("web --instances 1 --vcpus 1 --memory 4X --disk 1 --for 1h", "write MiB"),
         ];

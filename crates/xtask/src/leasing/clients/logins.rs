@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::shell::{Kind, Shell};
+use super::shell::{Kind, Loaded, Shell};
 use super::values::{is, members, same};
 use crate::leasing::cases::Cases;
 use crate::leasing::fleet::MACHINES;
@@ -101,20 +101,24 @@ impl Login {
 /// Each way with both shells.
 pub fn run(ours: &Executable, python: &Python) -> Result<Tally> {
     let mut cases = Cases::new("clients, logins");
+    let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let shells = [
+        Loaded::new(Kind::ALL[0], python, homes[0].path())?,
+        Loaded::new(Kind::ALL[1], python, homes[1].path())?,
+    ];
     for login in Login::ALL {
         let directory = tempfile::tempdir()?;
         let server = start(ours, login, directory.path())?;
-        for kind in Kind::ALL {
+        for loaded in &shells {
             let shell = |secret: &str| {
                 let options = login.options(&server, secret);
-                let options: Vec<&str> = options.iter().map(String::as_str).collect();
-                Shell::new(kind, python, directory.path().to_owned(), &options)
+                loaded.with_login(&options.iter().map(String::as_str).collect::<Vec<_>>())
             };
-            let program = kind.program();
+            let program = shell("").kind.program();
             cases.check(&format!("{program} works with {}", login.name()), || works(&shell(login.secret())));
             cases.check(&format!("{program} is refused with a wrong secret for {}", login.name()), || {
                 let ran = shell("wrong").run("lease-list", &[])?;
-                ensure!(ran.status() != Some(0), "it succeeds");
+                ensure!(ran.status() != 0, "it succeeds");
                 ensure!(
                     ran.stderr().contains("requires authentication") || ran.stderr().contains("401"),
                     "{}",
@@ -140,7 +144,7 @@ fn start(ours: &Executable, login: Login, directory: &Path) -> Result<Server> {
 }
 
 /// A host and a lease come and go.
-fn works(shell: &Shell) -> Result<()> {
+fn works(shell: &Shell<'_>) -> Result<()> {
     shell.text("host-create", &[MACHINES[0]])?;
     let reservation = ["--start-date", "2040-01-01 00:00", "--end-date", "2040-01-02 00:00"];
     let created = shell.json(

@@ -12,9 +12,9 @@ mod values;
 
 use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 
-use self::shell::{Kind, Shell};
+use self::shell::{Kind, Loaded, Shell};
 use super::cases::Cases;
 use super::http::Caller;
 use super::python::Python;
@@ -24,7 +24,7 @@ use crate::tally::Tally;
 
 /// What the commands are tried on.
 struct Bench<'a> {
-    shell: Shell,
+    shell: Shell<'a>,
     caller: &'a Caller,
 }
 
@@ -58,9 +58,15 @@ fn commands(kind: Kind, ours: &Executable, python: &Python) -> Result<Tally> {
     let server = Launch::new(ours, directory.path()).start()?;
     let endpoint = format!("{}/v1", server.url());
     let login = ["--os-auth-type", "none", "--os-endpoint", &endpoint];
-    let shell = Shell::new(kind, python, directory.path().to_owned(), &login);
-    let bench = Bench { shell, caller: server.caller() };
+    let loaded = Loaded::new(kind, python, directory.path())?;
+    let bench = Bench { shell: loaded.with_login(&login), caller: server.caller() };
     let mut cases = Cases::new(format!("clients, {}", kind.program()));
+    cases.check("the installed program itself gets an answer", || {
+        let mut program = python.program(kind.program(), directory.path());
+        let output = program.args(bench.shell.words("lease-list", &[])).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    });
     hosts::take_on(&mut cases, &bench);
     hosts::properties(&mut cases, &bench);
     addresses::run(&mut cases, &bench);

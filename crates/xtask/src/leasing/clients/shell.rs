@@ -1,12 +1,18 @@
 //! The two stock shells. They have the same commands under different names.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::cell::RefCell;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::leasing::python::Python;
+
+/// What loads a shell.
+const SHELLS: &str = include_str!("../../../leasing/shells.py");
 
 /// A stock shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +48,57 @@ impl Kind {
     }
 }
 
+/// A shell whose modules are loaded, which takes longest. Each command is a process of its own all the same.
+#[derive(Debug)]
+pub struct Loaded {
+    kind: Kind,
+    child: Child,
+    pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl Loaded {
+    /// Loads a shell that finds nothing of the caller's settings.
+    pub fn new(kind: Kind, python: &Python, home: &Path) -> Result<Self> {
+        let script = home.join("shells.py");
+        fs::write(&script, SHELLS).with_context(|| format!("cannot write {}", script.display()))?;
+        let mut program = python.program("python", home);
+        program.arg(script).arg(kind.program()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = program.spawn().context("cannot run python")?;
+        let pipes = child.stdin.take().zip(child.stdout.take()).context("no pipes")?;
+        Ok(Self { kind, child, pipes: RefCell::new((pipes.0, BufReader::new(pipes.1))) })
+    }
+
+    /// The shell, with options that log in.
+    pub fn with_login(&self, login: &[&str]) -> Shell<'_> {
+        Shell { kind: self.kind, loaded: self, login: login.iter().map(|&word| word.to_owned()).collect() }
+    }
+
+    fn run(&self, arguments: &[String]) -> Result<Ran> {
+        let (to, from) = &mut *self.pipes.borrow_mut();
+        writeln!(to, "{}", json!(arguments))?;
+        let mut line = String::new();
+        from.read_line(&mut line)?;
+        let answer: Value = serde_json::from_str(&line).context("the shell broke off")?;
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        let status = answer["status"].as_i64().context("no status")?;
+        Ok(Ran { line: String::new(), status, stdout: text("stdout"), stderr: text("stderr") })
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // It has nothing to finish.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A shell that is logged in.
 #[derive(Clone, Debug)]
-pub struct Shell {
+pub struct Shell<'a> {
     /// Which.
     pub kind: Kind,
-    python: Python,
-    home: PathBuf,
+    loaded: &'a Loaded,
     login: Vec<String>,
 }
 
@@ -56,38 +106,30 @@ pub struct Shell {
 #[derive(Clone, Debug)]
 pub struct Ran {
     line: String,
-    status: Option<i32>,
+    status: i64,
     stdout: String,
     stderr: String,
 }
 
-impl Shell {
-    /// A shell that logs in with those options.
-    pub fn new(kind: Kind, python: &Python, home: PathBuf, login: &[&str]) -> Self {
-        let login = login.iter().map(|&word| word.to_owned()).collect();
-        Self { kind, python: python.clone(), home, login }
+impl Shell<'_> {
+    /// All words of a command, by `blazar`'s name for it.
+    pub fn words(&self, command: &str, arguments: &[&str]) -> Vec<String> {
+        let arguments = arguments.iter().map(|&word| word.to_owned());
+        self.login.iter().cloned().chain(self.kind.words(command)).chain(arguments).collect()
     }
 
     /// Runs a command, by `blazar`'s name for it.
     pub fn run(&self, command: &str, arguments: &[&str]) -> Result<Ran> {
-        let mut program: Command = self.python.program(self.kind.program(), &self.home);
-        program.args(&self.login).args(self.kind.words(command)).args(arguments);
-        let line =
-            format!("{} {} {}", self.kind.program(), self.kind.words(command).join(" "), arguments.join(" "));
-        let output = program.output().with_context(|| format!("cannot run {line}"))?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(Ran {
-            line,
-            status: output.status.code(),
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-        })
+        let words = self.kind.words(command).join(" ");
+        let line = format!("{} {words} {}", self.kind.program(), arguments.join(" "));
+        let ran = self.loaded.run(&self.words(command, arguments)).with_context(|| format!("'{line}'"))?;
+        Ok(Ran { line, ..ran })
     }
 
     /// Runs a command that is to succeed; what it prints.
     pub fn text(&self, command: &str, arguments: &[&str]) -> Result<String> {
         let ran = self.run(command, arguments)?;
-        ensure!(ran.status == Some(0), "{}", ran.described("succeed"));
+        ensure!(ran.status == 0, "{}", ran.described("succeed"));
         Ok(ran.stdout)
     }
 
@@ -110,15 +152,15 @@ impl Shell {
     /// Runs a command that is to fail, and to say that.
     pub fn refused(&self, command: &str, arguments: &[&str], with: &str) -> Result<()> {
         let ran = self.run(command, arguments)?;
-        ensure!(ran.status.is_some_and(|status| status != 0), "{}", ran.described("fail"));
+        ensure!(ran.status != 0, "{}", ran.described("fail"));
         ensure!(ran.stderr.contains(with), "{}", ran.described(&format!("say '{with}'")));
         Ok(())
     }
 }
 
 impl Ran {
-    /// Exit status.
-    pub fn status(&self) -> Option<i32> {
+    /// Exit status; of a signal, its negative number.
+    pub fn status(&self) -> i64 {
         self.status
     }
 
@@ -129,7 +171,6 @@ impl Ran {
 
     fn described(&self, wanted: &str) -> String {
         let Self { line, status, stdout, stderr } = self;
-        let status = status.map_or("a signal".to_owned(), |status| status.to_string());
         format!("'{line}' should {wanted}; it ended with {status}\n{stdout}{stderr}")
     }
 }

@@ -1,0 +1,135 @@
+//! Every endpoint that the document names, for everybody. A new endpoint without a row here is a failure.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::site::Site;
+
+/// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
+/// the member of another project; or everybody.
+const MATRIX: [(&str, &str, &str); 34] = [
+    ("GET", "/", "everybody"),
+    ("GET", "/versions", "everybody"),
+    ("GET", "/healthz", "everybody"),
+    ("GET", "/readyz", "everybody"),
+    ("GET", "/metrics", "everybody"),
+    ("GET", "/identity", "everybody"),
+    ("GET", "/identity/v3", "everybody"),
+    ("POST", "/identity/v3/auth/tokens", "everybody"),
+    ("GET", "/identity/v3/auth/tokens", "everybody"),
+    ("DELETE", "/identity/v3/auth/tokens", "everybody"),
+    ("GET", "/v1/leases", "admin member reader foreign"),
+    ("POST", "/v1/leases", "admin member foreign"),
+    ("GET", "/v1/leases/{lease_id}", "admin member reader"),
+    ("PUT", "/v1/leases/{lease_id}", "admin member"),
+    ("DELETE", "/v1/leases/{lease_id}", "admin member"),
+    ("GET", "/v1/os-hosts", "admin"),
+    ("POST", "/v1/os-hosts", "admin"),
+    ("GET", "/v1/os-hosts/{host_id}", "admin"),
+    ("PUT", "/v1/os-hosts/{host_id}", "admin"),
+    ("DELETE", "/v1/os-hosts/{host_id}", "admin"),
+    ("GET", "/v1/os-hosts/allocations", "admin"),
+    ("GET", "/v1/os-hosts/{host_id}/allocation", "admin"),
+    ("GET", "/v1/os-hosts/properties", "admin"),
+    ("PATCH", "/v1/os-hosts/properties/{name}", "admin"),
+    ("GET", "/v1/floatingips", "admin member reader foreign"),
+    ("POST", "/v1/floatingips", "admin"),
+    ("GET", "/v1/floatingips/{floatingip_id}", "admin member reader foreign"),
+    ("DELETE", "/v1/floatingips/{floatingip_id}", "admin"),
+    ("GET", "/v1/flavors", "admin member reader foreign"),
+    ("POST", "/v1/flavors", "admin"),
+    ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),
+    ("PUT", "/v1/flavors/{flavor_id}", "admin"),
+    ("DELETE", "/v1/flavors/{flavor_id}", "admin"),
+    ("GET", "/v1/notifications", "admin member reader foreign"),
+];
+
+const CALLERS: [&str; 5] = ["foreign", "other", "reader", "member", "admin"];
+
+/// All endpoints of the document.
+fn endpoints() -> Vec<(String, String)> {
+    let document = serde_json::to_value(server::openapi()).expect("JSON");
+    let paths = document["paths"].as_object().expect("paths").clone();
+    let of = |(path, item): (String, Value)| {
+        let methods: Vec<String> = item.as_object().expect("an item").keys().cloned().collect();
+        let methods = methods.into_iter().filter(|name| {
+            ["get", "put", "post", "delete", "patch", "head", "options", "trace"].contains(&name.as_str())
+        });
+        methods.map(move |method| (method.to_uppercase(), path.clone())).collect::<Vec<_>>()
+    };
+    paths.into_iter().flat_map(of).collect()
+}
+
+/// A site with something of everything, and how its things are named in paths.
+async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
+    let site = Site::guarded().await;
+    let post = async |path: &str, token: &str, body: Value| {
+        site.send_as(token, Method::POST, path, Some(&body)).await.ok(201)
+    };
+    let host = post("/v1/os-hosts", "admin", json!({"id": "1", "rack": "r1"})).await;
+    let ip = json!({"floating_network_id": "public", "floating_ip_address": "203.0.113.200"});
+    let ip = post("/v1/floatingips", "admin", ip).await;
+    let flavor = json!({"id": "f1", "name": "f", "vcpus": 1, "ram": 1, "disk": 1});
+    post("/v1/flavors", "admin", flavor).await;
+    let lease = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
+    let lease = post("/v1/leases", "member", lease).await;
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let names = BTreeMap::from([
+        ("{lease_id}", text(&lease["lease"]["id"])),
+        ("{host_id}", text(&host["host"]["id"])),
+        ("{floatingip_id}", text(&ip["floatingip"]["id"])),
+        ("{flavor_id}", "f1".to_owned()),
+        ("{name}", "rack".to_owned()),
+    ]);
+    (site, names)
+}
+
+#[tokio::test]
+async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
+    let rows: BTreeMap<_, _> = MATRIX.iter().map(|(method, path, who)| ((*method, *path), *who)).collect();
+    for (method, path) in endpoints() {
+        let who = rows.get(&(method.as_str(), path.as_str()));
+        let who = who.unwrap_or_else(|| panic!("{method} {path} has no row in the matrix"));
+        let (mut site, mut names) = furnished().await;
+        let named = |names: &BTreeMap<_, String>| {
+            names.iter().fold(path.clone(), |path, (name, value)| path.replace(name, value))
+        };
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let nobody = site.send_as("", method.clone(), &named(&names), None).await;
+        let wrong = site.send_as("wrong", method.clone(), &named(&names), None).await;
+        if *who == "everybody" {
+            assert!(!nobody.text.contains("Policy") && nobody.status != 403, "{method} {path}");
+            continue;
+        }
+        let expected = json!({"error": {"code": 401, "title": "Unauthorized",
+            "message": "The request you have made requires authentication."}});
+        for answer in [nobody, wrong] {
+            assert_eq!(answer.ok(401), expected, "{method} {path}");
+        }
+        for caller in CALLERS {
+            let answer = site.send_as(caller, method.clone(), &named(&names), None).await;
+            if answer.status == 204 {
+                // What is gone nobody else can be refused.
+                (site, names) = furnished().await;
+            }
+            let refused = answer.text.contains("Policy doesn't allow blazar:");
+            assert!(!refused || answer.status == 403, "{method} {path}");
+            let allowed = who.split(' ').any(|name| name == caller);
+            assert_eq!(!refused, allowed, "{caller} {method} {path}: {}", answer.text);
+            // Who was let in met the handler, and not the door.
+            assert!(!allowed || answer.status != 401, "{caller} {method} {path}");
+        }
+    }
+    assert_eq!(endpoints().len(), rows.len(), "a row for an endpoint that there is not");
+}
+
+#[tokio::test]
+async fn what_is_not_said_to_be_public_is_closed() {
+    let site = Site::guarded().await;
+    for path in ["/nosuch", "/v1", "/v1/nosuch", "/v2", "/identityx", "/versions/", "/openapi.json/"] {
+        assert_eq!(site.send_as("", Method::GET, path, None).await.status, 401, "{path}");
+    }
+    assert_eq!(site.send_as("", Method::OPTIONS, "/v1/leases", None).await.status, 401);
+}

@@ -1,0 +1,178 @@
+//! Holds answers against the document: every answer of every test is checked, because it is checked where
+//! requests are sent ([`crate::site::Site::send`]).
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+/// The document.
+pub fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| serde_json::to_value(server::openapi()).expect("JSON"))
+}
+
+/// Fails unless the document says that the endpoint may answer so. What is no endpoint is not looked at.
+#[track_caller]
+pub fn check(method: &str, path: &str, status: u16, body: &str) {
+    let Some(operation) = operation(method, path) else { return };
+    let response = &operation["responses"][status.to_string()];
+    assert!(
+        response.is_object(),
+        "{method} {path} answers {status}, which the document does not have: {body}"
+    );
+    let Some(content) = response["content"].as_object() else {
+        assert!(status != 204 || body.is_empty(), "{method} {path} answers {status} with a body");
+        return;
+    };
+    let Some(media) = content.get("application/json") else { return };
+    let value: Value =
+        serde_json::from_str(body).unwrap_or_else(|_| panic!("{method} {path}: no JSON: {body}"));
+    if let Err(error) = validate(&media["schema"], &value, "$") {
+        panic!("{method} {path} answers {status}, but {error}: {body}");
+    }
+}
+
+fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let path = path.split('?').next()?;
+    let path = path.strip_suffix(".json").filter(|path| path.starts_with("/v1/")).unwrap_or(path);
+    let parts: Vec<_> = path.split('/').collect();
+    let matches = |template: &str| {
+        let pairs = template.split('/').zip(&parts);
+        template.split('/').count() == parts.len()
+            && pairs
+                .into_iter()
+                .all(|(wanted, part)| wanted == *part || (wanted.starts_with('{') && !part.is_empty()))
+    };
+    let paths = document()["paths"].as_object()?;
+    let mut found: Vec<_> = paths.iter().filter(|(template, _)| matches(template)).collect();
+    // An address without variables comes before one with them.
+    found.sort_by_key(|(template, _)| template.matches('{').count());
+    let operation = &found.first()?.1[method.to_lowercase()];
+    operation.is_object().then_some(operation)
+}
+
+/// Whether the value is as the schema says, as far as types, fields and alternatives go.
+fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    let Some(schema) = schema.as_object() else { return Ok(()) };
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let pointer = name.strip_prefix('#').ok_or("a reference elsewhere")?;
+        let target = document().pointer(pointer).ok_or_else(|| format!("{name} is not defined"))?;
+        return validate(target, value, at);
+    }
+    for alternatives in ["oneOf", "anyOf"] {
+        if let Some(schemas) = schema.get(alternatives).and_then(Value::as_array) {
+            let errors: Vec<_> = schemas.iter().filter_map(|one| validate(one, value, at).err()).collect();
+            if errors.len() == schemas.len() {
+                return Err(format!("none of the alternatives fits: {}", errors.join("; ")));
+            }
+        }
+    }
+    for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        validate(part, value, at)?;
+    }
+    check_type(schema, value, at)?;
+    if let Some(values) = schema.get("enum").and_then(Value::as_array)
+        && !values.contains(value)
+    {
+        return Err(format!("{at} is none of {values:?}"));
+    }
+    match value {
+        Value::Object(fields) => check_fields(schema, fields, at),
+        Value::Array(items) => {
+            let of = &schema.get("items").cloned().unwrap_or_default();
+            items.iter().enumerate().try_for_each(|(i, item)| validate(of, item, &format!("{at}[{i}]")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_type(schema: &Map<String, Value>, value: &Value, at: &str) -> Result<(), String> {
+    let is = |name: &str| match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    };
+    let fits = match schema.get("type") {
+        Some(Value::String(name)) => is(name),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(is),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(format!("{at} is {value}, which is not of type {}", schema["type"])) }
+}
+
+fn check_fields(schema: &Map<String, Value>, fields: &Map<String, Value>, at: &str) -> Result<(), String> {
+    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+        if !fields.contains_key(name.as_str().unwrap_or_default()) {
+            return Err(format!("{at} has no {name}"));
+        }
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let composed = schema.contains_key("allOf") || schema.contains_key("oneOf");
+    for (name, value) in fields {
+        let at = format!("{at}.{name}");
+        match (properties.and_then(|properties| properties.get(name)), schema.get("additionalProperties")) {
+            (Some(property), _) => validate(property, value, &at)?,
+            (None, Some(Value::Bool(false))) if !composed => return Err(format!("{at} is not declared")),
+            (None, Some(other)) => validate(other, value, &at)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_reference_of_the_document_leads_somewhere() {
+    fn walk(value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(name) = fields.get("$ref").and_then(Value::as_str) {
+                    assert!(document().pointer(&name[1..]).is_some(), "{name}");
+                }
+                fields.values().for_each(walk);
+            }
+            Value::Array(items) => items.iter().for_each(walk),
+            _ => {}
+        }
+    }
+    walk(document());
+}
+
+#[test]
+fn a_wrong_answer_is_noticed() {
+    let check = |status, body: &'static str| {
+        std::panic::catch_unwind(move || check("GET", "/v1/leases", status, body)).is_ok()
+    };
+    assert!(check(200, "{\"leases\": []}"));
+    assert!(!check(200, "{}"));
+    assert!(!check(200, "{\"leases\": [{}]}"));
+    assert!(!check(200, "{\"leases\": null}"));
+    assert!(!check(202, "{\"leases\": []}"));
+    assert!(!check(403, "{\"error\": 403}"));
+}
+
+#[tokio::test]
+async fn the_document_is_served_as_the_tests_have_it() {
+    let site = crate::site::Site::guarded().await;
+    let answer = site.get("/openapi.json").await;
+    assert_eq!(answer.headers["content-type"], "application/json");
+    assert_eq!(answer.ok(200), *document());
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_says_what_it_is_for() {
+    let mut names = std::collections::BTreeSet::new();
+    for (path, item) in document()["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("an item") {
+            let name = operation["operationId"].as_str().expect("a name");
+            assert!(names.insert(name), "{name} is there twice");
+            assert!(operation["summary"].is_string(), "{method} {path} says nothing");
+            let secured = operation["security"].is_array();
+            assert_eq!(secured, path.starts_with("/v1/"), "{method} {path}");
+        }
+    }
+}

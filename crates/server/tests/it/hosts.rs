@@ -1,0 +1,111 @@
+//! Hosts, allocations and properties.
+
+use serde_json::json;
+
+use crate::site::{Site, hosts_lease};
+
+#[tokio::test]
+async fn a_host_is_entered_shown_changed_and_given_back() {
+    let site = Site::open().await;
+    let host = site.post("/v1/os-hosts", &json!({"name": "r1-h02", "gpu": true, "ssds": 2})).await.ok(201);
+    let host = &host["host"];
+    assert_eq!(host["id"], "2");
+    assert_eq!((&host["gpu"], &host["ssds"]), (&json!("True"), &json!("2")));
+    assert_eq!(host["hypervisor_hostname"], "r1-h02");
+    assert!(host["cpu_info"].is_string() && host["hypervisor_version"].is_u64() && host["vcpus"] == 16);
+    assert_eq!(
+        (&host["status"], &host["trust_id"], &host["reservable"]),
+        (&json!(null), &json!(null), &json!(true))
+    );
+    assert_eq!(site.get("/v1/os-hosts/2").await.ok(200)["host"], *host);
+    let changed = site.put("/v1/os-hosts/2", &json!({"gpu": null, "rack": "r1"})).await.ok(200);
+    assert_eq!(changed["host"]["rack"], "r1");
+    assert!(changed["host"].get("gpu").is_none());
+    assert_eq!(site.delete("/v1/os-hosts/2").await.status, 204);
+    let text = "Object with {'host_id': '2'} not found".to_owned();
+    assert_eq!(site.get("/v1/os-hosts/2").await.error(), (404, text));
+}
+
+#[tokio::test]
+async fn a_host_that_cannot_be_is_refused_in_blazars_words() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    for (body, status, text) in [
+        (json!({}), 403, "Invalid values for host {}"),
+        (json!({"gpu": "x"}), 403, "Invalid values for host {'gpu': 'x'}"),
+        (json!({"name": "x"}), 404, "Host 'x' not found!"),
+        (json!({"name": "r1-h02", "a".repeat(65): "x"}), 400, "Extra capability key too long"),
+        (
+            json!({"name": "r1-h02", "vcpus": "9"}),
+            400,
+            "Invalid extra capability vcpus: hosts have a field of that name",
+        ),
+        (json!({"name": "r1-h02", "gpu": null}), 400, "Malformed parameter gpu"),
+        (json!({"id": "9"}), 404, "Host '9' not found!"),
+    ] {
+        assert_eq!(site.post("/v1/os-hosts", &body).await.error(), (status, text.to_owned()), "{body}");
+    }
+    let again = site.post("/v1/os-hosts", &json!({"name": "r1-h01"})).await.error();
+    assert_eq!((again.0, again.1.trim_end()), (409, "Conflict on creating resource provider blazar_r1-h01"));
+    assert_eq!(site.put("/v1/os-hosts/1", &json!({})).await.error(), (400, "No data to update".to_owned()));
+    for path in ["/v1/os-hosts/nosuch", "/v1/os-hosts/99", "/v1/os-hosts/nosuch/allocation"] {
+        assert_eq!(site.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_capability_that_a_lease_rests_on_is_not_changed() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let mut body = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00");
+    body["reservations"][0]["resource_properties"] = json!("[\"==\", \"$rack\", \"r1\"]");
+    site.lease(&body).await;
+    let answer = site.put("/v1/os-hosts/1", &json!({"rack": "r9", "gpu": "x"})).await;
+    assert_eq!(answer.error(), (409, "Can't add extracapabilities ['rack'] to Host 1".to_owned()));
+    assert!(site.get("/v1/os-hosts/1").await.ok(200)["host"].get("gpu").is_none(), "all or nothing");
+}
+
+#[tokio::test]
+async fn an_allocation_names_the_reservations_of_its_host() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let lease = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00")).await;
+    let all = site.get("/v1/os-hosts/allocations").await.ok(200)["allocations"].clone();
+    assert_eq!(all.as_array().map(Vec::len), Some(2), "one entry for every host");
+    let taken = all.as_array().expect("a list").iter().find(|host| host["reservations"] != json!([]));
+    let taken = taken.expect("a host");
+    let expected = json!({
+        "id": lease["reservations"][0]["id"], "lease_id": lease["id"],
+        "start_date": "2030-01-02T10:00:00.000000", "end_date": "2030-01-02T12:00:00.000000",
+    });
+    assert_eq!(taken["reservations"], json!([expected]));
+    let path = format!("/v1/os-hosts/{}/allocation", taken["resource_id"].as_str().expect("text"));
+    assert_eq!(site.get(&path).await.ok(200)["allocation"], *taken);
+    let none = site.get(&format!("{path}?lease_id=nosuch")).await.ok(200);
+    assert_eq!(none["allocation"]["reservations"], json!([]));
+}
+
+#[tokio::test]
+async fn properties_are_listed_hidden_and_shown() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    site.put("/v1/os-hosts/2", &json!({"gpu": "a100"})).await.ok(200);
+    let plain = site.get("/v1/os-hosts/properties").await.ok(200)["resource_properties"].clone();
+    assert_eq!(plain, json!([{"property": "gpu"}, {"property": "rack"}]));
+    let detail = site.get("/v1/os-hosts/properties?detail=True").await.ok(200)["resource_properties"].clone();
+    assert_eq!(detail[0], json!({"property": "gpu", "private": false, "values": ["a100"]}));
+    let patch = axum::http::Method::PATCH;
+    let hide = json!({"private": true});
+    let answer = site.send_as("", patch.clone(), "/v1/os-hosts/properties/gpu", Some(&hide)).await.ok(200);
+    let property = &answer["resource_property"];
+    assert_eq!((&property["property_name"], &property["private"]), (&json!("gpu"), &json!(true)));
+    assert_eq!(property["resource_type"], "physical:host");
+    let plain = site.get("/v1/os-hosts/properties").await.ok(200)["resource_properties"].clone();
+    assert_eq!(plain, json!([{"property": "rack"}]));
+    let all = site.get("/v1/os-hosts/properties?detail=True&all=True").await.ok(200);
+    assert_eq!(all["resource_properties"].as_array().map(Vec::len), Some(2));
+    let unknown = site.send_as("", patch.clone(), "/v1/os-hosts/properties/nosuch", Some(&hide)).await;
+    assert_eq!(unknown.status, 404);
+    let wrong = site.send_as("", patch, "/v1/os-hosts/properties/gpu", Some(&json!({"private": "x"}))).await;
+    assert_eq!(wrong.error(), (400, "Malformed parameter private".to_owned()));
+}

@@ -1,0 +1,279 @@
+//! Leases.
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use serde_json::{Value, json};
+
+use crate::site::{Site, hosts_lease};
+
+const START: &str = "2030-01-02 10:00";
+const END: &str = "2030-01-02 12:00";
+
+fn path_of(lease: &Value) -> String {
+    format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"))
+}
+
+#[tokio::test]
+async fn a_lease_is_made_shown_changed_and_deleted() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let lease = site.lease(&hosts_lease(1, 2, START, END)).await;
+    assert_eq!(lease["status"], "PENDING");
+    assert_eq!(lease["start_date"], "2030-01-02T10:00:00.000000");
+    assert_eq!(lease["created_at"], "2030-01-01 10:00:30");
+    assert_eq!(lease["reservations"][0]["resource_type"], "physical:host");
+    assert_eq!(lease["events"].as_array().map(Vec::len), Some(3));
+    let path = path_of(&lease);
+    assert_eq!(site.get(&path).await.ok(200)["lease"], lease);
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"], json!([lease]));
+    assert_eq!(site.put(&path, &json!({})).await.ok(200)["lease"]["status"], "PENDING");
+    let renamed = site.put(&path, &json!({"name": "m"})).await.ok(200);
+    assert_eq!(renamed["lease"]["name"], "m");
+    let deleted = site.delete(&path).await;
+    assert_eq!((deleted.status.as_u16(), deleted.text.as_str()), (204, ""));
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"], json!([]));
+}
+
+#[tokio::test]
+async fn a_lease_becomes_active_and_ends() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let lease = site.lease(&hosts_lease(2, 2, "now", "2030-01-01 12:00")).await;
+    let active = site.until("2030-01-01T10:01:00Z", &lease, "ACTIVE").await;
+    assert_eq!(active["reservations"][0]["status"], "active");
+    let over = site.until("2030-01-01T12:00:00Z", &lease, "TERMINATED").await;
+    assert_eq!(over["reservations"][0]["status"], "deleted");
+    assert!(over["events"].as_array().expect("a list").iter().all(|event| event["status"] == "DONE"));
+}
+
+#[tokio::test]
+async fn what_there_is_not_is_not_found() {
+    let site = Site::open().await;
+    for id in ["nosuch", "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753"] {
+        let text = format!("Object with {{'lease_id': '{id}'}} not found");
+        for answer in [
+            site.get(&format!("/v1/leases/{id}")).await,
+            site.put(&format!("/v1/leases/{id}"), &json!({"name": "x"})).await,
+            site.delete(&format!("/v1/leases/{id}")).await,
+        ] {
+            assert_eq!(answer.error(), (404, text.clone()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let (start, end) = ("2030-01-01 20:00", "2030-01-01 22:00");
+    let send = async |key: &str, body: &Value| {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/v1/leases")
+            .header("content-type", "application/json")
+            .header("idempotency-key", key)
+            .body(Body::from(body.to_string()));
+        site.send(request.expect("a request")).await
+    };
+    let body = hosts_lease(1, 1, start, end);
+    let first = send("a", &body).await;
+    let again = send("a", &body).await;
+    assert!(!first.headers.contains_key("idempotency-replayed"));
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    let lease = first.ok(201)["lease"].clone();
+    assert_eq!(again.ok(201)["lease"], lease);
+    assert_ne!(send("b", &body).await.ok(201)["lease"]["id"], lease["id"]);
+    let other = send("a", &hosts_lease(1, 2, start, end)).await;
+    assert_eq!(other.status, 422, "{}", other.text);
+    assert_eq!(send("", &body).await.status, 400);
+    // Also after the start, when no such lease could be made any more.
+    site.clock.set("2030-01-01T20:30:00Z".parse().expect("an instant"));
+    assert_eq!(send("a", &body).await.ok(201)["lease"]["id"], lease["id"]);
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn w7_a_change_goes_on_when_its_client_goes_away() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let body = hosts_lease(1, 1, START, END);
+    let mut request = Box::pin(site.post("/v1/leases", &body));
+    // The request is polled once, and dropped before it has an answer.
+    let polled = std::future::poll_fn(|context| std::task::Poll::Ready(request.as_mut().poll(context))).await;
+    drop(request);
+    if polled.is_pending() {
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn w8_a_request_cannot_set_what_belongs_to_the_service() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let lease = site.lease(&hosts_lease(1, 1, START, END)).await;
+    let own = ["id", "project_id", "user_id", "trust_id", "status", "degraded", "created_at", "nonsense"];
+    for field in own {
+        let text = format!("Unknown parameter {field}");
+        let mut body = hosts_lease(1, 1, START, END);
+        body[field] = json!("x");
+        assert_eq!(site.post("/v1/leases", &body).await.error(), (400, text.clone()));
+        let answer = site.put(&path_of(&lease), &json!({field: "x", "name": "y"})).await;
+        assert_eq!(answer.error(), (400, text));
+    }
+    for field in ["status", "lease_id", "resource_id", "missing_resources"] {
+        let text = format!("Unknown parameter reservations[0].{field}");
+        let mut body = hosts_lease(1, 1, START, END);
+        body["reservations"][0][field] = json!("x");
+        assert_eq!(site.post("/v1/leases", &body).await.error(), (400, text.clone()));
+        let change = json!({"reservations": [{"id": lease["reservations"][0]["id"], field: "x"}]});
+        assert_eq!(site.put(&path_of(&lease), &change).await.error(), (400, text));
+    }
+    assert_eq!(site.get(&path_of(&lease)).await.ok(200)["lease"], lease);
+}
+
+#[tokio::test]
+async fn w9_a_refused_update_changes_nothing() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let lease = site.lease(&hosts_lease(1, 1, "2030-01-01 10:05", "2030-01-01 12:00")).await;
+    for (body, status) in [
+        (json!({"before_end_date": "2029-01-01 00:00", "name": "x"}), 403),
+        (json!({"end_date": "2030-01-01 13:00", "start_date": "2029-01-01 00:00"}), 400),
+        (json!({"reservations": [{"id": lease["reservations"][0]["id"], "max": 9, "min": 9}]}), 409),
+    ] {
+        assert_eq!(site.put(&path_of(&lease), &body).await.status, status, "{body}");
+        assert_eq!(site.get(&path_of(&lease)).await.ok(200)["lease"], lease);
+    }
+    site.until("2030-01-01T10:05:00Z", &lease, "ACTIVE").await;
+}
+
+#[tokio::test]
+async fn w13_events_that_a_client_sends_are_passed_over() {
+    let site = Site::open().await;
+    let mut body = hosts_lease(1, 1, START, END);
+    body["reservations"] = json!([]);
+    body["events"] = json!([
+        {"event_type": "start_lease", "event_date": "2030-01-02 10:30"},
+        {"event_type": "x", "time": "2030-01-02 10:30"},
+    ]);
+    let lease = site.lease(&body).await;
+    let kinds: Vec<_> =
+        lease["events"].as_array().expect("a list").iter().map(|e| &e["event_type"]).collect();
+    assert_eq!(kinds, ["start_lease", "before_end_lease", "end_lease"]);
+    assert_eq!(site.delete(&path_of(&lease)).await.status, 204);
+    body["events"] = json!("x");
+    assert_eq!(site.post("/v1/leases", &body).await.error(), (400, "Malformed parameter events".to_owned()));
+}
+
+#[tokio::test]
+async fn w17_an_expression_of_any_form_chooses_the_hosts_it_describes() {
+    let site = Site::open().await;
+    for (id, num) in [("1", "8"), ("2", "10")] {
+        site.post("/v1/os-hosts", &json!({"id": id, "num": num})).await.ok(201);
+    }
+    let allocated = async |expression: &str| {
+        let mut body = hosts_lease(1, 1, START, END);
+        body["reservations"][0]["resource_properties"] = json!(expression);
+        let lease = site.lease(&body).await;
+        let path = format!("/v1/os-hosts/allocations?lease_id={}", lease["id"].as_str().expect("text"));
+        let all = site.get(&path).await.ok(200)["allocations"].clone();
+        let hosts = all.as_array().expect("a list").iter();
+        let hosts = hosts.filter(|host| host["reservations"] != json!([]));
+        let hosts: Vec<String> = hosts.map(|host| host["resource_id"].to_string()).collect();
+        assert_eq!(site.delete(&path_of(&lease)).await.status, 204);
+        hosts.join(",")
+    };
+    assert_eq!(allocated(r#"[">=", "$num", 10]"#).await, "\"2\"");
+    assert_eq!(allocated(r#"["<", "$num", "10"]"#).await, "\"1\"");
+    assert_eq!(allocated(r#"["not", ["in", "$num", "8"]]"#).await, "\"2\"");
+    assert_eq!(allocated(r#"["or", ["==", "$nosuch", "x"], ["==", "$num", 8]]"#).await, "\"1\"");
+    let nested = r#"["and", ["and", [">", "$num", 1], ["<", "$num", 9]], [">=", "$vcpus", "16"]]"#;
+    assert_eq!(allocated(nested).await, "\"1\"");
+}
+
+#[tokio::test]
+async fn w23_an_update_answers_with_the_real_status() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let lease = site.lease(&hosts_lease(1, 1, "now", "2030-01-01 12:00")).await;
+    let lease = site.until("2030-01-01T10:01:00Z", &lease, "ACTIVE").await;
+    let updated = site.put(&path_of(&lease), &json!({"end_date": "2030-01-01 13:00"})).await.ok(200);
+    assert_eq!(updated["lease"]["status"], "ACTIVE");
+    assert_eq!(site.put(&path_of(&lease), &json!({"name": "n"})).await.ok(200)["lease"]["status"], "ACTIVE");
+}
+
+#[tokio::test]
+async fn the_end_action_is_what_was_asked_for() {
+    let site = Site::open().await;
+    let mut body = json!({"name": "l", "start_date": START, "end_date": END});
+    assert_eq!(site.lease(&body).await["end_action"], "delete");
+    body["end_action"] = json!("keep");
+    assert_eq!(site.lease(&body).await["end_action"], "keep");
+    body["end_action"] = json!("burn");
+    assert_eq!(
+        site.post("/v1/leases", &body).await.error(),
+        (400, "Malformed parameter end_action".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn lists_are_filtered_and_come_in_pages() {
+    let site = Site::open().await;
+    for name in ["a", "b", "c", "b"] {
+        site.lease(&json!({"name": name, "start_date": START, "end_date": END})).await;
+        site.clock.advance(jiff::SignedDuration::from_secs(1));
+    }
+    let names = async |query: &str| {
+        let body = site.get(&format!("/v1/leases?{query}")).await.ok(200);
+        let leases = body["leases"].as_array().expect("a list").clone();
+        let names: Vec<_> =
+            leases.iter().map(|lease| lease["name"].as_str().unwrap_or("?").to_owned()).collect();
+        (names.concat(), body["leases_links"][0]["href"].as_str().map(str::to_owned))
+    };
+    assert_eq!(names("").await, ("abcb".to_owned(), None));
+    assert_eq!(names("name=b").await.0, "bb");
+    assert_eq!(names("status=PENDING").await.0, "abcb");
+    assert_eq!(names("status=ACTIVE").await.0, "");
+    assert_eq!(names("project_id=admin").await.0, "abcb");
+    assert_eq!(names("project_id=other").await.0, "");
+    assert_eq!(names("colour=red&detail=").await.0, "abcb", "what is not known is passed over");
+    let (first, next) = names("limit=2&name=b").await;
+    assert_eq!((first.as_str(), next), ("bb", None));
+    let (first, next) = names("limit=3").await;
+    let next = next.expect("a link to the next page");
+    assert_eq!(first, "abc");
+    let rest = names(next.split_once('?').expect("a query").1).await;
+    assert_eq!(rest, ("b".to_owned(), None));
+    for wrong in ["limit=0", "limit=x", "limit=-1", "marker=x", "status=nonsense"] {
+        assert_eq!(site.get(&format!("/v1/leases?{wrong}")).await.status, 400, "{wrong}");
+    }
+    let unknown = "marker=ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753";
+    assert_eq!(site.get(&format!("/v1/leases?{unknown}")).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_project_sees_its_own_leases_only() {
+    let site = Site::guarded().await;
+    let body = json!({"name": "l", "start_date": START, "end_date": END});
+    let lease =
+        site.send_as("member", Method::POST, "/v1/leases", Some(&body)).await.ok(201)["lease"].clone();
+    assert_eq!((&lease["project_id"], &lease["user_id"]), (&json!("p"), &json!("member")));
+    let count = async |token: &str, query: &str| {
+        let answer = site.send_as(token, Method::GET, &format!("/v1/leases{query}"), None).await;
+        answer.json()["leases"].as_array().map(Vec::len)
+    };
+    assert_eq!(count("reader", "").await, Some(1));
+    assert_eq!(count("foreign", "").await, Some(0));
+    assert_eq!(count("admin", "").await, Some(1));
+    assert_eq!(count("admin", "?project_id=q").await, Some(0));
+    assert_eq!(count("reader", "?project_id=p").await, Some(1));
+    assert_eq!(count("foreign", "?project_id=p").await, None, "403");
+    let text = "Policy doesn't allow blazar:leases:get to be performed";
+    for method in [Method::GET, Method::PUT, Method::DELETE] {
+        let answer = site.send_as("foreign", method, &path_of(&lease), Some(&json!({}))).await;
+        assert_eq!(answer.error(), (403, text.to_owned()));
+    }
+}

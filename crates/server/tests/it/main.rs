@@ -1,0 +1,13 @@
+//! The server through its router, on a store in memory and a simulated fleet.
+
+mod authentication;
+mod authorisation;
+mod contract;
+mod enforcement;
+mod hosts;
+mod leases;
+mod native;
+mod protocol;
+mod site;
+mod sockets;
+mod vectors;

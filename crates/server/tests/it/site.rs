@@ -1,0 +1,215 @@
+//! A server for a test.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ambient::{Clock, ManualClock, SeededIds};
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use fleet::simulated::{Layout, Model, SimulatedFleet};
+use serde_json::{Value, json};
+use server::{App, AuthConfig, AuthMethod, Config};
+use service::{Enforcer, Parts, Service, Settings};
+use store::memory::MemoryStore;
+use tokio::sync::watch;
+use tower::ServiceExt;
+
+/// When tests take place.
+pub const NOW: &str = "2030-01-01T10:00:30Z";
+
+/// A server with four machines of 16 virtual CPUs, of which none is a host yet.
+pub struct Site {
+    pub router: axum::Router,
+    pub clock: Arc<ManualClock>,
+    pub service: Arc<Service>,
+    /// Stops the loop when it is dropped.
+    _stop: watch::Sender<bool>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// Status and message of an error.
+    pub fn error(&self) -> (u16, String) {
+        let body = self.json();
+        let message = body["error_message"].as_str().or(body["error"]["message"].as_str());
+        (self.status.as_u16(), message.unwrap_or_else(|| panic!("no error: {self:?}")).to_owned())
+    }
+
+    /// The body, if the status is that.
+    #[track_caller]
+    pub fn ok(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        if self.text.is_empty() { Value::Null } else { self.json() }
+    }
+}
+
+impl Site {
+    /// Where everybody is the administrator.
+    pub async fn open() -> Self {
+        Self::with(Config::default(), None).await
+    }
+
+    /// Of these settings.
+    pub async fn with(config: Config, enforcer: Option<Arc<dyn Enforcer>>) -> Self {
+        let clock = Arc::new(ManualClock::new(NOW.parse().expect("an instant")));
+        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        let layout = Layout::uniform(2, 2, &Model::of_size(16, 65_536, 1000));
+        let ids = Arc::new(SeededIds::new(1));
+        let parts = Parts {
+            store: Arc::new(MemoryStore::new()),
+            fleet: Arc::new(SimulatedFleet::new(Arc::clone(&shared), 1, &layout)),
+            clock: shared,
+            ids: Arc::<SeededIds>::clone(&ids),
+            enforcer,
+        };
+        let mut settings = Settings::default();
+        settings.rules.enforcement = config.enforcement.rules();
+        let service = Service::open(parts, settings).await.expect("an empty store opens");
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(Arc::clone(&service).run(stopped));
+        let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");
+        Self { router: server::router(app), clock, service, _stop: stop }
+    }
+
+    /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
+    pub async fn guarded() -> Self {
+        let file = tokens_file();
+        let auth = AuthConfig {
+            methods: vec![AuthMethod::Tokens],
+            tokens_file: Some(file.0.clone()),
+            ..AuthConfig::default()
+        };
+        Self::with(Config { auth, ..Config::default() }, None).await
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().to_string());
+        let response = self.router.clone().oneshot(request).await.expect("infallible");
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, 1 << 24).await.expect("a body");
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        crate::contract::check(method.as_str(), &path, parts.status.as_u16(), &text);
+        Answer { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(request(Method::GET, path, "any", None)).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(request(Method::POST, path, "any", Some(body))).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send(request(Method::PUT, path, "any", Some(body))).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(request(Method::DELETE, path, "any", None)).await
+    }
+
+    /// Sends with somebody's token.
+    pub async fn send_as(&self, token: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.send(request(method, path, token, body)).await
+    }
+
+    /// Makes hosts of the first machines.
+    pub async fn add_hosts(&self, count: u32) {
+        for number in 1..=count {
+            self.post("/v1/os-hosts", &json!({"id": number.to_string(), "rack": "r1"})).await.ok(201);
+        }
+    }
+
+    /// Makes a lease and returns it.
+    pub async fn lease(&self, body: &Value) -> Value {
+        self.post("/v1/leases", body).await.ok(201)["lease"].clone()
+    }
+
+    /// Lets time pass to that instant, and waits until the lease is in that status. The loop has its turns while
+    /// requests are made; no real time is measured.
+    pub async fn until(&self, instant: &str, lease: &Value, status: &str) -> Value {
+        self.clock.set(instant.parse().expect("an instant"));
+        let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
+        for _ in 0..10_000 {
+            let now = self.get(&path).await.ok(200)["lease"].clone();
+            if now["status"] == status {
+                return now;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the lease does not become {status}: {}", self.get(&path).await.text);
+    }
+}
+
+pub fn request(method: Method, path: &str, token: &str, body: Option<&Value>) -> Request<Body> {
+    let mut builder = Request::builder().method(method).uri(path);
+    if !token.is_empty() {
+        builder = builder.header("x-auth-token", token);
+    }
+    match body {
+        None => builder.body(Body::empty()),
+        Some(body) => builder.header("content-type", "application/json").body(Body::from(body.to_string())),
+    }
+    .expect("a request")
+}
+
+/// A lease of hosts that is well formed, for tests to spoil.
+pub fn hosts_lease(min: u32, max: u32, start: &str, end: &str) -> Value {
+    json!({
+        "name": "l", "start_date": start, "end_date": end, "before_end_date": null, "events": [],
+        "reservations": [{
+            "resource_type": "physical:host", "min": min, "max": max,
+            "hypervisor_properties": "", "resource_properties": "",
+        }],
+    })
+}
+
+/// A file of its own for a test, gone with it.
+pub struct TempFile(pub PathBuf);
+
+impl TempFile {
+    pub fn new(extension: &str, text: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("allot-server-{}-{number}.{extension}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("a temporary file");
+        Self(path)
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        // Left behind at worst.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A file of tokens, each named after the role that it has in the project `p`, or `foreign`.
+pub fn tokens_file() -> TempFile {
+    let rows = [
+        ("admin", "p", "admin"),
+        ("member", "p", "member"),
+        ("reader", "p", "reader"),
+        ("other", "p", "other"),
+        ("foreign", "q", "member"),
+    ];
+    let entry = |(token, project, role): (&str, &str, &str)| {
+        let sha256 = server::hash_token(&token.into());
+        json!({"sha256": sha256, "user": token, "project": project, "roles": [role]})
+    };
+    // JSON is YAML.
+    TempFile::new("yaml", &json!({"tokens": rows.map(entry)}).to_string())
+}

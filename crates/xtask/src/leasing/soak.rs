@@ -1,0 +1,62 @@
+//! `cargo xtask soak leases`: the leasing service for hours, with fresh seeds.
+//!
+//! Simulations of months of leases with faults and crashes, in simulated time, and now and then races through the
+//! front door. A seed that fails is printed with what replays it.
+
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::race;
+use crate::arguments::Arguments;
+use crate::places::{self, cargo};
+use crate::run::{Executable, must_run};
+use crate::tally::Tally;
+
+/// Simulations between two looks at the clock.
+const SIMULATIONS: u64 = 200;
+/// Rounds of each race after them.
+const RACES: usize = 20;
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let hours: f64 = arguments.value("--hours", 1.0)?;
+    let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16;
+    let mut seed = arguments.value("--seed", fresh)?;
+    let ours = arguments.text("--ours")?.map(Executable::new);
+    arguments.finish()?;
+    let ours = ours.map_or_else(places::ours, Ok)?;
+    must_run(cargo().args(["build", "--quiet", "--package", "simulation"]))?;
+    let until = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
+    println!("seeds from {seed} on, for {hours} hours");
+    let (mut tally, mut failing) = (Tally::default(), Vec::new());
+    while Instant::now() < until {
+        let seeds = format!("{seed}..{}", seed + SIMULATIONS);
+        let held = simulate(&seeds)?;
+        tally.count(held);
+        if !held {
+            failing.push(seeds);
+        }
+        let races = race::run(&ours, seed, RACES)?;
+        if races.failed > 0 {
+            failing.push(format!("races of seed {seed}"));
+        }
+        tally += races;
+        seed += SIMULATIONS;
+    }
+    for seeds in &failing {
+        println!("failed: {seeds}");
+    }
+    tally.conclude("soak leases")
+}
+
+/// Runs simulations, which say themselves what failed; whether all held.
+fn simulate(seeds: &str) -> Result<bool> {
+    let mut simulation = Command::new(places::target().join("debug/simulation"));
+    let status = simulation.args(["--seeds", seeds]).status().context("cannot run the simulation")?;
+    if !status.success() {
+        println!("to replay: cargo run --package simulation -- --seeds {seeds}");
+    }
+    Ok(status.success())
+}
