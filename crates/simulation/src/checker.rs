@@ -47,12 +47,19 @@ pub(crate) struct Checker {
     late_calls: bool,
     /// Nothing that is done to machines takes time.
     immediate: bool,
+    /// How wrong clocks may be.
+    skew: SignedDuration,
 }
 
 type Verdict = Result<(), String>;
 
 impl Checker {
-    pub fn new(cleaning_time: SignedDuration, late_calls: bool, immediate: bool) -> Self {
+    pub fn new(
+        cleaning_time: SignedDuration,
+        late_calls: bool,
+        immediate: bool,
+        skew: SignedDuration,
+    ) -> Self {
         Self {
             cleaning_time,
             known: BTreeMap::new(),
@@ -60,6 +67,7 @@ impl Checker {
             released: BTreeSet::new(),
             late_calls,
             immediate,
+            skew,
         }
     }
 
@@ -235,7 +243,7 @@ impl Checker {
         if to != LeaseStatus::Active || !one_step || record.lease.window.is_empty() {
             return Ok(());
         }
-        if now < record.lease.window.start() {
+        if now + self.skew < record.lease.window.start() {
             return Err(format!("lease {} is active before its start", record.lease.id));
         }
         for reservation in &record.lease.reservations {

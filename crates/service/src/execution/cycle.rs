@@ -6,6 +6,7 @@ use store::StoreError;
 
 use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
+use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -15,6 +16,8 @@ pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// How often old records are cleared away.
 const TIDY_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
+/// The role of who does so.
+const TIDYING: &str = "tidying";
 /// How long the failures of a step that is not wanted any more are remembered.
 const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
 
@@ -52,24 +55,24 @@ impl Service {
     }
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
-        self.record_outcomes().await?;
+        let writer = self.writer().await?;
+        self.record_outcomes(&writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
             return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
         let machines = self.progress().machines.take();
-        let writer = self.writer().await?;
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
         let Plan { steps, changes, wake_at, .. } = self.plan(now);
         let changed = self.commit_plan(&writer, changes, now).await?;
+        if machines.is_some() {
+            self.tidy(&writer, &steps, now).await?;
+        }
         drop(writer);
         let due = self.due(&steps, now);
         let claimed = self.claim(due, now).await?;
-        if machines.is_some() {
-            self.tidy(&steps, now).await?;
-        }
         let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
@@ -109,22 +112,32 @@ impl Service {
     }
 
     /// Forgets what nobody will ask for again.
-    async fn tidy(&self, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
+    async fn tidy(&self, writer: &Writer<'_>, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
         if self.progress().tidied_at.is_some_and(|at| now.duration_since(at) < TIDY_INTERVAL) {
             return Ok(());
         }
         self.progress().tidied_at = Some(now);
         self.state_mut().calendar.prune(now);
+        // One of those that share the store is enough to clear it.
+        let store = &self.parts.store;
+        if !store.lead(TIDYING, &self.settings.holder, now, now + TIDY_INTERVAL + TIDY_INTERVAL).await? {
+            return Ok(());
+        }
         let gone = self.forgettable_steps(wanted, now);
         if !gone.is_empty() {
-            self.parts.store.prune_steps(&gone).await?;
-            let mut state = self.state_mut();
-            for action in &gone {
-                state.history.failures.remove(action);
-                state.history.done.remove(action);
+            let advance = store.prune_steps(&gone).await?;
+            {
+                let mut state = self.state_mut();
+                for action in &gone {
+                    state.history.failures.remove(action);
+                    state.history.done.remove(action);
+                }
+            }
+            if let Some(advance) = advance {
+                writer.advanced(advance).await;
             }
         }
-        self.parts.store.prune(now - self.settings.keep_records).await
+        store.prune(now - self.settings.keep_records).await
     }
 
     /// Steps whose history does not matter any more: failures of what has not been wanted for long, and

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fleet::{FleetError, Outcome};
 use jiff::Timestamp;
 use leases::ids::HostId;
+use store::StoreError;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
@@ -79,6 +80,7 @@ impl Service {
                 Some(done) = steps.join_next() => self.note_all(done, &mut steps),
                 Some(done) = others.join_next() => self.note_all(done, &mut others),
                 () = self.wake.notified(), if !cycle.failed => {}
+                () = self.news(), if !cycle.failed => {}
                 () = self.parts.clock.sleep_until(cycle.wake_at) => {}
             }
         }
@@ -86,8 +88,23 @@ impl Service {
         while let Some(done) = steps.join_next().await {
             self.note_all(done, &mut steps);
         }
-        if let Err(error) = self.record_outcomes().await {
+        if let Err(error) = self.record_last_outcomes().await {
             tracing::warn!(%error, "what became of the last steps is not recorded; they will be done again");
+        }
+    }
+
+    async fn record_last_outcomes(&self) -> Result<(), StoreError> {
+        let writer = self.writer().await?;
+        self.record_outcomes(&writer).await
+    }
+
+    /// Returns when somebody else has committed something. If it cannot be said when that is, cycles go on at
+    /// their own times.
+    async fn news(&self) {
+        let known = self.state().revision;
+        if let Err(error) = self.parts.store.wait_for_change(known).await {
+            tracing::debug!(%error, "the store does not say when it changes");
+            std::future::pending::<()>().await;
         }
     }
 
@@ -102,6 +119,7 @@ impl Service {
 
     /// Notes what came of a task; the next cycle goes on from there.
     pub fn note(&self, done: Done) {
+        self.progress().told.clear();
         match done {
             Done::Step(performed) => self.note_step(performed),
             Done::Look(looked) => self.note_look(looked),

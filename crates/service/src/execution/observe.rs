@@ -118,6 +118,7 @@ impl Service {
     ) -> Result<(), StoreError> {
         let changed = self.changed_hosts(machines, now);
         if changed.is_empty() {
+            self.progress().unrecorded.clear();
             return Ok(());
         }
         let mut commit = Commit::new(now);
@@ -137,24 +138,22 @@ impl Service {
             });
         }
         match writer.commit(commit).await.map_err(decide_again) {
-            Ok(()) => Ok(()),
-            Err(Err(ServiceError::Store(error))) => Err(error),
-            Err(refused) => {
-                // The next look at the fleet finds the same again.
-                tracing::warn!(?refused, "what was seen of hosts is not recorded this time");
-                Ok(())
-            }
+            Ok(()) => {}
+            Err(Err(ServiceError::Store(error))) => return Err(error),
+            // The next look at the fleet finds the same again.
+            Err(refused) => tracing::warn!(?refused, "what was seen of hosts is not recorded this time"),
         }
+        self.progress().unrecorded.clear();
+        Ok(())
     }
 
-    /// Hosts that are not as they are on record.
+    /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen
+    /// before that is not compared again: somebody else may have recorded what is newer.
     fn changed_hosts(&self, machines: Option<&BTreeMap<HostId, Machine>>, now: Timestamp) -> Vec<Host> {
         let state = self.state();
         let mut progress = self.progress();
         if self.out_of_sight(progress.seen_at, now) {
-            for host in progress.observed.hosts.values_mut() {
-                host.health = Health::Unknown;
-            }
+            progress.lose_sight();
         }
         let mut changed: BTreeMap<HostId, Host> = match machines {
             Some(machines) => {
@@ -162,7 +161,7 @@ impl Service {
             }
             None => BTreeMap::new(),
         };
-        for host in state.inventory.hosts().filter(|host| progress.was_seen(host.id)) {
+        for host in progress.unrecorded.iter().filter_map(|id| state.inventory.host(*id)) {
             let now = changed.get(&host.id).unwrap_or(host);
             let health = health(&progress.observed, host.id);
             if now.health != health {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
@@ -97,11 +98,22 @@ pub(crate) struct Progress {
     /// The number of the look that saw each host last, and of that which saw addresses.
     seen_by: BTreeMap<HostId, u64>,
     addresses_seen_by: u64,
+    /// Hosts that were seen since what was seen of them was last recorded.
+    pub unrecorded: BTreeSet<HostId>,
+    /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
+    /// get on is for them to say: two who see different things would contradict each other for ever.
+    pub told: BTreeSet<LeaseId>,
+    /// Nobody knows how hosts are: the fleet was not seen for long.
+    lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
     pub left: BTreeSet<HostId>,
     pub in_flight: BTreeMap<Action, InFlight>,
     /// What became of steps, still to be recorded.
     pub outcomes: Vec<Finished>,
+    /// When the clock was last found to agree with the store's.
+    pub clocks_compared_at: Option<Timestamp>,
+    /// The store has a clock: others go by it as well.
+    pub shares_clock: bool,
     /// When old records were last cleared away.
     pub tidied_at: Option<Timestamp>,
     pub steps_done: u64,
@@ -190,6 +202,7 @@ impl Progress {
                 continue;
             }
             *last = look.number;
+            self.unrecorded.insert(host);
             match seen.hosts.remove(&host) {
                 Some(observed) => self.observed.hosts.insert(host, observed),
                 None => self.observed.hosts.remove(&host),
@@ -200,6 +213,7 @@ impl Progress {
             self.observed.floating_ips = seen.floating_ips;
         }
         if look.all {
+            self.lost_sight = false;
             // A host that is known since the look began is not among what it saw; nor is one that has left.
             self.observed.hosts.retain(|host, _| ours(*host));
             self.seen_by.retain(|host, _| ours(*host));
@@ -226,9 +240,15 @@ impl Progress {
         }
     }
 
-    /// Whether the host was ever looked at.
-    pub fn was_seen(&self, host: HostId) -> bool {
-        self.seen_by.contains_key(&host)
+    /// Nothing was heard of the fleet for so long that nobody knows how its hosts are.
+    pub fn lose_sight(&mut self) {
+        if std::mem::replace(&mut self.lost_sight, true) {
+            return;
+        }
+        for (id, host) in &mut self.observed.hosts {
+            host.health = Health::Unknown;
+            self.unrecorded.insert(*id);
+        }
     }
 
     /// The host was removed; the fleet is to have it back.

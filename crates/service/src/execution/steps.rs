@@ -8,6 +8,7 @@ use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
 use crate::Service;
+use crate::writing::Writer;
 
 /// How long it is between two questions whether the fleet is done.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
@@ -72,23 +73,28 @@ impl Service {
     }
 
     /// Records what became of steps, so that they can be claimed again.
-    pub(super) async fn record_outcomes(&self) -> Result<(), StoreError> {
+    pub(super) async fn record_outcomes(&self, writer: &Writer<'_>) -> Result<(), StoreError> {
         let outcomes = self.progress().outcomes.clone();
         if outcomes.is_empty() {
             return Ok(());
         }
         let now = self.now();
-        self.parts.store.finish(&outcomes, now).await?;
-        let mut state = self.state_mut();
-        let mut progress = self.progress();
-        for Finished { claim, result } in &outcomes {
-            match result {
-                Ok(()) => state.history.succeeded(claim.action, now),
-                Err(message) => state.history.failed(claim.action, now, message.as_str()),
+        let advance = self.parts.store.finish(&outcomes, now).await?;
+        {
+            let mut state = self.state_mut();
+            let mut progress = self.progress();
+            for Finished { claim, result } in &outcomes {
+                match result {
+                    Ok(()) => state.history.succeeded(claim.action, now),
+                    Err(message) => state.history.failed(claim.action, now, message.as_str()),
+                }
+                progress.in_flight.remove(&claim.action);
             }
-            progress.in_flight.remove(&claim.action);
+            progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
         }
-        progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
+        if let Some(advance) = advance {
+            writer.advanced(advance).await;
+        }
         Ok(())
     }
 
