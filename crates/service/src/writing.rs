@@ -48,11 +48,15 @@ impl Service {
         Ok(Writer { service: self, _turn: turn })
     }
 
-    /// The present, as precise as stores keep it.
-    pub(crate) fn now(&self) -> Timestamp {
-        let now = self.parts.clock.now();
-        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+    /// The present, as precise as stores keep it. Whoever serves a request reads it once.
+    pub fn now(&self) -> Timestamp {
+        as_stored(self.parts.clock.now())
     }
+}
+
+/// The instant, as precise as stores keep it.
+pub(crate) fn as_stored(instant: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(instant.as_microsecond()).unwrap_or(instant)
 }
 
 impl Writer<'_> {

@@ -86,9 +86,11 @@ impl Past<'_> {
             "reservations": [booking.what.reservation()],
         });
         let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
-        let request = LeaseRequest::read(&body, self.clock.now(), &flavors)
+        let asked_at = self.clock.now();
+        let request = LeaseRequest::read(&body, asked_at, &flavors)
             .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
         let new = NewLease {
+            asked_at,
             name: request.name,
             terms: request.terms,
             wording: request.wording,

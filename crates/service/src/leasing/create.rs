@@ -10,7 +10,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::writing::{ATTEMPTS, Writer, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
@@ -21,8 +21,7 @@ impl Service {
         new: NewLease,
         key: Option<IdempotencyKey>,
     ) -> Result<Created, ServiceError> {
-        // What counts as the present is when the request came, however long it waits.
-        let now = self.now();
+        let now = as_stored(new.asked_at);
         let identity = self.identify(caller, &new);
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
