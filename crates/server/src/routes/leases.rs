@@ -121,6 +121,13 @@ pub(crate) async fn create(
     session.allow(&app, Rule::LeasesPost)?;
     let asked_at = app.service().now();
     let key = idempotency_key(&headers, &session, &body)?;
+    if let Some(key) = &key {
+        // Before the body is read: what it names may be gone since, and its dates over.
+        let served = app.service().served_before(&session.caller(), key, asked_at).await;
+        if let Some(created) = served.map_err(ApiError::of_creation)? {
+            return Ok(answer(&created));
+        }
+    }
     let flavors = |id: &str| usable_flavor(&app, &session, id);
     let request = LeaseRequest::read(&body.json()?, asked_at, &flavors)?;
     let new = NewLease {

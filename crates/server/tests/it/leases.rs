@@ -94,6 +94,38 @@ async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
 }
 
 #[tokio::test]
+async fn w7_a_repeated_request_is_answered_whatever_has_changed_since() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let flavor = json!({"id": "f", "name": "f", "vcpus": 1, "ram": 1024, "disk": 10});
+    site.post("/v1/flavors", &flavor).await.ok(201);
+    let send = async |body: String| {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/v1/leases")
+            .header("content-type", "application/json")
+            .header("idempotency-key", "a")
+            .body(Body::from(body));
+        site.send(request.expect("a request")).await
+    };
+    let body = json!({
+        "name": "l", "start_date": "now", "end_date": "2030-01-01 11:00",
+        "reservations": [{"resource_type": "flavor:instance", "flavor_id": "f", "amount": 1,
+            "affinity": "None"}],
+    });
+    let lease = send(body.to_string()).await.ok(201)["lease"]["id"].clone();
+    // Its flavor goes, and its end is over.
+    site.delete("/v1/flavors/f").await.ok(204);
+    site.clock.set("2030-01-01T12:00:00Z".parse().expect("an instant"));
+    let again = send(body.to_string()).await;
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(again.ok(201)["lease"]["id"], lease);
+    // What is not the same body is another request, though it may be the same JSON, or none.
+    assert_eq!(send(format!("{body} ")).await.status, 422);
+    assert_eq!(send("{".to_owned()).await.status, 422);
+}
+
+#[tokio::test]
 async fn the_present_of_a_request_is_when_it_came() {
     let site = Site::open().await;
     site.add_hosts(2).await;

@@ -26,7 +26,9 @@ impl Service {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
-            if let Some(created) = self.served_before(caller, key.as_ref(), now).await? {
+            if let Some(key) = &key
+                && let Some(created) = self.recorded(caller, key, now).await?
+            {
                 return Ok(created);
             }
             let record = Arc::new(self.propose(&identity, &new, now)?);
@@ -62,14 +64,26 @@ impl Service {
         }
     }
 
-    /// What was made for an earlier request with that key.
-    async fn served_before(
+    /// What was made for an earlier request with that key. Whoever has to look at more than the request itself
+    /// to read it asks this first: a repetition is answered from the record, whatever has changed since.
+    pub async fn served_before(
         &self,
         caller: &Caller,
-        key: Option<&IdempotencyKey>,
+        key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        let Some(key) = key else { return Ok(None) };
+        // In its turn, so that a lease that was committed is also there to be seen.
+        let _writer = self.writer().await?;
+        self.recorded(caller, key, now).await
+    }
+
+    /// The same, in the turn of the caller.
+    async fn recorded(
+        &self,
+        caller: &Caller,
+        key: &IdempotencyKey,
+        now: Timestamp,
+    ) -> Result<Option<Created>, ServiceError> {
         let Some(record) = self.parts.store.idempotent(&caller.project, &key.key, now).await? else {
             return Ok(None);
         };
