@@ -162,10 +162,11 @@ pub(super) fn left_behind<'a>(
     let hosts = world.observed.hosts.iter();
     hosts
         .filter(|(_, host)| {
-            lease
-                .reservations
-                .iter()
-                .any(|r| host.place == Place::Held(r.id) || host.slots.contains_key(&r.id))
+            let has = |r: &Reservation| {
+                [Place::Held(r.id), Place::Releasing(r.id)].contains(&host.place)
+                    || host.slots.contains_key(&r.id)
+            };
+            lease.reservations.iter().any(has)
         })
         .map(|(id, host)| (*id, host.health))
 }
