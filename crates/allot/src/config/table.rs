@@ -25,12 +25,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 7] = [
+const HEADINGS: [(&str, &str); 8] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("enforcement", "External service that may refuse leases"),
+    ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
     ("log", "Log"),
 ];
@@ -158,6 +159,13 @@ settings! {
     "enforcement.auth_url" enforcement_auth_url: Option<String> = "" as "URL";
     /// The `region_name` that it is told
     "enforcement.region_name" enforcement_region_name: Option<String> = "" as "NAME";
+
+    /// Address that notifications are pushed to, one by one in their order; without it, they can only be asked for
+    "notifications.url" notifications_url: Option<String> = "" as "URL";
+    /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
+    "notifications.secret_file" notifications_secret_file: Option<PathBuf> = "" as "FILE";
+    /// How long the listener may take to answer; then it is told again
+    "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
