@@ -30,7 +30,7 @@ use tokio::sync::{Notify, watch};
 use crate::execution::Progress;
 use crate::state::State;
 
-pub use execution::{ClaimedStep, Cycle, Performed};
+pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,

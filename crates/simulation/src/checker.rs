@@ -90,21 +90,20 @@ impl Checker {
         }
     }
 
-    /// Steps were claimed, and are about to be carried out.
-    pub fn claimed(&mut self, steps: &[ClaimedStep], fleet: &SimulatedFleet) -> Verdict {
-        for step in steps {
-            match step.claim.action {
-                Action::Release(host, reservation) => {
-                    self.released.insert((host, reservation));
-                }
-                Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
-                    let seen = fleet.look(host);
-                    let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
-                    let Some(owner) = owner.map(|guest| guest.owner) else { continue };
-                    self.check_removal(step, owner)?;
-                }
-                _ => {}
+    /// A step was claimed, and is about to be carried out.
+    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet) -> Verdict {
+        match step.claim.action {
+            Action::Release(host, reservation) => {
+                self.released.insert((host, reservation));
             }
+            Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
+                let seen = fleet.look(host);
+                let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
+                if let Some(guest) = owner {
+                    self.check_removal(step, guest.owner)?;
+                }
+            }
+            _ => {}
         }
         Ok(())
     }

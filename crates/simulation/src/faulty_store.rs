@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use store::memory::MemoryStore;
 use store::{
-    AuditRecord, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord, Notification, Snapshot,
-    Store, StoreError,
+    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
+    Notification, Revision, Snapshot, Store, StoreError,
 };
 
 /// What goes wrong with a call.
@@ -142,16 +142,24 @@ impl Store for FaultyStore {
         self.unless(self.inner.load()).await
     }
 
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        self.unless(self.inner.changes_since(revision)).await
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        self.unless(self.inner.wait_for_change(revision)).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
         self.dawdle().await;
         let fault = self.planned().or_else(|| self.fault());
         if fault == Some(StoreFault::Before) {
             return Err(broken().into());
         }
-        self.inner.commit(commit).await?;
+        let advance = self.inner.commit(commit).await?;
         self.state().commits += 1;
         self.dawdle().await;
-        if fault.is_some() { Err(broken().into()) } else { Ok(()) }
+        if fault.is_some() { Err(broken().into()) } else { Ok(advance) }
     }
 
     async fn claim(
@@ -164,7 +172,7 @@ impl Store for FaultyStore {
         self.unless(self.inner.claim(actions, holder, now, until)).await
     }
 
-    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         self.unless(self.inner.finish(finished, now)).await
     }
 
@@ -172,8 +180,22 @@ impl Store for FaultyStore {
         self.unless(self.inner.release_claims(holder)).await
     }
 
-    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError> {
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
         self.unless(self.inner.prune_steps(gone)).await
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.unless(self.inner.lead(role, holder, now, until)).await
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.unless(self.inner.now()).await
     }
 
     async fn idempotent(

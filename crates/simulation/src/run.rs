@@ -14,7 +14,7 @@ use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use service::{LeaseFilter, NewFloatingIp, ServiceError, Settings};
+use service::{Done, LeaseFilter, NewFloatingIp, ServiceError, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
@@ -114,6 +114,7 @@ impl Ways {
         };
         let slow = Timing {
             call: Between::millis(10, 20_000),
+            question: Between::millis(10, 10_000),
             boot: Between::secs(1, 30),
             shut_down: Between::secs(1, 900),
             deletion: Between::secs(0, 300),
@@ -203,7 +204,8 @@ impl Simulation {
         let network = Layout::public_network().id;
         for last in 200..204 {
             let new = NewFloatingIp { network: network.clone(), address: [203, 0, 113, last].into() };
-            let added = world.service.add_floating_ip(&operator(), new).await;
+            let operator = operator();
+            let added = world.wait_for(world.service.add_floating_ip(&operator, new)).await;
             added.map_err(|error| failure(error.to_string()))?;
         }
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
@@ -285,7 +287,7 @@ impl Simulation {
             }
             self.happened(&happened)?;
             self.check().await?;
-            if happened != Happened::Waited && !self.calm && self.rng.random_bool(self.ways.crash) {
+            if !matches!(happened, Happened::Waited) && !self.calm && self.rng.random_bool(self.ways.crash) {
                 self.crash(SignedDuration::ZERO).await?;
             }
         }
@@ -294,18 +296,20 @@ impl Simulation {
 
     fn happened(&mut self, happened: &Happened) -> Result<(), String> {
         match happened {
-            Happened::Noted(performed) => {
+            Happened::Noted(Done::Step(performed)) => {
                 self.note(format!("{}: {:?}", performed.step.claim.action, performed.answer));
                 self.report.steps += 1;
                 self.report.failed_steps += u64::from(performed.answer.is_err());
             }
-            Happened::Cycled(steps) => {
-                for step in steps {
-                    self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
+            Happened::Cycled(tasks) => {
+                for task in tasks {
+                    if let Task::Step(step) = task {
+                        self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
+                        self.checker.claimed(step, &self.world.fleet)?;
+                    }
                 }
-                self.checker.claimed(steps, &self.world.fleet)?;
             }
-            Happened::Waited => {}
+            Happened::Noted(Done::Look(_) | Done::Abandoned(..)) | Happened::Waited => {}
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
 use leases::project::{ProjectId, UserId};
-use service::{Caller, ClaimedStep, Enforcer, HostSelector, OpenError, Parts, Performed, Service, Settings};
+use service::{Caller, Done, Enforcer, HostSelector, OpenError, Parts, Service, Settings, Task};
 
 use crate::faulty_store::FaultyStore;
 
@@ -33,12 +33,12 @@ pub struct Setup {
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Happened {
-    /// A step came to its end, and was noted.
-    Noted(Performed),
-    /// The service went through a cycle and claimed these steps, which are under way now.
-    Cycled(Vec<ClaimedStep>),
+    /// A task came to its end, and was noted.
+    Noted(Done),
+    /// The service went through a cycle and handed out these tasks, which are under way now.
+    Cycled(Vec<Task>),
     /// Time passed.
     Waited,
 }
@@ -55,7 +55,7 @@ pub struct World {
     pub service: Arc<Service>,
     parts: Parts,
     settings: Settings,
-    running: FuturesUnordered<BoxFuture<'static, Performed>>,
+    running: FuturesUnordered<BoxFuture<'static, Done>>,
     wake_at: Timestamp,
     wanted: bool,
 }
@@ -95,7 +95,7 @@ impl World {
 
     /// Takes on all machines of the layout, with what an operator would note of them.
     pub async fn take_on(&self, layout: &Layout) -> Result<(), service::ServiceError> {
-        let machines = self.fleet.machines().await;
+        let machines = self.wait_for(self.fleet.machines()).await;
         for host in machines.unwrap_or_default().into_iter().map(|machine| machine.id) {
             let capabilities = layout.capabilities(host).into_iter().collect();
             let operator = operator();
@@ -114,8 +114,13 @@ impl World {
             // The runtime gives every task a share of its attention, which is used up some time.
             tokio::task::yield_now().await;
             let soon = self.now() + SignedDuration::from_millis(1);
-            self.clock.set(self.fleet.next_event().unwrap_or(soon).max(soon));
+            self.clock.set(self.next_event().unwrap_or(soon).max(soon));
         }
+    }
+
+    /// When anything happens next by itself.
+    fn next_event(&self) -> Option<Timestamp> {
+        [self.fleet.next_event(), self.clock.next_alarm()].into_iter().flatten().min()
     }
 
     /// The process dies. What it asked of the machines is under way; nobody waits for the answers.
@@ -136,18 +141,18 @@ impl World {
         self.wanted = true;
     }
 
-    /// How many steps are under way.
+    /// How many tasks are under way.
     pub fn under_way(&self) -> usize {
         self.running.len()
     }
 
-    /// Lets the next thing happen: a step that has come to its end is noted, or a cycle is gone through, or
+    /// Lets the next thing happen: a task that has come to its end is noted, or a cycle is gone through, or
     /// time passes until something can happen, but not beyond `until`. None if nothing happens until then.
     pub async fn next(&mut self, until: Timestamp) -> Option<Happened> {
-        if let Some(Some(performed)) = tokio::task::unconstrained(self.running.next()).now_or_never() {
-            self.service.note(performed.clone());
+        if let Some(Some(done)) = tokio::task::unconstrained(self.running.next()).now_or_never() {
+            self.service.note(done.clone());
             self.wanted = true;
-            return Some(Happened::Noted(performed));
+            return Some(Happened::Noted(done));
         }
         if self.wanted || self.wake_at <= self.now() {
             return Some(Happened::Cycled(self.cycle().await));
@@ -156,23 +161,22 @@ impl World {
         if now >= until {
             return None;
         }
-        let events = self.fleet.next_event().filter(|at| *at > now && !self.running.is_empty());
+        let events = self.next_event().filter(|at| *at > now && !self.running.is_empty());
         let next = [Some(self.wake_at), events, Some(until)].into_iter().flatten().min().unwrap_or(until);
         // Should an event be announced for now again and again, time passes nevertheless.
         self.clock.set(next.max(now + SignedDuration::from_micros(1)));
         Some(Happened::Waited)
     }
 
-    async fn cycle(&mut self) -> Vec<ClaimedStep> {
-        // The fleet may take its time to say what is there, or to have a host back.
-        let cycle = self.wait_for(self.service.cycle()).await;
+    async fn cycle(&mut self) -> Vec<Task> {
+        let cycle = self.service.cycle().await;
         self.wanted = false;
         self.wake_at = cycle.wake_at;
-        for step in cycle.steps.clone() {
+        for task in cycle.tasks.clone() {
             let service = self.service.clone();
-            self.running.push(async move { service.perform(step).await }.boxed());
+            self.running.push(async move { service.perform(task).await }.boxed());
         }
-        cycle.steps
+        cycle.tasks
     }
 
     /// Lets everything happen that does until then.

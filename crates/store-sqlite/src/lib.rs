@@ -12,6 +12,7 @@
 mod columns;
 mod commit;
 mod error;
+mod feed;
 mod journal;
 mod load;
 mod open;
@@ -21,6 +22,7 @@ mod tests;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -29,13 +31,17 @@ use leases::project::ProjectId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::{
-    AuditRecord, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord, Notification, Snapshot,
-    Store, StoreError,
+    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
+    Notification, Revision, Snapshot, Store, StoreError,
 };
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, watch};
 
 pub use self::open::OpenError;
 use crate::error::unavailable;
+
+/// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
+/// caller did not wait for is told by nobody.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A store in a file.
 #[derive(Debug)]
@@ -46,6 +52,8 @@ pub struct SqliteStore {
     /// How the writer's connection is made.
     options: SqliteConnectOptions,
     readers: SqlitePool,
+    /// Told of each commit.
+    commits: watch::Sender<()>,
     /// Locked as long as the store is open.
     _lock: File,
 }
@@ -107,11 +115,26 @@ impl Store for SqliteStore {
         load::snapshot(&mut reading).await
     }
 
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        feed::since(&mut *self.reading().await?, revision).await
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        let mut commits = self.commits.subscribe();
+        while feed::last(&mut *self.reading().await?).await? == revision {
+            // Nothing more than when to look depends on which of the two it was.
+            let _ = tokio::time::timeout(LOOK_AGAIN, commits.changed()).await;
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        commit::write(&mut transaction, commit).await?;
-        Ok(transaction.commit().await.map_err(unavailable)?)
+        let advance = commit::write(&mut transaction, commit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        self.commits.send_replace(());
+        Ok(advance)
     }
 
     async fn claim(
@@ -131,14 +154,17 @@ impl Store for SqliteStore {
         Ok(claims)
     }
 
-    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         if finished.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        steps::finish(&mut transaction, finished, now).await?;
-        transaction.commit().await.map_err(unavailable)
+        let changed = steps::finish(&mut transaction, finished, now).await?;
+        let advance = feed::enter_some(&mut transaction, &changed).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        self.commits.send_replace(());
+        Ok(advance)
     }
 
     async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
@@ -148,11 +174,32 @@ impl Store for SqliteStore {
         transaction.commit().await.map_err(unavailable)
     }
 
-    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError> {
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        steps::prune(&mut transaction, gone).await?;
-        transaction.commit().await.map_err(unavailable)
+        let changed = steps::prune(&mut transaction, gone).await?;
+        let advance = feed::enter_some(&mut transaction, &changed).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        self.commits.send_replace(());
+        Ok(advance)
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let leads = steps::lead(&mut transaction, role, holder, now, until).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(leads)
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
     }
 
     async fn idempotent(

@@ -10,13 +10,19 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
+use store::schema::{Newer, Schema};
 use thiserror::Error;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::SqliteStore;
 
-/// The schema's history; it is brought up to date when a store is opened.
-static MIGRATIONS: Migrator = sqlx::migrate!();
+/// The schema's history; it is brought up to date when a store is opened. Whether later migrations than these are
+/// bearable is not for the migrator to say ([`Schema::check`]).
+fn migrations() -> Migrator {
+    let mut migrations = sqlx::migrate!();
+    migrations.set_ignore_missing(true);
+    migrations
+}
 
 /// Readers beside the writer.
 const READERS: u32 = 4;
@@ -43,7 +49,16 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// It is none of ours, of a later version, or damaged.
+    /// It is of a later version.
+    #[error("{path}: {error}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: Newer,
+    },
+    /// It is none of ours, or damaged.
     #[error("{path} cannot be brought up to date: {error}")]
     Migrate {
         /// The file.
@@ -78,14 +93,35 @@ impl SqliteStore {
             .busy_timeout(BUSY_TIMEOUT);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
+        let migrations = migrations();
+        if let Some(schema) = schema(&mut writer).await.map_err(cannot_open)? {
+            let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
+            schema.check(known).map_err(|error| OpenError::Newer { path: path.to_owned(), error })?;
+        }
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
-        MIGRATIONS.run(&mut writer).await.map_err(cannot_migrate)?;
+        migrations.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(
             options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
         );
         let writer = Mutex::new(Some(writer));
-        Ok(Self { path: path.to_owned(), writer, options, readers, _lock: lock })
+        let commits = watch::Sender::new(());
+        Ok(Self { path: path.to_owned(), writer, options, readers, commits, _lock: lock })
     }
+}
+
+/// What schema there is; none in a new file, and in those of before it was written down.
+async fn schema(db: &mut SqliteConnection) -> Result<Option<Schema>, sqlx::Error> {
+    let written = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "tables: i64" FROM sqlite_schema WHERE type = 'table' AND name = 'compatibility'"#
+    );
+    if written.fetch_one(&mut *db).await? == 0 {
+        return Ok(None);
+    }
+    // The compiler does not see the table that the migrator makes.
+    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations");
+    let newest: i64 = newest.fetch_one(&mut *db).await?;
+    let oldest = sqlx::query_scalar!("SELECT oldest FROM compatibility").fetch_one(db).await?;
+    Ok(Some(Schema { newest, oldest }))
 }
 
 /// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not

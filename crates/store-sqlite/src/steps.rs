@@ -1,10 +1,12 @@
-//! Claims of steps and what became of steps.
+//! Claims of steps and what became of steps; who leads.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use leases::plan::Action;
 use sqlx::SqliteConnection;
 use store::encoding::action_key;
-use store::{Claim, Finished, Holder, StoreError};
+use store::{Claim, Finished, Holder, RecordKey, StoreError};
 
 use crate::columns::us;
 use crate::error::unavailable;
@@ -43,26 +45,30 @@ pub(crate) async fn claim(
     Ok(claims)
 }
 
-/// Gives up claims and records results, as [`leases::plan::History`] does.
+/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
+/// history now.
 pub(crate) async fn finish(
     db: &mut SqliteConnection,
     finished: &[Finished],
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<BTreeSet<RecordKey>, StoreError> {
     let now_us = us(now);
+    let mut changed = BTreeSet::new();
     for Finished { claim, result } in finished {
         let (step, fence) = (action_key(claim.action), claim.fence.cast_signed());
         let given_up = sqlx::query!("DELETE FROM step_claim WHERE step = ? AND fence = ?", step, fence);
         if given_up.execute(&mut *db).await.map_err(unavailable)?.rows_affected() == 0 {
             continue;
         }
-        match result {
+        let has_changed = match result {
             Ok(()) => succeeded(db, claim.action, &step, now_us).await,
-            Err(message) => failed(db, &step, now_us, message).await,
+            Err(message) => failed(db, &step, now_us, message).await.map(|()| true),
+        };
+        if has_changed.map_err(unavailable)? {
+            changed.insert(RecordKey::Step(claim.action));
         }
-        .map_err(unavailable)?;
     }
-    Ok(())
+    Ok(changed)
 }
 
 async fn succeeded(
@@ -70,8 +76,9 @@ async fn succeeded(
     action: Action,
     step: &str,
     now_us: i64,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!("DELETE FROM step_failure WHERE step = ?", step).execute(&mut *db).await?;
+) -> Result<bool, sqlx::Error> {
+    let had_failed = sqlx::query!("DELETE FROM step_failure WHERE step = ?", step);
+    let had_failed = had_failed.execute(&mut *db).await?.rows_affected() > 0;
     if matches!(action, Action::Snapshot(..)) {
         let noted = sqlx::query!(
             "INSERT INTO step_success (step, at_us) VALUES (?1, ?2)
@@ -80,8 +87,9 @@ async fn succeeded(
             now_us,
         );
         noted.execute(&mut *db).await?;
+        return Ok(true);
     }
-    Ok(())
+    Ok(had_failed)
 }
 
 async fn failed(
@@ -108,14 +116,42 @@ pub(crate) async fn release(db: &mut SqliteConnection, holder: &Holder) -> Resul
     Ok(())
 }
 
-/// Forgets what became of steps.
-pub(crate) async fn prune(db: &mut SqliteConnection, gone: &[Action]) -> Result<(), StoreError> {
+/// Forgets what became of steps. Returns those of which anything was known.
+pub(crate) async fn prune(
+    db: &mut SqliteConnection,
+    gone: &[Action],
+) -> Result<BTreeSet<RecordKey>, StoreError> {
+    let mut changed = BTreeSet::new();
     for &action in gone {
         let step = action_key(action);
         let failure = sqlx::query!("DELETE FROM step_failure WHERE step = ?", step);
-        failure.execute(&mut *db).await.map_err(unavailable)?;
+        let failures = failure.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
         let success = sqlx::query!("DELETE FROM step_success WHERE step = ?", step);
-        success.execute(&mut *db).await.map_err(unavailable)?;
+        let successes = success.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
+        if failures + successes > 0 {
+            changed.insert(RecordKey::Step(action));
+        }
     }
-    Ok(())
+    Ok(changed)
+}
+
+/// Whether the holder leads now.
+pub(crate) async fn lead(
+    db: &mut SqliteConnection,
+    role: &str,
+    holder: &Holder,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool, StoreError> {
+    let (now_us, until_us) = (us(now), us(until));
+    let taken = sqlx::query!(
+        "INSERT INTO leader (role, holder, until_us) VALUES (?1, ?2, ?3)
+         ON CONFLICT (role) DO UPDATE SET holder = ?2, until_us = ?3 WHERE holder = ?2 OR until_us <= ?4",
+        role,
+        holder.0,
+        until_us,
+        now_us,
+    );
+    let taken = taken.execute(db).await.map_err(unavailable)?.rows_affected() == 1;
+    Ok(taken && now < until)
 }

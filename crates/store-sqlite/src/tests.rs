@@ -6,7 +6,7 @@ use sqlx::{Connection, SqliteConnection};
 use store::conformance::sample::{
     add, add_hosts, at, audit, commit, host, hosts, lease, notification, slots, window,
 };
-use store::{Commit, CommitError, Holder, Store, StoreError};
+use store::{Changes, Commit, CommitError, Holder, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::SqliteStore;
@@ -98,7 +98,7 @@ async fn on_a_full_disk_nothing_is_half_done_and_nothing_acknowledged_is_lost() 
     let mut acknowledged = 0;
     let error = loop {
         match store.commit(&of_all_hosts(acknowledged)).await {
-            Ok(()) => acknowledged += 1,
+            Ok(_) => acknowledged += 1,
             Err(error) => break error,
         }
         assert!(acknowledged < 1000, "the disk does not get full");
@@ -148,4 +148,29 @@ async fn who_reads_does_not_wait_for_who_writes() {
     drop(writer);
     let holder = Holder("me".into());
     store.release_claims(&holder).await.expect("works");
+}
+
+#[tokio::test]
+async fn who_is_too_far_behind_loads_everything() {
+    let (store, _directory) = open().await;
+    let first = store.load().await.expect("works").revision;
+    let second = store.commit(&commit(add_hosts([1]))).await.expect("accepted").to;
+    by_hand(&store, "DELETE FROM change WHERE number = 0").await.expect("works");
+    assert!(matches!(store.changes_since(first).await.expect("works"), Changes::Reload));
+    assert!(matches!(store.changes_since(second).await.expect("works"), Changes::Delta(_)));
+}
+
+#[tokio::test]
+async fn a_later_schema_is_refused_only_if_it_says_so() {
+    let (store, _directory) = open().await;
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (9999, 'later', 1, x'', 0)";
+    by_hand(&store, later).await.expect("works");
+    let path = store.path().to_owned();
+    drop(store);
+    let store = SqliteStore::open(&path).await.expect("it goes together");
+    by_hand(&store, "UPDATE compatibility SET oldest = 9999").await.expect("works");
+    drop(store);
+    let error = SqliteStore::open(&path).await.expect_err("it does not go together").to_string();
+    assert!(error.contains("allot.db") && error.contains("schema (9999)"), "{error}");
 }

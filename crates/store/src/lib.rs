@@ -7,6 +7,8 @@
 //!
 //! What is stored:
 //! - hosts, floating IPs, flavors, properties, leases: [`Snapshot`], read whole when a service starts;
+//! - what was changed last: [`Changes`], by which services that share a store know of each other's commits;
+//! - who leads in a role that only one should have;
 //! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
 //!   ([`leases::plan::History`]);
 //! - notifications in the order of their commits, with how far each listener has read;
@@ -18,8 +20,10 @@
 pub mod booking;
 pub mod conformance;
 pub mod encoding;
+mod feed;
 pub mod memory;
 mod record;
+pub mod schema;
 
 use std::fmt;
 
@@ -32,6 +36,7 @@ use leases::project::ProjectId;
 use thiserror::Error;
 
 use crate::booking::Subject;
+pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
     AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord, NewNotification,
     Notification, PropertyRecord, Version, Wording,
@@ -40,6 +45,8 @@ pub use crate::record::{
 /// Everything that a service keeps in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
+    /// The revision that this is.
+    pub revision: Revision,
     /// All hosts that may be leased.
     pub hosts: Vec<HostRecord>,
     /// All floating IPs that may be leased.
@@ -262,8 +269,15 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads everything, as of one instant.
     async fn load(&self) -> Result<Snapshot, StoreError>;
 
+    /// What has changed since that revision.
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError>;
+
+    /// Waits until the store is of another revision than that. It may also return when it still is: whoever
+    /// waits looks by [`Store::changes_since`].
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError>;
+
     /// Commits all of it or nothing.
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError>;
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError>;
 
     /// Claims steps for `holder` until `until`: those that nobody has claimed, or whose claim is over `now`.
     /// Returns the claims that it got, in the order given.
@@ -276,13 +290,31 @@ pub trait Store: fmt::Debug + Send + Sync {
     ) -> Result<Vec<Claim>, StoreError>;
 
     /// Records what became of steps ([`History::succeeded`], [`History::failed`]) and gives up their claims.
-    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError>;
+    /// Makes a revision if the history has become another.
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError>;
 
     /// Gives up all claims of a holder: it has just started, and knows of none.
     async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError>;
 
-    /// Forgets the history of steps for which `keep` says so: their leases are gone.
-    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError>;
+    /// Forgets the history of these steps: their leases are gone. Makes a revision if there was any.
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError>;
+
+    /// Whether `holder` leads in that role until `until`, because nobody else does at `now`. Who leads prolongs
+    /// it in time, or gives it up by an `until` that is not after `now`.
+    ///
+    /// This is for work that is wasted if it is done twice, not for work that is wrong then: a leader that was
+    /// held up may not know that it leads no more.
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// What time it is in the store, if it has a clock other than the caller's: all who share the store can
+    /// compare theirs with it.
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// What was answered to the request with that key, if it was made less than a day before `now`.
     async fn idempotent(

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Plan, Step};
 use store::StoreError;
 
-use super::{ClaimedStep, Cycle};
+use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
@@ -24,13 +24,15 @@ pub(super) fn backoff(first: SignedDuration, failures: u32) -> SignedDuration {
 }
 
 impl Service {
-    /// Goes through one cycle: records what became of steps, looks at the fleet, heals, plans, commits, and
-    /// claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
-    /// and every step in its own hands, carries the steps out with [`Service::perform`] and
+    /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,
+    /// and claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
+    /// and every task in its own hands, carries the tasks out with [`Service::perform`] and
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
-        match self.try_cycle(now).await {
+        // First, and not only if the store works: they count as under way from here on.
+        let looks = self.looks(now);
+        let mut cycle = match self.try_cycle(now).await {
             Ok(cycle) => {
                 let mut progress = self.progress();
                 progress.stuck = 0;
@@ -42,22 +44,21 @@ impl Service {
                 let mut progress = self.progress();
                 let wake_at = now + backoff(FIRST_RETRY, progress.stuck);
                 progress.stuck = progress.stuck.saturating_add(1);
-                Cycle { steps: Vec::new(), wake_at, failed: true }
+                Cycle { tasks: Vec::new(), wake_at, failed: true }
             }
-        }
+        };
+        cycle.tasks.extend(looks.into_iter().map(Task::Look));
+        cycle
     }
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
         self.record_outcomes().await?;
-        let machines = self.observe(now).await;
-        if machines.is_some() {
-            self.abandon_left_hosts().await;
-        }
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
-            let wake_at = self.progress().look_at_all_at.unwrap_or(now + SOON);
-            return Ok(Cycle { steps: Vec::new(), wake_at, failed: false });
+            let wake_at = self.wake_at(now, None, false, &[]);
+            return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
+        let machines = self.progress().machines.take();
         let writer = self.writer().await?;
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
@@ -70,7 +71,9 @@ impl Service {
             self.tidy(&steps, now).await?;
         }
         let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
-        Ok(Cycle { steps: claimed, wake_at, failed: false })
+        let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
+        let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
+        Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
@@ -97,7 +100,10 @@ impl Service {
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
         // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
         let planned = planned.map(|at| if at <= now { now + SOON } else { at });
-        let look = progress.look_at_all_at.unwrap_or(now);
+        // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
+        let latest = now + self.settings.observe_interval;
+        let under_way = progress.looks_at_all().then_some(latest);
+        let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
         let next = questions.chain(planned).chain(next_start).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }

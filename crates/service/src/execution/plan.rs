@@ -1,6 +1,5 @@
 //! Planning: what becomes of leases now, and what is to be done.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,7 +10,6 @@ use leases::plan::{self, LeaseChange, Plan, World};
 use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, CommitError, LeaseRecord, StoreError, Write};
 
-use super::progress::Progress;
 use crate::Service;
 use crate::notices::{self, notice};
 use crate::writing::Writer;
@@ -57,12 +55,7 @@ impl Service {
             now,
         };
         let mut plan = plan::plan(state.due(&progress.observed, now), world);
-        let busy = busy(&progress);
-        let certain = progress.up_to_date();
-        plan.changes.retain(|change| match concluded(change) {
-            Some(lease) => certain && !busy.contains(&lease),
-            None => true,
-        });
+        plan.changes.retain(|change| concluded(change).is_none_or(|lease| progress.settled(lease)));
         plan
     }
 
@@ -154,11 +147,6 @@ impl Service {
             self.tell_end(&change.before);
         }
     }
-}
-
-/// Leases with steps that are under way.
-fn busy(progress: &Progress) -> BTreeSet<LeaseId> {
-    progress.in_flight.values().filter_map(|step| step.lease).collect()
 }
 
 /// The lease, if the change says that nothing of it is left anywhere.

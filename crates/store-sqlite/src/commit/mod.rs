@@ -7,17 +7,18 @@ mod slots;
 mod take;
 
 use sqlx::SqliteConnection;
-use store::{Commit, CommitError};
+use store::{Advance, Commit, CommitError};
 
-use crate::journal;
+use crate::{feed, journal};
 
 /// Writes a commit; whoever calls ends the transaction.
-pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
+pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<Advance, CommitError> {
     journal::check_repetition(db, commit).await?;
     let taken = leases::write(db, &commit.writes).await?;
     for write in &commit.writes {
         inventory::write(db, write).await?;
     }
     take::all(db, &taken).await?;
-    journal::write(db, commit).await
+    journal::write(db, commit).await?;
+    Ok(feed::enter(db, &commit.keys()).await?)
 }

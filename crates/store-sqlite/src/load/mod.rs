@@ -10,10 +10,12 @@ use store::{Snapshot, StoreError};
 
 use crate::columns::{instant, number};
 use crate::error::unavailable;
+use crate::feed;
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, StoreError> {
     Ok(Snapshot {
+        revision: feed::last(db).await?,
         hosts: inventory::hosts(db).await?,
         floating_ips: inventory::floating_ips(db).await?,
         flavors: inventory::flavors(db).await?,

@@ -20,6 +20,7 @@
 #![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]
 
 mod bookings;
+mod changes;
 mod races;
 mod random;
 mod records;
@@ -29,6 +30,7 @@ mod steps;
 use std::sync::Arc;
 
 pub use bookings::*;
+pub use changes::*;
 pub use races::*;
 pub use random::*;
 pub use records::*;
@@ -73,6 +75,13 @@ macro_rules! promises {
             a_step_is_finished_once_and_under_the_last_claim
             released_claims_can_be_taken_by_others
             failures_are_counted_until_a_success
+            every_commit_makes_the_next_revision
+            changes_bring_an_old_snapshot_up_to_date
+            the_history_of_steps_is_followed_like_records
+            who_knows_another_history_is_told_to_load_everything
+            who_waits_for_a_change_is_woken
+            of_parallel_commits_a_follower_misses_none
+            one_holder_leads_in_a_role_at_a_time
             random_commits_are_answered_as_the_model_answers_them
         }
     };

@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 
 use super::records::{accept, loaded};
 use super::sample::*;
-use crate::{Commit, CommitError, Holder, LeaseRecord, Store};
+use crate::{Advance, Commit, CommitError, Holder, LeaseRecord, Store};
 
 const AT_ONCE: usize = 12;
 
 /// Commits all of them at the same time.
-async fn race(store: &Arc<dyn Store>, commits: Vec<Commit>) -> Vec<Result<(), CommitError>> {
+async fn race(store: &Arc<dyn Store>, commits: Vec<Commit>) -> Vec<Result<Advance, CommitError>> {
     let start = Arc::new(Barrier::new(commits.len()));
     let mut tasks = JoinSet::new();
     for commit in commits {

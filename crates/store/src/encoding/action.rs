@@ -52,7 +52,7 @@ fn read(key: &str) -> Option<Action> {
 }
 
 /// Reads what the identifiers' `Display` writes: 32 hexadecimal digits with hyphens at their places.
-fn uuid(text: &str) -> Option<u128> {
+pub(super) fn uuid(text: &str) -> Option<u128> {
     let fits = |(i, byte): (usize, u8)| {
         if [8, 13, 18, 23].contains(&i) { byte == b'-' } else { byte.is_ascii_hexdigit() }
     };

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+mod record;
 mod requirement;
 mod terms;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
+pub use self::record::{record_key_from_text, record_key_text};
 pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::terms::{terms_from_json, terms_json};
 use crate::StoreError;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::Action;
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
@@ -15,6 +15,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::RecordKey;
 
 const OPERATORS: [Operator; 6] = [
     Operator::Equal,
@@ -168,4 +169,22 @@ fn what_cannot_be_read_is_said_with_its_text() {
     assert_eq!(error.to_string(), "step 'fence/many': it is not the key of a step");
     let padded = "hold/1/0123456789abcdef-0123456789abcdef---";
     assert!(action_from_key(padded).is_err());
+}
+
+#[test]
+fn keys_of_records_are_read_as_they_were_written() {
+    let keys = [
+        RecordKey::Lease(LeaseId(u128::MAX)),
+        RecordKey::Host(HostId(7)),
+        RecordKey::FloatingIp(FloatingIpId(8)),
+        RecordKey::Flavor("a/b".into()),
+        RecordKey::Property(String::new()),
+        RecordKey::Step(Action::Fence(HostId(9))),
+    ];
+    for key in keys {
+        assert_eq!(record_key_from_text(&record_key_text(&key)), Ok(key));
+    }
+    for text in ["", "lease", "lease/7", "host/x", "floating-ip/", "step/dance/1", "leases/1"] {
+        assert!(record_key_from_text(text).is_err(), "{text}");
+    }
 }

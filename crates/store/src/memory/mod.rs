@@ -4,9 +4,10 @@
 //! It lives as long as the value: a service that is dropped and made anew on it has crashed and come back.
 
 mod draft;
+mod log;
 mod page;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,19 +17,24 @@ use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
+use tokio::sync::watch;
 
 use self::draft::{apply, work_out};
+use self::log::Log;
 use self::page::Page;
 use crate::booking::Subject;
 use crate::{
-    AuditRecord, Claim, Commit, CommitError, Finished, FlavorRecord, FloatingIpRecord, Holder, HostRecord,
-    IdempotencyRecord, LeaseRecord, Notification, PropertyRecord, Snapshot, Store, StoreError,
+    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
+    FloatingIpRecord, Holder, HostRecord, IdempotencyRecord, LeaseRecord, Notification, PropertyRecord,
+    RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
 };
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    /// The last revision.
+    revisions: watch::Sender<Revision>,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +57,9 @@ struct State {
     delivered: BTreeMap<String, u64>,
     audit: VecDeque<AuditRecord>,
     requests: BTreeMap<(ProjectId, String), IdempotencyRecord>,
+    log: Log,
+    /// Who leads, by role, and until when.
+    leaders: BTreeMap<String, (Holder, Timestamp)>,
 }
 
 /// A claim that was not given up.
@@ -71,10 +80,22 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Wakes those who wait for a change.
+    fn tell(&self, advance: Option<Advance>) {
+        if let Some(advance) = advance {
+            // Commits may come here in another order than they happened in.
+            self.revisions.send_if_modified(|last| {
+                let newer = advance.to.number > last.number;
+                *last = if newer { advance.to } else { *last };
+                newer
+            });
+        }
+    }
 }
 
 impl State {
-    fn commit(&mut self, commit: &Commit) -> Result<(), CommitError> {
+    fn commit(&mut self, commit: &Commit) -> Result<Advance, CommitError> {
         if let Some(record) = &commit.idempotency {
             self.check_repetition(record, commit.at)?;
         }
@@ -96,7 +117,7 @@ impl State {
         if let Some(record) = &commit.idempotency {
             self.requests.insert((record.project.clone(), record.key.clone()), record.clone());
         }
-        Ok(())
+        Ok(self.log.enter(commit.keys()))
     }
 
     fn check_repetition(&self, record: &IdempotencyRecord, now: Timestamp) -> Result<(), CommitError> {
@@ -117,16 +138,61 @@ impl State {
         Some(Claim { action, fence })
     }
 
-    fn finish(&mut self, finished: &Finished, now: Timestamp) {
+    /// Returns the step if it has another history now.
+    fn finish(&mut self, finished: &Finished, now: Timestamp) -> Option<RecordKey> {
         let action = finished.claim.action;
         if self.claims.get(&action).is_none_or(|claimed| claimed.fence != finished.claim.fence) {
-            return;
+            return None;
         }
         self.claims.remove(&action);
+        let before = StepHistory::of(action, &self.history);
         match &finished.result {
             Ok(()) => self.history.succeeded(action, now),
             Err(message) => self.history.failed(action, now, message.as_str()),
         }
+        (StepHistory::of(action, &self.history) != before).then_some(RecordKey::Step(action))
+    }
+
+    /// Makes a revision if there is something new in it.
+    fn enter_some(&mut self, keys: BTreeSet<RecordKey>) -> Option<Advance> {
+        (!keys.is_empty()).then(|| self.log.enter(keys))
+    }
+
+    fn lead(&mut self, role: &str, holder: &Holder, now: Timestamp, until: Timestamp) -> bool {
+        if self.leaders.get(role).is_some_and(|(leader, over)| leader != holder && now < *over) {
+            return false;
+        }
+        self.leaders.insert(role.to_owned(), (holder.clone(), until));
+        now < until
+    }
+
+    fn delta(&self, keys: BTreeSet<RecordKey>) -> Delta {
+        let mut delta = Delta { revision: self.log.revision(), ..Delta::default() };
+        for key in keys {
+            match key {
+                RecordKey::Lease(id) => {
+                    delta.leases.insert(id, self.leases.get(&id).map(|record| LeaseRecord::clone(record)));
+                }
+                RecordKey::Host(id) => {
+                    delta.hosts.insert(id, self.hosts.get(&id).cloned());
+                }
+                RecordKey::FloatingIp(id) => {
+                    delta.floating_ips.insert(id, self.floating_ips.get(&id).cloned());
+                }
+                RecordKey::Flavor(id) => {
+                    let record = self.flavors.get(&id).cloned();
+                    delta.flavors.insert(id, record);
+                }
+                RecordKey::Property(name) => {
+                    let record = self.properties.get(&name).cloned();
+                    delta.properties.insert(name, record);
+                }
+                RecordKey::Step(action) => {
+                    delta.steps.insert(action, StepHistory::of(action, &self.history));
+                }
+            }
+        }
+        delta
     }
 
     fn prune(&mut self, before: Timestamp) {
@@ -142,6 +208,7 @@ impl Store for MemoryStore {
     async fn load(&self) -> Result<Snapshot, StoreError> {
         let state = self.state();
         Ok(Snapshot {
+            revision: state.log.revision(),
             hosts: state.hosts.values().cloned().collect(),
             floating_ips: state.floating_ips.values().cloned().collect(),
             flavors: state.flavors.values().cloned().collect(),
@@ -151,8 +218,25 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        self.state().commit(commit)
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        let state = self.state();
+        Ok(match state.log.since(revision) {
+            Some(keys) => Changes::Delta(Box::new(state.delta(keys))),
+            None => Changes::Reload,
+        })
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        let mut revisions = self.revisions.subscribe();
+        // The sender lives as long as the store, so there is always somebody who could still make a revision.
+        let _ = revisions.wait_for(|last| *last != revision).await;
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
+        let advance = self.state().commit(commit)?;
+        self.tell(Some(advance));
+        Ok(advance)
     }
 
     async fn claim(
@@ -166,12 +250,13 @@ impl Store for MemoryStore {
         Ok(actions.iter().filter_map(|action| state.claim(*action, holder, now, until)).collect())
     }
 
-    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<(), StoreError> {
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         let mut state = self.state();
-        for finished in finished {
-            state.finish(finished, now);
-        }
-        Ok(())
+        let changed = finished.iter().filter_map(|finished| state.finish(finished, now)).collect();
+        let advance = state.enter_some(changed);
+        drop(state);
+        self.tell(advance);
+        Ok(advance)
     }
 
     async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
@@ -179,13 +264,34 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn prune_steps(&self, gone: &[Action]) -> Result<(), StoreError> {
-        let history = &mut self.state().history;
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
+        let mut state = self.state();
+        let mut changed = BTreeSet::new();
         for action in gone {
-            history.failures.remove(action);
-            history.done.remove(action);
+            let failures = state.history.failures.remove(action).is_some();
+            let done = state.history.done.remove(action).is_some();
+            if failures || done {
+                changed.insert(RecordKey::Step(*action));
+            }
         }
-        Ok(())
+        let advance = state.enter_some(changed);
+        drop(state);
+        self.tell(advance);
+        Ok(advance)
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.state().lead(role, holder, now, until))
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
     }
 
     async fn idempotent(

@@ -1,0 +1,170 @@
+//! What has changed since somebody looked last: how several services on one store know of each other's commits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::plan::{Action, Failures, History};
+
+use crate::{
+    Commit, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Snapshot, Write,
+};
+
+/// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
+/// hardly slower then.
+pub const KEPT_REVISIONS: u64 = 10_000;
+
+/// A state of the store. Every commit makes a new one.
+///
+/// Revisions become visible in order: who reads one sees everything that those before it have brought, and will
+/// never see anything come in with a lower number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Revision {
+    /// Rises by one each time.
+    pub number: u64,
+    /// Drawn anew each time by stores that could lose what they showed, as one does that is restored from a
+    /// backup, or whose standby takes over before it knew of everything. Two histories then count alike, but
+    /// are told apart by this.
+    pub mark: u128,
+}
+
+/// What a commit made of which revision. Who knew everything `from`, and what was committed, knows
+/// everything `to`; who knew another revision has missed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// The revision before it.
+    pub from: Revision,
+    /// The revision that it made.
+    pub to: Revision,
+}
+
+/// A record by what it is known by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKey {
+    /// A lease.
+    Lease(LeaseId),
+    /// A host.
+    Host(HostId),
+    /// A floating IP.
+    FloatingIp(FloatingIpId),
+    /// A flavor, by its identifier.
+    Flavor(String),
+    /// A property, by its name.
+    Property(String),
+    /// What became of a step.
+    Step(Action),
+}
+
+/// What has changed since a revision.
+#[derive(Clone, Debug)]
+pub enum Changes {
+    /// These records.
+    Delta(Box<Delta>),
+    /// It is not known any more: too much has happened, or the store has another history. Load everything.
+    Reload,
+}
+
+/// Records that have changed, as they are now; none of those that are gone.
+///
+/// To be taken over together: within one commit, hosts change hands in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// The revision that it leads to.
+    pub revision: Revision,
+    /// Leases.
+    pub leases: BTreeMap<LeaseId, Option<LeaseRecord>>,
+    /// Hosts.
+    pub hosts: BTreeMap<HostId, Option<HostRecord>>,
+    /// Floating IPs.
+    pub floating_ips: BTreeMap<FloatingIpId, Option<FloatingIpRecord>>,
+    /// Flavors, by identifier.
+    pub flavors: BTreeMap<String, Option<FlavorRecord>>,
+    /// Properties, by name.
+    pub properties: BTreeMap<String, Option<PropertyRecord>>,
+    /// What became of steps.
+    pub steps: BTreeMap<Action, StepHistory>,
+}
+
+/// What became of one step; nothing of one that was forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepHistory {
+    /// Its failures, if it has not succeeded since.
+    pub failures: Option<Failures>,
+    /// When it succeeded, if that is kept.
+    pub done: Option<Timestamp>,
+}
+
+impl StepHistory {
+    /// What a history says of a step.
+    pub fn of(action: Action, history: &History) -> Self {
+        Self { failures: history.failures.get(&action).cloned(), done: history.done.get(&action).copied() }
+    }
+}
+
+impl Write {
+    /// The record that it changes.
+    pub fn key(&self) -> RecordKey {
+        match self {
+            Self::Lease { record, .. } => RecordKey::Lease(record.lease.id),
+            Self::ForgetLease { id, .. } => RecordKey::Lease(*id),
+            Self::Host { record, .. } => RecordKey::Host(record.host.id),
+            Self::RemoveHost { id, .. } => RecordKey::Host(*id),
+            Self::AddFloatingIp(record) => RecordKey::FloatingIp(record.floating_ip.id),
+            Self::RemoveFloatingIp(id) => RecordKey::FloatingIp(*id),
+            Self::Flavor(record) => RecordKey::Flavor(record.id.clone()),
+            Self::RemoveFlavor(id) => RecordKey::Flavor(id.clone()),
+            Self::Property(record) => RecordKey::Property(record.name.clone()),
+        }
+    }
+}
+
+impl Commit {
+    /// The records that it changes.
+    pub fn keys(&self) -> BTreeSet<RecordKey> {
+        self.writes.iter().map(Write::key).collect()
+    }
+}
+
+impl Delta {
+    /// What these records are in a snapshot that has all of them that there are.
+    pub fn of(keys: impl IntoIterator<Item = RecordKey>, snapshot: Snapshot) -> Self {
+        let mut delta = Self { revision: snapshot.revision, ..Self::default() };
+        for key in keys {
+            match key {
+                RecordKey::Lease(id) => {
+                    delta.leases.insert(id, None);
+                }
+                RecordKey::Host(id) => {
+                    delta.hosts.insert(id, None);
+                }
+                RecordKey::FloatingIp(id) => {
+                    delta.floating_ips.insert(id, None);
+                }
+                RecordKey::Flavor(id) => {
+                    delta.flavors.insert(id, None);
+                }
+                RecordKey::Property(name) => {
+                    delta.properties.insert(name, None);
+                }
+                RecordKey::Step(action) => {
+                    delta.steps.insert(action, StepHistory::of(action, &snapshot.history));
+                }
+            }
+        }
+        fill(&mut delta.leases, snapshot.leases, |record| record.lease.id);
+        fill(&mut delta.hosts, snapshot.hosts, |record| record.host.id);
+        fill(&mut delta.floating_ips, snapshot.floating_ips, |record| record.floating_ip.id);
+        fill(&mut delta.flavors, snapshot.flavors, |record| record.id.clone());
+        fill(&mut delta.properties, snapshot.properties, |record| record.name.clone());
+        delta
+    }
+}
+
+/// Enters records where they are asked for.
+fn fill<K: Ord, R>(wanted: &mut BTreeMap<K, Option<R>>, records: Vec<R>, key: impl Fn(&R) -> K) {
+    for record in records {
+        if let Some(place) = wanted.get_mut(&key(&record)) {
+            *place = Some(record);
+        }
+    }
+}
