@@ -105,10 +105,10 @@ impl Past<'_> {
         let mut cycles = 0;
         loop {
             let cycle = self.service.cycle().await;
-            let idle = cycle.steps.is_empty();
-            for step in cycle.steps {
-                let performed = self.service.perform(step).await;
-                self.service.note(performed);
+            let idle = cycle.tasks.is_empty();
+            for task in cycle.tasks {
+                let done = self.service.perform(task).await;
+                self.service.note(done);
             }
             let now = self.clock.now();
             let next = self.fleet.next_event().map_or(cycle.wake_at, |event| event.min(cycle.wake_at));
