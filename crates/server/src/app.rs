@@ -10,6 +10,7 @@ use crate::config::{AuthMethod, Config, ConfigError};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Rule, Target};
+use crate::webhook::Webhook;
 
 /// The server without its sockets.
 #[derive(Clone, Debug)]
@@ -25,6 +26,7 @@ pub(crate) struct Inner {
     pub policy: Policy,
     pub config: Config,
     pub metrics: Metrics,
+    pub webhook: Option<Webhook>,
 }
 
 impl App {
@@ -41,8 +43,10 @@ impl App {
         // Clients compare the end of a token with the time of their own machine.
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let authentication = Authentication::new(&config.auth, &ids, &clock)?;
+        let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
         let metrics = Metrics::new(&service);
-        Ok(Self { inner: Arc::new(Inner { service, ids, authentication, policy, config, metrics }) })
+        let inner = Inner { service, ids, authentication, policy, config, metrics, webhook };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Whether the server may listen there: not everywhere, if everybody is the administrator.

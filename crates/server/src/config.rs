@@ -32,6 +32,8 @@ pub struct Config {
     pub enforcement: EnforcementConfig,
     /// Limits on requests.
     pub limits: Limits,
+    /// Who is told of everything that happens.
+    pub webhook: Option<WebhookConfig>,
 }
 
 impl Default for Config {
@@ -44,6 +46,7 @@ impl Default for Config {
             policy_file: None,
             enforcement: EnforcementConfig::default(),
             limits: Limits::default(),
+            webhook: None,
         }
     }
 }
@@ -153,8 +156,36 @@ pub struct ExternalServiceConfig {
     pub region_name: Option<String>,
 }
 
+/// A listener that notifications are pushed to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookConfig {
+    /// Its address.
+    pub url: String,
+    /// The secret that requests are signed with; without one they are not. After `whsec_` it is base64.
+    #[serde(default)]
+    pub secret: Option<SecretString>,
+    /// How long it may take to answer; then it is told again.
+    #[serde(default = "ten")]
+    pub timeout_seconds: u32,
+    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    #[serde(default = "a_second")]
+    pub retry_milliseconds: u32,
+}
+
+impl WebhookConfig {
+    /// A listener that is told without signature.
+    pub fn new(url: String) -> Self {
+        Self { url, secret: None, timeout_seconds: ten(), retry_milliseconds: a_second() }
+    }
+}
+
 fn ten() -> u32 {
     10
+}
+
+fn a_second() -> u32 {
+    1000
 }
 
 /// Limits on requests.
@@ -220,6 +251,9 @@ pub enum ConfigError {
     /// The external service's address is none.
     #[error("enforcement.external_service: {0}")]
     ExternalService(String),
+    /// The listener that notifications are pushed to.
+    #[error("notifications: {0}")]
+    Webhook(String),
     /// Certificate or key.
     #[error("tls: {0}")]
     Tls(String),

@@ -24,6 +24,7 @@ mod policy;
 mod router;
 mod routes;
 mod serve;
+mod webhook;
 
 pub use app::App;
 pub use auth::{
@@ -31,8 +32,10 @@ pub use auth::{
 };
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, TlsConfig,
+    WebhookConfig,
 };
 pub use enforcement::ExternalService;
 pub use policy::{Policy, PolicyError, Rule, Target};
 pub use router::{openapi, router};
 pub use serve::{ServeError, bind, serve};
+pub use webhook::push_notifications;

@@ -30,11 +30,17 @@ struct RequestLabels {
     status: u16,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PushLabels {
+    outcome: &'static str,
+}
+
 /// All figures.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    pushes: Family<PushLabels, Counter>,
 }
 
 impl fmt::Debug for Metrics {
@@ -57,8 +63,14 @@ impl Metrics {
             Unit::Seconds,
             durations.clone(),
         );
+        let pushes = Family::default();
+        registry.register(
+            "notification_pushes",
+            "Attempts to push a notification to the listener",
+            pushes.clone(),
+        );
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
-        Self { registry, requests, durations }
+        Self { registry, requests, durations, pushes }
     }
 
     /// Counts a request.
@@ -71,6 +83,12 @@ impl Metrics {
         self.durations.get_or_create(&labels).observe(elapsed.as_secs_f64());
         let labels = RequestLabels { method, route: route.to_owned(), status: status.as_u16() };
         self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts an attempt to push a notification.
+    pub fn pushed(&self, delivered: bool) {
+        let outcome = if delivered { "delivered" } else { "failed" };
+        self.pushes.get_or_create(&PushLabels { outcome }).inc();
     }
 
     /// All figures, in the text format of `OpenMetrics`.

@@ -49,6 +49,16 @@ impl Service {
         Ok(self.parts.store.notifications(after, limit).await?)
     }
 
+    /// The number of the last notification that this listener has been told; 0 at first.
+    pub async fn delivered(&self, listener: &str) -> Result<u64, ServiceError> {
+        Ok(self.parts.store.delivered(listener).await?)
+    }
+
+    /// Notes how far a listener has been told.
+    pub async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), ServiceError> {
+        Ok(self.parts.store.set_delivered(listener, number).await?)
+    }
+
     /// Returns when there may be a notification after that number.
     pub async fn notified(&self, after: u64) {
         // Subscribed first, so that none is missed between looking and waiting.

@@ -188,7 +188,9 @@ impl State {
         let mut seen: BTreeSet<ReservationId> = observed.floating_ips.values().copied().collect();
         for host in observed.hosts.values() {
             match host.place {
-                Place::Held(reservation) | Place::Fenced { verified_for: Some(reservation) } => {
+                Place::Held(reservation)
+                | Place::Releasing(reservation)
+                | Place::Fenced { verified_for: Some(reservation) } => {
                     seen.insert(reservation);
                 }
                 Place::Fenced { verified_for: None } | Place::FreePool => {}

@@ -31,6 +31,8 @@ pub struct Caller {
 /// A lease that is asked for.
 #[derive(Clone, Debug)]
 pub struct NewLease {
+    /// When it was asked for: the present, to the terms and to whoever decides on them, however long that takes.
+    pub asked_at: Timestamp,
     /// Its name.
     pub name: String,
     /// What is asked for.
@@ -42,8 +44,10 @@ pub struct NewLease {
 }
 
 /// A change that is asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LeaseChanges {
+    /// When it was asked for: the present, to the changes and to whoever decides on them.
+    pub asked_at: Timestamp,
     /// What is to be different.
     pub changes: Changes,
     /// New words; of a reservation's fields that are none, the old ones stay.

@@ -113,11 +113,15 @@ impl Service {
         Ok(())
     }
 
-    /// The present, as precise as stores keep it.
-    pub(crate) fn now(&self) -> Timestamp {
-        let now = self.parts.clock.now();
-        Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+    /// The present, as precise as stores keep it. Whoever serves a request reads it once.
+    pub fn now(&self) -> Timestamp {
+        as_stored(self.parts.clock.now())
     }
+}
+
+/// The instant, as precise as stores keep it.
+pub(crate) fn as_stored(instant: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(instant.as_microsecond()).unwrap_or(instant)
 }
 
 /// How far our clock is ahead of the store's, which was read between those two readings of ours; the least that

@@ -1,5 +1,6 @@
 //! What people ask for.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use fleet::simulated::Layout;
@@ -39,7 +40,7 @@ impl Traffic<'_> {
         let wording = vec![Wording::default(); reservations.len()];
         let terms = Terms::new(window, before_end, reservations).ok()?;
         let end_action = if self.chance(0.05) { EndAction::KeepGuests } else { EndAction::DeleteGuests };
-        Some(NewLease { name: "new".to_owned(), terms, wording, end_action })
+        Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
     }
 
     fn reservation(&mut self) -> Option<ReservationTerms> {
@@ -99,7 +100,7 @@ impl Traffic<'_> {
                 }
             }
         }
-        LeaseChanges { changes, ..LeaseChanges::default() }
+        LeaseChanges { asked_at: self.now, changes, wording: BTreeMap::new() }
     }
 
     fn terms_change(&mut self, terms: &ReservationTerms) -> TermsChange {

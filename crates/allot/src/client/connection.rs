@@ -1,5 +1,6 @@
 //! Requests to the service, and what becomes of them.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -7,9 +8,9 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use super::login::Login;
 use super::{ClientError, segment};
 
 /// Until the connection stands.
@@ -21,31 +22,22 @@ const MOST_BYTES: usize = 1 << 30;
 /// How often a request that carries a key is made before its fate is given up on.
 const ATTEMPTS: u32 = 3;
 
-/// Where the service is, and who asks.
+/// Where the service is if nobody says so: where `allot serve` and `allot demo` are.
+const DEFAULT_URL: &str = "http://127.0.0.1:1234";
+
+/// Where the service is.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Target {
-    /// Address of the service
-    #[arg(
-        long,
-        global = true,
-        env = "ALLOT_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:1234"
-    )]
-    pub url: String,
-    /// Token to show to the service, its own or one of Keystone
-    #[arg(long, global = true, env = "ALLOT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    pub token: Option<SecretString>,
-    /// User, for a service that asks for a password (HTTP basic)
-    #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME", conflicts_with = "token")]
-    pub user: Option<String>,
-    /// The user's password; better given by the environment, where other users do not see it
-    #[arg(long, global = true, env = "ALLOT_PASSWORD", value_name = "TEXT", hide_env_values = true)]
-    pub password: Option<SecretString>,
+    /// Address of the service; if none is given, the one in Keystone's catalogue, or <http://127.0.0.1:1234>
+    #[arg(long, global = true, env = "ALLOT_URL", value_name = "URL")]
+    pub url: Option<String>,
     /// File with certificates (PEM) of authorities to trust instead of the system's
     #[arg(long, global = true, env = "ALLOT_CA_FILE", value_name = "FILE")]
-    pub ca_file: Option<std::path::PathBuf>,
+    pub ca_file: Option<PathBuf>,
+    /// The same; the variable is that of other clients
+    #[arg(long, global = true, env = "OS_CACERT", value_name = "FILE")]
+    pub os_cacert: Option<PathBuf>,
 }
 
 /// A connection to the service.
@@ -53,30 +45,28 @@ pub(crate) struct Target {
 pub(crate) struct Connection {
     client: Client,
     base: String,
-    target: Target,
+    login: Login,
 }
 
 impl Connection {
-    pub(crate) fn new(target: Target) -> Result<Self, ClientError> {
-        // Fails only if a provider was installed before; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .connect_timeout(CONNECT)
-            // A redirect would take the token elsewhere.
-            .redirect(Policy::none());
-        if let Some(path) = &target.ca_file {
-            let wrong =
-                |reason: String| ClientError::Usage(format!("--ca-file {}: {reason}", path.display()));
-            let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-            let authorities =
-                reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
-            builder = builder.tls_certs_only(authorities);
-        }
-        let client = builder.build().map_err(|error| ClientError::Usage(innermost(&error)))?;
-        let trimmed = target.url.trim_end_matches('/');
+    /// Logs in, if that takes a request.
+    pub(crate) async fn open(target: Target, login: Login) -> Result<Self, ClientError> {
+        let client = client(target.ca_file.or(target.os_cacert).as_deref())?;
+        let url = match (&login, target.url) {
+            (Login::Keystone(keystone), named) => {
+                let address = keystone.log_in(&client).await?;
+                named.or(address).ok_or_else(|| {
+                    let missing =
+                        "Keystone's catalogue has no reservation service of that region and interface";
+                    ClientError::Usage(format!("{missing}; say with --url where it is"))
+                })?
+            }
+            (_, named) => named.unwrap_or_else(|| DEFAULT_URL.to_owned()),
+        };
+        let trimmed = url.trim_end_matches('/');
         // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
         let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
-        Ok(Self { client, base, target })
+        Ok(Self { client, base, login })
     }
 
     /// The time that the service goes by, to the second; absent if it does not answer.
@@ -124,24 +114,22 @@ impl Connection {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request =
-            self.client.request(method, format!("{}{path}", self.base)).header(ACCEPT, "application/json");
-        match (&self.target.token, &self.target.user) {
-            (Some(token), _) => request.header("X-Auth-Token", token.expose_secret()),
-            (None, Some(user)) => {
-                request.basic_auth(user, self.target.password.as_ref().map(ExposeSecret::expose_secret))
-            }
-            (None, None) => request,
-        }
+        self.client.request(method, format!("{}{path}", self.base)).header(ACCEPT, "application/json")
     }
 
     /// Sends a request; once more if the answer was lost and sending it twice does no harm.
     async fn send(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
         let mut attempt = 1;
+        let mut renewed = false;
         loop {
-            match self.send_once(make()).await {
-                Err(ClientError::Lost { .. }) if attempt < attempts => attempt += 1,
-                answer => return answer,
+            match (self.send_once(self.login.sign(make())).await, &self.login) {
+                (Err(ClientError::Lost { .. }), _) if attempt < attempts => attempt += 1,
+                // The token has ended, and nothing was done.
+                (Err(ClientError::Refused { status: 401, .. }), Login::Keystone(keystone)) if !renewed => {
+                    keystone.log_in(&self.client).await?;
+                    renewed = true;
+                }
+                (answer, _) => return answer,
             }
         }
     }
@@ -180,12 +168,30 @@ impl Connection {
     }
 }
 
+fn client(authorities: Option<&Path>) -> Result<Client, ClientError> {
+    // Fails only if a provider was installed before; it is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .connect_timeout(CONNECT)
+        // A redirect would take the token elsewhere.
+        .redirect(Policy::none());
+    if let Some(path) = authorities {
+        let wrong =
+            |reason: String| ClientError::Usage(format!("authorities in {}: {reason}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let authorities =
+            reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
+        builder = builder.tls_certs_only(authorities);
+    }
+    builder.build().map_err(|error| ClientError::Usage(innermost(&error)))
+}
+
 fn json(request: RequestBuilder, body: &Value) -> RequestBuilder {
     request.header(CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
 /// What the service says when it says no. Three shapes of errors are known (spec §1.2, §1.5).
-fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
+pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let message = text(&document["error_message"])
@@ -200,7 +206,7 @@ fn http_date(text: &str) -> Option<Timestamp> {
 }
 
 /// The cause that the others only wrap.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;

@@ -11,6 +11,7 @@ mod flavor;
 mod floating_ip;
 mod host;
 mod lease;
+mod login;
 mod requirement;
 mod table;
 mod wire;
@@ -26,6 +27,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use connection::{Connection, Target};
+use login::Login;
 use table::Style;
 
 /// Exit status: the service says no.
@@ -52,6 +54,8 @@ pub(crate) struct Line {
 struct Common {
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    login: login::Arguments,
     /// Print the service's JSON
     #[arg(long, global = true)]
     json: bool,
@@ -119,7 +123,9 @@ impl ClientError {
     fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused { hint: Some(hint), .. } => Some(hint),
-            Self::Refused { status: 401, .. } => Some("log in with --token, or --user and --password"),
+            Self::Refused { status: 401, .. } => {
+                Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
+            }
             Self::Unreachable { .. } => Some("start one with `allot serve`, or name another with --url"),
             _ => None,
         }
@@ -183,11 +189,12 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
 }
 
 fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
-    let connection = Connection::new(line.common.target)?;
-    let zone = if line.common.utc { TimeZone::UTC } else { TimeZone::system() };
-    let mut session = Session { connection, json: line.common.json, zone, style: Style::of_output(), out };
+    let Common { target, login, json, utc } = line.common;
+    let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let connection = Connection::open(target, Login::new(login)?).await?;
+        let mut session = Session { connection, json, zone, style: Style::of_output(), out };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,
             Command::Host(command) => host::run(command, &mut session).await,

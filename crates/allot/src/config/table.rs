@@ -25,12 +25,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 7] = [
+const HEADINGS: [(&str, &str); 8] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("enforcement", "External service that may refuse leases"),
+    ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
     ("log", "Log"),
 ];
@@ -159,6 +160,13 @@ settings! {
     /// The `region_name` that it is told
     "enforcement.region_name" enforcement_region_name: Option<String> = "" as "NAME";
 
+    /// Address that notifications are pushed to, one by one in their order; without it, they can only be asked for
+    "notifications.url" notifications_url: Option<String> = "" as "URL";
+    /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
+    "notifications.secret_file" notifications_secret_file: Option<PathBuf> = "" as "FILE";
+    /// How long the listener may take to answer; then it is told again
+    "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
+
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
     /// How long a client may take to send a request
@@ -179,6 +187,8 @@ settings! {
     "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
     /// After how long without an observation the health of hosts counts as unknown
     "limits.unknown_after" unknown_after: Span = "3m" as "DURATION";
+    /// How far the clock may be from the database's. A service whose clock is further off changes nothing.
+    "limits.longest_clock_skew" longest_clock_skew: Span = "5s" as "DURATION";
     /// How long notifications, audit records and keys of requests are kept
     "limits.keep_records" keep_records: Span = "30d" as "DURATION";
 

@@ -86,9 +86,11 @@ impl Past<'_> {
             "reservations": [booking.what.reservation()],
         });
         let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
-        let request = LeaseRequest::read(&body, self.clock.now(), &flavors)
+        let asked_at = self.clock.now();
+        let request = LeaseRequest::read(&body, asked_at, &flavors)
             .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
         let new = NewLease {
+            asked_at,
             name: request.name,
             terms: request.terms,
             wording: request.wording,
@@ -103,10 +105,10 @@ impl Past<'_> {
         let mut cycles = 0;
         loop {
             let cycle = self.service.cycle().await;
-            let idle = cycle.steps.is_empty();
-            for step in cycle.steps {
-                let performed = self.service.perform(step).await;
-                self.service.note(performed);
+            let idle = cycle.tasks.is_empty();
+            for task in cycle.tasks {
+                let done = self.service.perform(task).await;
+                self.service.note(done);
             }
             let now = self.clock.now();
             let next = self.fleet.next_event().map_or(cycle.wake_at, |event| event.min(cycle.wake_at));

@@ -15,6 +15,7 @@ use leases::plan::PlanRules;
 use secrecy::SecretString;
 use server::{
     App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, TlsConfig,
+    WebhookConfig,
 };
 use service::{Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
@@ -153,11 +154,15 @@ impl Assembly {
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
         let (ended, loop_stop) = watch::channel(false);
         let work = tokio::spawn(self.service.clone().run(loop_stop));
+        let pushes = tokio::spawn(server::push_notifications(self.app.clone(), stop.clone()));
         let served = server::serve(self.app, self.listener, stop).await;
         // Requests may still have given the loop something to do; it is told to stop after them.
         ended.send_replace(true);
         if let Err(error) = work.await {
             tracing::error!(%error, "the loop broke off");
+        }
+        if let Err(error) = pushes.await {
+            tracing::error!(%error, "pushing notifications broke off");
         }
         if let Some(database) = self.database
             && let Err(error) = database.close().await
@@ -249,6 +254,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         steps_at_once: configuration.steps_at_once.max(1),
         delete_wait: configuration.delete_wait.unsigned(),
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
+        longest_clock_skew: configuration.longest_clock_skew.0,
         keep_records: configuration.keep_records.0,
     }
 }
@@ -284,6 +290,7 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             wait_seconds: configuration.notification_wait.seconds(),
             stop_seconds: configuration.stop_time.seconds(),
         },
+        webhook: webhook(configuration)?,
     })
 }
 
@@ -310,6 +317,16 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         config.methods.push(method);
     }
     Ok(config)
+}
+
+fn webhook(configuration: &Configuration) -> Result<Option<WebhookConfig>, AssemblyError> {
+    let Some(url) = &configuration.notifications_url else { return Ok(None) };
+    let secret = configuration.notifications_secret_file.as_deref().map(read).transpose()?;
+    Ok(Some(WebhookConfig {
+        secret: secret.map(|secret| SecretString::from(secret.trim())),
+        timeout_seconds: configuration.notifications_timeout.seconds(),
+        ..WebhookConfig::new(url.clone())
+    }))
 }
 
 fn external_service(configuration: &Configuration) -> Result<Option<ExternalServiceConfig>, AssemblyError> {

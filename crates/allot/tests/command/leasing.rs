@@ -1,84 +1,10 @@
 //! The leasing service and its client: one process serves on a port of its own, others talk to it.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
-use serde_json::Value;
-
-use crate::shell::{Ran, command, file, fresh, run};
-
-/// A service that runs until this value goes away.
-struct Running {
-    child: Child,
-    url: String,
-}
-
-impl Running {
-    /// Starts it on a free port and waits until it serves. Its log is JSON, so that the address can be read.
-    fn start(database: &str, more: &[&str]) -> Self {
-        let child = serving(database).args(more).stderr(Stdio::piped()).spawn().expect("the binary runs");
-        let mut service = Self { child, url: String::new() };
-        let mut log = BufReader::new(service.child.stderr.take().expect("a pipe"));
-        let mut lines = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(log.read_line(&mut line).expect("a log"), 0, "it does not serve:\n{lines}");
-            let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-            if let Some(url) = entry["url"].as_str() {
-                url.clone_into(&mut service.url);
-                // The rest has to be read, or the service would wait for it to be.
-                std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-                return service;
-            }
-            lines.push_str(&line);
-        }
-    }
-
-    /// Tells it to stop, and waits until it has.
-    fn stop(mut self) -> i32 {
-        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        assert!(told.expect("there is a kill").success());
-        self.child.wait().expect("a child").code().expect("no signal")
-    }
-
-    fn allot(&self, words: &str) -> Ran {
-        // Single quotation marks keep words together, as in a shell.
-        let words = words.split('\'').enumerate().flat_map(|(place, part)| match place % 2 {
-            0 => part.split_whitespace().map(str::to_owned).collect(),
-            _ => vec![part.to_owned()],
-        });
-        run(command().env("ALLOT_URL", &self.url).env("TZ", "UTC").args(words))
-    }
-
-    /// What it prints, if it succeeds.
-    fn says(&self, words: &str) -> String {
-        let ran = self.allot(words);
-        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{words}: {}", ran.out);
-        ran.out
-    }
-
-    fn json(&self, words: &str) -> Value {
-        serde_json::from_str(&self.says(&format!("{words} --json"))).expect("JSON")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn serving(database: &str) -> Command {
-    let mut command = command();
-    let fixed = ["serve", "--listen", "127.0.0.1:0", "--database", database, "--log-format", "json"];
-    command.args(fixed);
-    command
-}
-
-fn database() -> String {
-    format!("sqlite://{}", fresh("allot.db").display())
-}
+use crate::service::{Running, database, hashed};
+use crate::shell::{command, file, fresh, run};
 
 #[test]
 fn a_lease_is_made_watched_changed_and_given_up() {
@@ -169,17 +95,6 @@ fn the_exit_status_says_who_is_at_fault() {
 
 #[test]
 fn a_service_lets_only_those_in_that_it_knows() {
-    let hashed = |kind: &str, secret: &str| {
-        use std::io::Write;
-        let mut child = command()
-            .args(["hash", kind])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        child.stdin.take().expect("a pipe").write_all(secret.as_bytes()).expect("it reads");
-        String::from_utf8(child.wait_with_output().expect("a child").stdout).expect("text").trim().to_owned()
-    };
     let tokens = format!(
         "[[tokens]]\nsha256 = \"{}\"\nuser = \"ann\"\nproject = \"physics\"\nroles = [\"member\"]\n",
         hashed("token", "open sesame")

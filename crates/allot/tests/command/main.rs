@@ -1,10 +1,12 @@
 //! The command as it is run from a shell.
 
+mod access;
 mod balancing;
 mod daemon;
 mod execution;
 mod leasing;
 mod personality;
 mod questions;
+mod service;
 mod shell;
 mod status;

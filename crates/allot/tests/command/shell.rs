@@ -13,7 +13,7 @@ pub struct Ran {
     pub err: String,
 }
 
-/// The binary, outside of any role that the caller's environment gives it.
+/// The binary, outside of any role or cloud that the caller's environment gives it.
 pub fn command() -> Command {
     named(env!("CARGO_BIN_EXE_allot"))
 }
@@ -21,7 +21,7 @@ pub fn command() -> Command {
 /// The same by another path.
 pub fn named(path: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(path);
-    command.env_remove("HTOOLS");
+    command.env_remove("HTOOLS").env_remove("OS_AUTH_URL");
     command
 }
 

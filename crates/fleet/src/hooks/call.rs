@@ -11,9 +11,10 @@ use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::config::{HookConfig, HooksConfig, HooksError, Moment, SecretHeader};
 use crate::{FleetError, Machine, OperationKey};
@@ -181,6 +182,32 @@ fn client(authorities: Option<&Path>) -> Result<Client, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
+/// A program that runs, with all that it has started. When nobody waits for it any longer all of them are killed:
+/// what is left of a hand-over that was given up must not come to its end beside the next attempt.
+struct Group(Option<Pid>);
+
+impl Group {
+    /// The program leads a group of its own.
+    fn led_by(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+
+    /// The program has ended by itself. What it leaves running it leaves on purpose; and the number of the group
+    /// may be another's from now on.
+    fn ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // Fails if there is none of them any more.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
 /// Runs a program. It is killed when nobody waits for it any longer.
 async fn run(
     program: &str,
@@ -196,9 +223,12 @@ async fn run(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("{program}: {error}"))?;
+    // After the child, so that it goes first: until the child is waited for its number is not given again.
+    let mut group = Group::led_by(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut said = Vec::new();
     let mut complained = Vec::new();
@@ -221,6 +251,9 @@ async fn run(
             }
         }
     };
+    if status.is_ok() {
+        group.ended();
+    }
     match status {
         Ok(status) if status.success() => Ok(said),
         Ok(status) => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Guest, GuestOwner, ObservedHost};
+use leases::plan::{Guest, GuestOwner, ObservedHost, Place};
 use serde::{Deserialize, Serialize};
 
 use crate::late::Fences;
@@ -39,6 +39,9 @@ pub(super) struct Record {
     pub(super) uncertain_fence: bool,
     /// `on_hold` was begun for them and has not succeeded.
     pub(super) begun_hold: Option<Handed>,
+    /// `on_release` was begun for whom it is held and has not succeeded.
+    #[serde(default)]
+    pub(super) begun_release: bool,
     #[serde(with = "by_id")]
     pub(super) slots: BTreeMap<ReservationId, Granted>,
     /// Guests that were asked to shut down.
@@ -92,8 +95,12 @@ impl Record {
             owner: guest.owner,
             stopping_since: self.stopping.get(id).copied(),
         };
+        let place = match self.site.place()? {
+            Place::Held(reservation) if self.begun_release => Place::Releasing(reservation),
+            place => place,
+        };
         Some(ObservedHost {
-            place: self.site.place()?,
+            place,
             health: seen.map_or(Health::Up, |seen| seen.health),
             guests: seen.into_iter().flat_map(|seen| &seen.guests).map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, granted)| (*reservation, granted.count)).collect(),

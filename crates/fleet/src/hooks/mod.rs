@@ -34,12 +34,13 @@
 //!
 //! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
 //! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
-//! a program killed (not what it has started itself). The
-//! limit is 60 seconds if none is given, for checks 10.
+//! a program killed
+//! with whatever it has started and left in its process group. The limit is 60 seconds if none is given, for checks 10.
 //!
 //! **What it must stand.** Being called again for what is done already: after a crash, a lost answer or a failure
 //! a hook is repeated, never left out. If `on_hold` was begun and the lease does not want the host any more,
-//! `on_release` follows, so that one must stand undoing what was done by half or not at all. After `on_release` the
+//! `on_release` follows, so that one must stand undoing what was done by half or not at all. If `on_release` was begun
+//! and the lease wants the host after all, it is repeated until it succeeds, and only then `on_hold` follows. After `on_release` the
 //! host is in the free pool; `on_unfence` does not follow.
 //!
 //! **`check`** answers on its standard output, or in the body:
@@ -265,7 +266,8 @@ impl HooksFleet {
         Ok(Outcome::Done)
     }
 
-    /// Until the hook has succeeded the host counts as held, so that the lease says what it waits for.
+    /// Until the hook has succeeded the host counts as one that is being taken back, so that the lease says what
+    /// it waits for, and gets the host only from the beginning if it wants it after all.
     async fn release_host(
         &self,
         host: HostId,
@@ -277,9 +279,14 @@ impl HooksFleet {
         if after == before {
             return Ok(Outcome::Done);
         }
+        self.write_host(host, |record| record.begun_release = true).await?;
         let subject = self.subject(host, key).of(reservation, lease_of(before));
         self.hooks.call(Moment::OnRelease, &subject).await?;
-        self.write_host(host, |record| record.site = after).await?;
+        let end = |record: &mut Record| {
+            record.site = after;
+            record.begun_release = false;
+        };
+        self.write_host(host, end).await?;
         Ok(Outcome::Done)
     }
 
@@ -312,6 +319,8 @@ impl HooksFleet {
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
         let Some(granted) = self.slots(host, reservation) else { return Ok(Outcome::Done) };
+        let uncertain = Granted { count: 0, ..granted };
+        self.write_host(host, |record| _ = record.slots.insert(reservation, uncertain)).await?;
         let subject = self.subject(host, key).of(reservation, granted.lease);
         self.hooks.call(Moment::OnWithdraw, &subject).await?;
         self.write_host(host, |record| _ = record.slots.remove(&reservation)).await?;

@@ -90,6 +90,26 @@ async fn a_program_that_does_not_end_is_broken_off() {
 }
 
 #[tokio::test]
+async fn what_a_program_that_is_broken_off_has_started_ends_with_it() {
+    // Whoever has the pipe open keeps a reader waiting: its end is the end of all of them.
+    let pipe = std::env::temp_dir().join(format!("allot-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let text = format!(
+        "[hooks.on_hold]\ntime_limit_seconds = 1\n\
+         exec = [\"sh\", \"-c\", \"sleep 600 > {0} & sleep 600 > {0}\"]",
+        pipe.display()
+    );
+    let reader = tokio::task::spawn_blocking({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe)
+    });
+    assert_eq!(call(&text).await.expect_err("too long"), "hook on_hold: not done within 1 s");
+    assert_eq!(reader.await.expect("no panic").expect("a pipe"), b"");
+    std::fs::remove_file(&pipe).expect("it was there");
+}
+
+#[tokio::test]
 async fn what_a_program_leaves_running_is_not_waited_for() {
     let text = "[hooks.on_hold]\nexec = [\"sh\", \"-c\", \"sleep 5 & echo done\"]";
     assert_eq!(call(text).await.expect("done"), "done");

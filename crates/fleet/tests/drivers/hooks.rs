@@ -280,11 +280,50 @@ async fn w4_a_release_that_a_crash_interrupted_is_repeated() {
     rack.set_failing("on_release", true);
     assert!(rack.fleet.release(HOST, MINE, &key(1)).await.is_err());
     rack.restart();
-    assert_eq!(rack.place().await, Place::Held(MINE));
+    assert_eq!(rack.place().await, Place::Releasing(MINE));
     rack.set_failing("on_release", false);
     rack.log();
     assert_eq!(rack.fleet.release(HOST, MINE, &key(2)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), [format!("on_release node1 {MINE}")]);
+    assert_eq!(rack.place().await, Place::FreePool);
+}
+
+#[tokio::test]
+async fn a_host_whose_release_failed_half_way_is_released_and_handed_over_anew_to_who_wants_it_after_all() {
+    let rack = rack();
+    rack.fleet.adopt(HOST).await.expect("nothing is there yet");
+    let mut conductor = Conductor::new([HOST], vec![lease(1, 0, 60, vec![hosts(&[1])])]);
+    for _ in 0..5 {
+        conductor.turn(&rack.fleet, at(0)).await;
+    }
+    assert_eq!(conductor.leases[0].status, LeaseStatus::Active);
+    let reservation = conductor.leases[0].reservations[0].id;
+    // As when healing gives it another host, and then this one again.
+    rack.set_failing("on_release", true);
+    assert!(rack.fleet.release(HOST, reservation, &key(100)).await.is_err());
+    rack.set_failing("on_release", false);
+    rack.log();
+    for _ in 0..5 {
+        conductor.turn(&rack.fleet, at(60)).await;
+    }
+    let wanted = [
+        format!("on_release node1 {reservation}"),
+        "on_fence node1".to_owned(),
+        format!("on_hold node1 {reservation}"),
+    ];
+    assert_eq!(rack.log(), wanted);
+    assert_eq!(rack.place().await, Place::Held(reservation));
+}
+
+#[tokio::test]
+async fn slots_whose_withdrawal_failed_half_way_are_seen_as_none() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.grant(HOST, MINE, 3, &key(1)).await, Ok(Outcome::Done));
+    rack.set_failing("on_withdraw", true);
+    assert!(rack.fleet.withdraw(HOST, MINE, &key(2)).await.is_err());
+    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    assert_eq!(seen.hosts[&HOST].slots.get(&MINE), Some(&0), "so that they are granted again or withdrawn");
 }
 
 #[tokio::test]

@@ -28,7 +28,12 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         (Place::FreePool, None) => clear_strays(effort, claims, host, observed),
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
         (Place::Held(holder), Some((_, reservation))) if holder == reservation.id => {}
-        (Place::Held(holder), wanted) => {
+        (Place::Releasing(holder), Some((lease, reservation))) if holder == reservation.id => {
+            // It is wanted again. Guests that are its own stay; what they need is handed over anew.
+            effort.waits(lease.id, Waiting::TakingBack(host));
+            effort.step(Action::Release(host, holder), Some(lease.id));
+        }
+        (Place::Held(holder) | Place::Releasing(holder), wanted) => {
             if let Some((lease, _)) = wanted {
                 effort.waits(lease.id, Waiting::TakingBack(host));
             }

@@ -163,7 +163,10 @@ pub(super) fn left_behind<'a>(
     let hosts = world.observed.hosts.iter();
     hosts
         .filter(|(_, host)| {
-            let has = |r: &Reservation| host.place == Place::Held(r.id) || host.slots.contains_key(&r.id);
+            let has = |r: &Reservation| {
+                [Place::Held(r.id), Place::Releasing(r.id)].contains(&host.place)
+                    || host.slots.contains_key(&r.id)
+            };
             lease.reservations.iter().any(has) || doomed(Some(lease), host).next().is_some()
         })
         .map(|(id, host)| (*id, host.health))

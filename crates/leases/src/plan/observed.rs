@@ -50,6 +50,9 @@ pub enum Place {
     },
     /// The project of that reservation.
     Held(ReservationId),
+    /// Perhaps still the project of that reservation: taking the host back was begun and has not succeeded. It has
+    /// to, before anybody gets the host, that reservation included.
+    Releasing(ReservationId),
 }
 
 /// A guest on a host.

@@ -307,6 +307,36 @@ fn a_lease_ends_although_one_of_its_hosts_is_down_and_the_host_is_freed_later() 
 }
 
 #[test]
+fn a_host_whose_release_was_begun_is_released_and_handed_over_anew_if_its_lease_wants_it_after_all() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    stage.host(1).place = Place::Releasing(FIRST);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Lease(LeaseId(1)))];
+    assert_eq!(
+        stage.perform(10),
+        [
+            Action::Release(ONE, FIRST),
+            Action::Fence(ONE),
+            Action::Verify(ONE, FIRST),
+            Action::Hold(ONE, FIRST)
+        ]
+    );
+    assert_eq!(stage.host(1).guests.len(), 1);
+}
+
+#[test]
+fn a_deleted_lease_is_not_forgotten_before_a_release_that_was_begun_succeeds() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    stage.host(1).place = Place::Releasing(FIRST);
+    stage.leases[0] = stage.leases[0].deleted(at(10));
+    stage.settle(10);
+    assert_eq!(stage.status(0), LeaseStatus::Deleting);
+    assert_eq!(stage.perform(10), [Action::Release(ONE, FIRST)]);
+    assert!(stage.leases.is_empty());
+}
+
+#[test]
 fn w20_a_host_that_was_exchanged_is_given_back_and_its_successor_handed_over() {
     let mut stage = Stage::new(2, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
-use service::{IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
+use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
 use store::{FlavorRecord, LeaseRecord};
 
 use crate::app::{App, Session};
@@ -119,10 +119,19 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasesPost)?;
+    let asked_at = app.service().now();
     let key = idempotency_key(&headers, &session, &body)?;
+    if let Some(key) = &key {
+        // Before the body is read: what it names may be gone since, and its dates over.
+        let served = app.service().served_before(&session.caller(), key, asked_at).await;
+        if let Some(created) = served.map_err(ApiError::of_creation)? {
+            return Ok(answer(&created));
+        }
+    }
     let flavors = |id: &str| usable_flavor(&app, &session, id);
-    let request = LeaseRequest::read(&body.json()?, app.service().clock().now(), &flavors)?;
+    let request = LeaseRequest::read(&body.json()?, asked_at, &flavors)?;
     let new = NewLease {
+        asked_at,
         name: request.name,
         terms: request.terms,
         wording: request.wording,
@@ -130,13 +139,16 @@ pub(crate) async fn create(
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let created = app.change(async move { service.create_lease(&caller, new, key).await }).await?;
-    let created = created.map_err(ApiError::of_creation)?;
+    Ok(answer(&created.map_err(ApiError::of_creation)?))
+}
+
+fn answer(created: &Created) -> Response {
     let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     if created.repeated {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
-    Ok(response)
+    response
 }
 
 fn idempotency_key(
@@ -206,8 +218,9 @@ pub(crate) async fn update(
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
-    let update = LeaseUpdate::read(&body.json()?, app.service().clock().now(), &record.lease)?;
-    let changes = LeaseChanges { changes: update.changes, wording: update.wording };
+    let asked_at = app.service().now();
+    let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
+    let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
     let updated = app.change(async move { service.update_lease(&caller, id, changes).await }).await??;
     Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))

@@ -1,5 +1,6 @@
 //! Leases.
 
+use ambient::Clock;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
@@ -90,6 +91,63 @@ async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
     site.clock.set("2030-01-01T20:30:00Z".parse().expect("an instant"));
     assert_eq!(send("a", &body).await.ok(201)["lease"]["id"], lease["id"]);
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn w7_a_repeated_request_is_answered_whatever_has_changed_since() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let flavor = json!({"id": "f", "name": "f", "vcpus": 1, "ram": 1024, "disk": 10});
+    site.post("/v1/flavors", &flavor).await.ok(201);
+    let send = async |body: String| {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/v1/leases")
+            .header("content-type", "application/json")
+            .header("idempotency-key", "a")
+            .body(Body::from(body));
+        site.send(request.expect("a request")).await
+    };
+    let body = json!({
+        "name": "l", "start_date": "now", "end_date": "2030-01-01 11:00",
+        "reservations": [{"resource_type": "flavor:instance", "flavor_id": "f", "amount": 1,
+            "affinity": "None"}],
+    });
+    let lease = send(body.to_string()).await.ok(201)["lease"]["id"].clone();
+    // Its flavor goes, and its end is over.
+    site.delete("/v1/flavors/f").await.ok(204);
+    site.clock.set("2030-01-01T12:00:00Z".parse().expect("an instant"));
+    let again = send(body.to_string()).await;
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(again.ok(201)["lease"]["id"], lease);
+    // What is not the same body is another request, though it may be the same JSON, or none.
+    assert_eq!(send(format!("{body} ")).await.status, 422);
+    assert_eq!(send("{".to_owned()).await.status, 422);
+}
+
+#[tokio::test]
+async fn the_present_of_a_request_is_when_it_came() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    // Both begin in the minute in which they are asked for, and are decided in the next.
+    let later = "2030-01-01T10:01:00Z".parse().expect("an instant");
+    let body = hosts_lease(1, 1, "2030-01-01 10:00", "2030-01-01 12:00");
+    let asked = site.clock.now();
+    let mut request = Box::pin(site.post("/v1/leases", &body));
+    assert!(futures::poll!(request.as_mut()).is_pending());
+    site.clock.set(later);
+    let lease = request.await.ok(201)["lease"].clone();
+    assert_eq!(lease["created_at"], "2030-01-01 10:00:30");
+    assert_eq!(site.post("/v1/leases", &body).await.status, 400);
+
+    site.clock.set(asked);
+    let coming = site.lease(&hosts_lease(1, 1, "2030-01-01 11:00", "2030-01-01 12:00")).await;
+    let path = path_of(&coming);
+    let sooner = json!({"start_date": "2030-01-01 10:00"});
+    let mut request = Box::pin(site.put(&path, &sooner));
+    assert!(futures::poll!(request.as_mut()).is_pending());
+    site.clock.set(later);
+    assert_eq!(request.await.ok(200)["lease"]["start_date"], "2030-01-01T10:00:00.000000");
 }
 
 #[tokio::test]

@@ -11,3 +11,4 @@ mod protocol;
 mod site;
 mod sockets;
 mod vectors;
+mod webhook;

@@ -20,6 +20,7 @@ pub const NOW: &str = "2030-01-01T10:00:30Z";
 
 /// A server with four machines of 16 virtual CPUs, of which none is a host yet.
 pub struct Site {
+    pub app: App,
     pub router: axum::Router,
     pub clock: Arc<ManualClock>,
     pub service: Arc<Service>,
@@ -80,7 +81,7 @@ impl Site {
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(Arc::clone(&service).run(stopped));
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");
-        Self { router: server::router(app), clock, service, _stop: stop }
+        Self { router: server::router(app.clone()), app, clock, service, _stop: stop }
     }
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.

@@ -10,7 +10,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::writing::{ATTEMPTS, Writer, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
@@ -21,13 +21,14 @@ impl Service {
         new: NewLease,
         key: Option<IdempotencyKey>,
     ) -> Result<Created, ServiceError> {
-        // What counts as the present is when the request came, however long it waits.
-        let now = self.now();
+        let now = as_stored(new.asked_at);
         let identity = self.identify(caller, &new);
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
-            if let Some(created) = self.served_before(caller, key.as_ref(), now).await? {
+            if let Some(key) = &key
+                && let Some(created) = self.recorded(caller, key, now).await?
+            {
                 return Ok(created);
             }
             let record = Arc::new(self.propose(&identity, &new, now)?);
@@ -63,14 +64,26 @@ impl Service {
         }
     }
 
-    /// What was made for an earlier request with that key.
-    async fn served_before(
+    /// What was made for an earlier request with that key. Whoever has to look at more than the request itself
+    /// to read it asks this first: a repetition is answered from the record, whatever has changed since.
+    pub async fn served_before(
         &self,
         caller: &Caller,
-        key: Option<&IdempotencyKey>,
+        key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        let Some(key) = key else { return Ok(None) };
+        // In its turn, so that a lease that was committed is also there to be seen.
+        let _writer = self.writer().await?;
+        self.recorded(caller, key, now).await
+    }
+
+    /// The same, in the turn of the caller.
+    async fn recorded(
+        &self,
+        caller: &Caller,
+        key: &IdempotencyKey,
+        now: Timestamp,
+    ) -> Result<Option<Created>, ServiceError> {
         let Some(record) = self.parts.store.idempotent(&caller.project, &key.key, now).await? else {
             return Ok(None);
         };

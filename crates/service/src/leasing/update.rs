@@ -10,7 +10,7 @@ use store::{Commit, LeaseRecord, Wording, Write};
 
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, LeaseChanges, NotFound, Service, ServiceError};
 
 /// A change that can be had.
@@ -36,7 +36,7 @@ impl Service {
         id: LeaseId,
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let now = self.now();
+        let now = as_stored(changes.asked_at);
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;

@@ -1,5 +1,7 @@
 //! Changing leases.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use leases::admission::{Changes, HostsChange, InstancesChange, Refusal, TermsChange};
 use leases::terms::InstanceSize;
@@ -78,7 +80,11 @@ async fn w18_of_parallel_updates_each_is_decided_on_what_the_one_before_left() {
     let id = lease.lease.id;
     let updates = (0..20).map(|number| {
         let service = world.service.clone();
-        let changes = LeaseChanges { changes: dates(None, Some(61 + number)), ..LeaseChanges::default() };
+        let changes = LeaseChanges {
+            asked_at: at(0),
+            changes: dates(None, Some(61 + number)),
+            wording: BTreeMap::new(),
+        };
         tokio::spawn(async move { service.update_lease(&caller("p"), id, changes).await })
     });
     let answers = futures::future::join_all(updates.collect::<Vec<_>>()).await;

@@ -9,6 +9,7 @@ mod enforcing;
 mod faults;
 mod hosts;
 mod running;
+mod sharing;
 mod telling;
 mod terms;
 mod timing;

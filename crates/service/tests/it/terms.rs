@@ -1,5 +1,6 @@
 //! What the tests ask for, in short words. Times are minutes after the beginning of the simulation.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,8 @@ pub fn addresses(amount: u32) -> ReservationTerms {
 pub fn asking(start: i64, end: i64, reservations: Vec<ReservationTerms>) -> NewLease {
     let wording = vec![Wording::default(); reservations.len()];
     let terms = Terms::new(window(start, end), None, reservations).expect("terms");
-    NewLease { name: "a lease".to_owned(), terms, wording, end_action: EndAction::DeleteGuests }
+    let name = "a lease".to_owned();
+    NewLease { asked_at: at(0), name, terms, wording, end_action: EndAction::DeleteGuests }
 }
 
 /// A change of dates.
@@ -75,7 +77,7 @@ pub async fn change(
     id: LeaseId,
     changes: Changes,
 ) -> Result<Arc<LeaseRecord>, ServiceError> {
-    let changes = LeaseChanges { changes, ..LeaseChanges::default() };
+    let changes = LeaseChanges { asked_at: world.now(), changes, wording: BTreeMap::new() };
     let changed = world.service.update_lease(&caller("p"), id, changes).await;
     world.touched();
     changed
@@ -105,8 +107,9 @@ pub async fn world_with(
     world
 }
 
-/// Makes a lease for project `p`.
+/// Makes a lease for project `p`, asked for now.
 pub async fn make(world: &mut World, new: NewLease) -> Result<Arc<LeaseRecord>, ServiceError> {
+    let new = NewLease { asked_at: world.now(), ..new };
     let made = world.service.create_lease(&caller("p"), new, None).await;
     world.touched();
     made.map(|Created { lease, .. }| lease)

@@ -1,0 +1,334 @@
+//! Who asks: a token, a user with a password, or a user of Keystone, who gets a token for a password.
+//!
+//! Keystone's options and variables have the names that `OpenStack`'s clients know, so that a shell that is set up
+//! for those (`openrc`) is set up for this. A login of the service's own, if one is given, comes first.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, RequestBuilder};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ClientError;
+use super::connection::{innermost, refusal};
+
+/// Until a token is there.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The type of service in Keystone's catalogue.
+const SERVICE: &str = "reservation";
+
+/// Who asks.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Login")]
+pub(crate) struct Arguments {
+    /// Token to show to the service, its own or one of Keystone
+    #[arg(long, global = true, env = "ALLOT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    token: Option<SecretString>,
+    /// User, for a service that asks for a password (HTTP basic)
+    #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME", conflicts_with = "token")]
+    user: Option<String>,
+    /// The user's password; better given by the environment, where other users do not see it
+    #[arg(long, global = true, env = "ALLOT_PASSWORD", value_name = "TEXT", hide_env_values = true)]
+    password: Option<SecretString>,
+    #[command(flatten)]
+    keystone: KeystoneArguments,
+}
+
+/// A login at Keystone, in the words of `OpenStack`'s clients.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Login at Keystone")]
+#[expect(clippy::struct_field_names, reason = "they are called like the options")]
+struct KeystoneArguments {
+    /// Address of Keystone; its catalogue says where the service is, unless --url does
+    #[arg(long, global = true, env = "OS_AUTH_URL", value_name = "URL")]
+    os_auth_url: Option<String>,
+    /// Name of the user
+    #[arg(long, global = true, env = "OS_USERNAME", value_name = "NAME")]
+    os_username: Option<String>,
+    /// Identifier of the user, instead of the name
+    #[arg(long, global = true, env = "OS_USER_ID", value_name = "ID")]
+    os_user_id: Option<String>,
+    /// The user's password; better given by the environment
+    #[arg(long, global = true, env = "OS_PASSWORD", value_name = "TEXT", hide_env_values = true)]
+    os_password: Option<SecretString>,
+    /// Name of the project
+    #[arg(long, global = true, env = "OS_PROJECT_NAME", value_name = "NAME")]
+    os_project_name: Option<String>,
+    /// Identifier of the project, instead of the name
+    #[arg(long, global = true, env = "OS_PROJECT_ID", value_name = "ID")]
+    os_project_id: Option<String>,
+    /// Domain of the user's name
+    #[arg(long, global = true, env = "OS_USER_DOMAIN_NAME", value_name = "NAME", default_value = "Default")]
+    os_user_domain_name: String,
+    /// Identifier of that domain, instead of its name
+    #[arg(long, global = true, env = "OS_USER_DOMAIN_ID", value_name = "ID")]
+    os_user_domain_id: Option<String>,
+    /// Domain of the project's name
+    #[arg(
+        long,
+        global = true,
+        env = "OS_PROJECT_DOMAIN_NAME",
+        value_name = "NAME",
+        default_value = "Default"
+    )]
+    os_project_domain_name: String,
+    /// Identifier of that domain, instead of its name
+    #[arg(long, global = true, env = "OS_PROJECT_DOMAIN_ID", value_name = "ID")]
+    os_project_domain_id: Option<String>,
+    /// Region whose service is meant, if there are several
+    #[arg(long, global = true, env = "OS_REGION_NAME", value_name = "NAME")]
+    os_region_name: Option<String>,
+    /// Which address of the service: public, internal or admin
+    #[arg(long, global = true, env = "OS_INTERFACE", value_name = "NAME", default_value = "public")]
+    os_interface: String,
+}
+
+/// How requests say who asks.
+#[derive(Debug)]
+pub(crate) enum Login {
+    /// They do not.
+    Nobody,
+    Token(SecretString),
+    Basic {
+        user: String,
+        password: Option<SecretString>,
+    },
+    Keystone(Box<Keystone>),
+}
+
+impl Login {
+    /// The login that the arguments ask for.
+    pub(crate) fn new(arguments: Arguments) -> Result<Self, ClientError> {
+        let Arguments { token, user, password, keystone } = arguments;
+        match (token, user, keystone.os_auth_url.clone()) {
+            (Some(token), ..) => Ok(Self::Token(token)),
+            (None, Some(user), _) => Ok(Self::Basic { user, password }),
+            (None, None, Some(url)) => Ok(Self::Keystone(Box::new(Keystone::new(&url, keystone)?))),
+            (None, None, None) => Ok(Self::Nobody),
+        }
+    }
+
+    /// The request, with who asks.
+    pub(crate) fn sign(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::Nobody => request,
+            Self::Token(token) => request.header("X-Auth-Token", token.expose_secret()),
+            Self::Basic { user, password } => {
+                request.basic_auth(user, password.as_ref().map(ExposeSecret::expose_secret))
+            }
+            Self::Keystone(keystone) => match keystone.token() {
+                Some(token) => request.header("X-Auth-Token", token.expose_secret()),
+                None => request,
+            },
+        }
+    }
+}
+
+/// A user of Keystone, and the token of the present.
+#[derive(Debug)]
+pub(crate) struct Keystone {
+    /// Where tokens are given.
+    url: String,
+    arguments: KeystoneArguments,
+    password: SecretString,
+    token: Mutex<Option<SecretString>>,
+}
+
+/// What Keystone says of a token, as far as it is of interest.
+#[derive(Deserialize)]
+struct Answer {
+    token: Scope,
+}
+
+#[derive(Deserialize)]
+struct Scope {
+    #[serde(default)]
+    catalog: Vec<Service>,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    interface: String,
+    #[serde(default)]
+    region: Option<String>,
+    url: String,
+}
+
+impl Keystone {
+    fn new(url: &str, arguments: KeystoneArguments) -> Result<Self, ClientError> {
+        let missing = |what: &str| ClientError::Usage(format!("to log in at Keystone, give {what} as well"));
+        if arguments.os_username.is_none() && arguments.os_user_id.is_none() {
+            return Err(missing("--os-username"));
+        }
+        let password = arguments.os_password.clone().ok_or_else(|| missing("--os-password"))?;
+        if arguments.os_project_name.is_none() && arguments.os_project_id.is_none() {
+            return Err(missing("--os-project-name"));
+        }
+        // Openrc files have it with the version and without.
+        let base = url.trim_end_matches('/');
+        let base = base.strip_suffix("/v3").unwrap_or(base);
+        let url = format!("{base}/v3/auth/tokens");
+        Ok(Self { url, arguments, password, token: Mutex::default() })
+    }
+
+    fn token(&self) -> Option<SecretString> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gets a token, and says where the service is, if the catalogue does.
+    pub(crate) async fn log_in(&self, client: &Client) -> Result<Option<String>, ClientError> {
+        let failed = |error: &reqwest::Error| ClientError::Unreachable {
+            url: self.url.clone(),
+            reason: innermost(error),
+        };
+        let request = client
+            .post(&self.url)
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/json")
+            .body(self.request().to_string())
+            .timeout(LIMIT);
+        let answer = request.send().await.map_err(|error| failed(&error))?;
+        let status = answer.status();
+        let token = answer.headers().get("X-Subject-Token").and_then(|token| token.to_str().ok());
+        let token = token.map(SecretString::from);
+        let body = answer.bytes().await.map_err(|error| failed(&error))?;
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        let nonsense =
+            |reason: &str| ClientError::Nonsense { url: self.url.clone(), reason: reason.to_owned() };
+        let token = token.ok_or_else(|| nonsense("it has no token"))?;
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        let answer: Answer = serde_json::from_slice(&body).map_err(|error| nonsense(&error.to_string()))?;
+        Ok(self.address(answer.token.catalog))
+    }
+
+    fn address(&self, catalog: Vec<Service>) -> Option<String> {
+        let region = self.arguments.os_region_name.as_deref();
+        let services = catalog.into_iter().filter(|service| service.kind == SERVICE);
+        let mut endpoints = services.flat_map(|service| service.endpoints);
+        let meant = endpoints.find(|endpoint| {
+            endpoint.interface == self.arguments.os_interface
+                && (region.is_none() || endpoint.region.as_deref() == region)
+        });
+        meant.map(|endpoint| endpoint.url)
+    }
+
+    fn request(&self) -> Value {
+        let named = |name: &Option<String>, id: &Option<String>, domain: Value| match id {
+            Some(id) => json!({"id": id}),
+            None => json!({"name": name, "domain": domain}),
+        };
+        let domain = |name: &str, id: &Option<String>| match id {
+            Some(id) => json!({"id": id}),
+            None => json!({"name": name}),
+        };
+        let own = &self.arguments;
+        let user_domain = domain(&own.os_user_domain_name, &own.os_user_domain_id);
+        let mut user = named(&own.os_username, &own.os_user_id, user_domain);
+        user["password"] = self.password.expose_secret().into();
+        let project_domain = domain(&own.os_project_domain_name, &own.os_project_domain_id);
+        let project = named(&own.os_project_name, &own.os_project_id, project_domain);
+        json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user": user}},
+            "scope": {"project": project},
+        }})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        login: Arguments,
+    }
+
+    fn login(words: &str) -> Result<Login, ClientError> {
+        let line = format!("allot {words}");
+        Login::new(Line::parse_from(line.split(' ')).login)
+    }
+
+    fn keystone(words: &str) -> Keystone {
+        match login(words).expect("all is there") {
+            Login::Keystone(keystone) => *keystone,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const ANN: &str =
+        "--os-auth-url http://k/identity/ --os-username ann --os-password secret --os-project-name physics";
+
+    #[test]
+    fn a_login_at_keystone_is_asked_for_as_keystone_reads_it() {
+        let login = keystone(ANN);
+        assert_eq!(login.url, "http://k/identity/v3/auth/tokens");
+        let domain = json!({"name": "Default"});
+        let user = json!({"name": "ann", "domain": domain, "password": "secret"});
+        let wanted = json!({"auth": {
+            "identity": {"methods": ["password"], "password": {"user": user}},
+            "scope": {"project": {"name": "physics", "domain": domain}},
+        }});
+        assert_eq!(login.request(), wanted);
+        let by_id = keystone(
+            "--os-auth-url http://k/v3 --os-user-id 7 --os-password s --os-project-id 8 --os-region-name r",
+        );
+        assert_eq!(by_id.url, "http://k/v3/auth/tokens");
+        assert_eq!(by_id.request()["auth"]["scope"], json!({"project": {"id": "8"}}));
+    }
+
+    #[test]
+    fn a_login_of_the_services_own_comes_before_one_at_keystone() {
+        assert!(matches!(login(&format!("--token t {ANN}")), Ok(Login::Token(_))));
+        assert!(matches!(login(&format!("--user bo {ANN}")), Ok(Login::Basic { .. })));
+        assert!(matches!(login("--os-username ann"), Ok(Login::Nobody)));
+    }
+
+    #[test]
+    fn what_is_missing_for_a_login_at_keystone_is_said() {
+        for (given, missing) in [
+            ("--os-auth-url u", "--os-username"),
+            ("--os-auth-url u --os-username a", "--os-password"),
+            ("--os-auth-url u --os-username a --os-password p", "--os-project-name"),
+        ] {
+            let error = login(given).expect_err(given).to_string();
+            assert!(error.contains(missing), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_service_is_where_the_catalogue_of_the_region_says() {
+        let catalog = || {
+            serde_json::from_value(json!([
+                {"type": "identity", "endpoints": [{"interface": "public", "url": "http://no"}]},
+                {"type": "reservation", "endpoints": [
+                    {"interface": "internal", "region": "a", "url": "http://inside"},
+                    {"interface": "public", "region": "a", "url": "http://a"},
+                    {"interface": "public", "region": "b", "url": "http://b"},
+                ]},
+            ]))
+            .expect("a catalogue")
+        };
+        let address = |more: &str| keystone(&format!("{ANN}{more}")).address(catalog());
+        assert_eq!(address("").as_deref(), Some("http://a"));
+        assert_eq!(address(" --os-region-name b").as_deref(), Some("http://b"));
+        assert_eq!(address(" --os-interface internal").as_deref(), Some("http://inside"));
+        assert_eq!(address(" --os-region-name c"), None);
+    }
+}

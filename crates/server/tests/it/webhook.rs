@@ -1,0 +1,174 @@
+//! Notifications that are pushed to a listener, which fails, lags, and is told things twice.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use server::{Config, WebhookConfig};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::site::{Site, hosts_lease};
+
+/// What the listener does with a request that it has read.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// Says that it broke down.
+    Fails,
+    /// Says so too late.
+    Lags,
+}
+
+#[derive(Debug)]
+struct Told {
+    id: String,
+    signature: Option<String>,
+    notification: Value,
+}
+
+/// A listener that takes what it is told, and then does as planned; after that it behaves.
+struct Listener {
+    url: String,
+    told: mpsc::UnboundedReceiver<Told>,
+}
+
+#[derive(Clone)]
+struct Desk {
+    tell: mpsc::UnboundedSender<Told>,
+    plan: Arc<Mutex<VecDeque<Manner>>>,
+}
+
+async fn take(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let header = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
+    let told = Told {
+        id: header("webhook-id").expect("an identifier"),
+        signature: header("webhook-signature"),
+        notification: serde_json::from_slice(&body).expect("JSON"),
+    };
+    // The test may have seen enough.
+    let _ = desk.tell.send(told);
+    let manner = desk.plan.lock().expect("no panic").pop_front();
+    match manner {
+        None => StatusCode::NO_CONTENT,
+        Some(Manner::Fails) => StatusCode::INTERNAL_SERVER_ERROR,
+        Some(Manner::Lags) => {
+            std::future::pending::<()>().await;
+            StatusCode::NO_CONTENT
+        }
+    }
+}
+
+impl Listener {
+    async fn start(plan: &[Manner]) -> Self {
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/told", socket.local_addr().expect("an address"));
+        let (tell, told) = mpsc::unbounded_channel();
+        let desk = Desk { tell, plan: Arc::new(Mutex::new(plan.iter().copied().collect())) };
+        let router = axum::Router::new().route("/told", axum::routing::post(take)).with_state(desk);
+        tokio::spawn(async move { axum::serve(socket, router).await });
+        Self { url, told }
+    }
+
+    async fn site(&self) -> Site {
+        let webhook = WebhookConfig {
+            secret: Some("hush".into()),
+            timeout_seconds: 1,
+            retry_milliseconds: 1,
+            ..WebhookConfig::new(self.url.clone())
+        };
+        Site::with(Config { webhook: Some(webhook), ..Config::default() }, None).await
+    }
+
+    async fn next(&mut self) -> Told {
+        self.told.recv().await.expect("the listener lives")
+    }
+}
+
+/// Begins to push; the value that stops it, and what ends then.
+fn push(site: &Site) -> (watch::Sender<bool>, JoinHandle<()>) {
+    let (stop, stopped) = watch::channel(false);
+    (stop, tokio::spawn(server::push_notifications(site.app.clone(), stopped)))
+}
+
+async fn make(site: &Site, name: &str) {
+    let mut body = hosts_lease(1, 1, "2030-01-01 20:00", "2030-01-01 21:00");
+    body["name"] = json!(name);
+    site.post("/v1/leases", &body).await.ok(201);
+}
+
+#[tokio::test]
+async fn a_listener_that_fails_and_lags_is_told_everything_in_order_and_nobody_else_waits() {
+    use Manner::{Fails, Lags};
+    let mut listener = Listener::start(&[Fails, Fails, Lags]).await;
+    let site = listener.site().await;
+    site.add_hosts(3).await;
+    let _push = push(&site);
+    for name in ["a", "b", "c"] {
+        make(&site, name).await;
+    }
+    // The listener has read what it did not say it had, so it is told again, under the same identifier.
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        told.push(listener.next().await);
+    }
+    let names: Vec<&str> =
+        told.iter().map(|told| told.notification["payload"]["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["a", "a", "a", "a", "b", "c"]);
+    let ids: Vec<&str> = told.iter().map(|told| told.id.as_str()).collect();
+    assert!(ids[..4].iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert!(ids[4] != ids[0] && ids[5] != ids[4]);
+    assert!(told.iter().all(|told| told.signature.as_ref().is_some_and(|text| text.starts_with("v1,"))));
+}
+
+#[tokio::test]
+async fn a_listener_is_told_what_the_list_of_notifications_shows() {
+    let mut listener = Listener::start(&[]).await;
+    let site = listener.site().await;
+    site.add_hosts(1).await;
+    make(&site, "a").await;
+    let _push = push(&site);
+    let told = listener.next().await;
+    assert_eq!(json!([told.notification]), site.get("/v1/notifications").await.ok(200)["notifications"]);
+    assert_eq!(told.id, format!("notification-{}", told.notification["number"]));
+}
+
+#[tokio::test]
+async fn pushing_goes_on_where_it_was_when_it_stopped() {
+    let mut listener = Listener::start(&[]).await;
+    let site = listener.site().await;
+    site.add_hosts(2).await;
+    make(&site, "a").await;
+    let (stop, pushing) = push(&site);
+    assert_eq!(listener.next().await.notification["payload"]["name"], "a");
+    while site.service.delivered("webhook").await.expect("a store") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.send_replace(true);
+    pushing.await.expect("no panic");
+    make(&site, "b").await;
+    let _push = push(&site);
+    assert_eq!(listener.next().await.notification["payload"]["name"], "b");
+}
+
+#[tokio::test]
+async fn pushes_are_counted() {
+    let mut listener = Listener::start(&[Manner::Fails]).await;
+    let site = listener.site().await;
+    site.add_hosts(1).await;
+    make(&site, "a").await;
+    let _push = push(&site);
+    listener.next().await;
+    listener.next().await;
+    while site.service.delivered("webhook").await.expect("a store") == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let metrics = site.get("/metrics").await.text;
+    for outcome in ["delivered", "failed"] {
+        let line = format!("allot_notification_pushes_total{{outcome=\"{outcome}\"}} 1\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
+}
