@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::document;
 use crate::error::ApiError;
-use crate::middleware::{authenticate, context, suffix, version};
+use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{flavors, floating_ips, hosts, identity, leases, notifications, operation, versions};
 
 /// The routes with their parts of the document.
@@ -64,6 +64,7 @@ pub fn router(app: App) -> axum::Router {
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(version::version))
+        .layer(from_fn_with_state(app.clone(), current::current))
         .layer(from_fn_with_state(app.clone(), authenticate::authenticate))
         .layer(CatchPanicLayer::custom(|_| ApiError::internal().into_response()))
         .layer(from_fn_with_state(app.clone(), context::context))

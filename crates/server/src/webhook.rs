@@ -4,6 +4,8 @@
 //! answer or an outage it is told again, under the same identifier, and nothing is left out. While it does not
 //! answer, the rest waits, here and not in the service.
 //!
+//! Of several services that share a store, one does so.
+//!
 //! Requests are signed as the Standard Webhooks specification has it: `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, the last an HMAC-SHA256 of `id.timestamp.body`.
 
@@ -34,6 +36,9 @@ const BATCH: u32 = 100;
 
 /// The longest pause before the listener is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// How often a service that leaves this to another looks whether it has to take over.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 /// What a secret begins with whose bytes are written as base64.
 const ENCODED: &str = "whsec_";
@@ -120,6 +125,10 @@ impl Webhook {
         metrics: &Metrics,
         told: &mut Option<u64>,
     ) -> Result<(), PushError> {
+        while !service.leads(LISTENER).await? {
+            *told = None;
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
         let last = match *told {
             Some(last) => last,
             None => service.delivered(LISTENER).await?,
@@ -127,6 +136,9 @@ impl Webhook {
         *told = Some(last);
         service.notified(last).await;
         for notification in service.notifications(last, BATCH).await? {
+            if !service.leads(LISTENER).await? {
+                return Ok(());
+            }
             let body = serde_json::to_string(&api::v1::Notification::from(&notification))?;
             self.push(notification.number, body).await?;
             metrics.pushed(true);

@@ -37,6 +37,7 @@ pub use types::{
     IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
     ServiceError, Statistics,
 };
+pub use writing::LEAD_TIME;
 
 /// What a service is made of.
 #[derive(Clone, Debug)]

@@ -88,7 +88,7 @@ impl Service {
     /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs.
     pub async fn ready(&self) -> Result<(), ServiceError> {
         self.parts.store.check().await?;
-        self.refresh().await?;
+        drop(self.writer().await?);
         if self.running.load(Ordering::Acquire) {
             Ok(())
         } else {

@@ -17,6 +17,9 @@ pub(crate) const ATTEMPTS: usize = 8;
 /// How often the clock is compared with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
+/// How long a service has a role that only one should have. It asks for it again before that.
+pub const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
+
 /// The right to change something. While it is held, memory says what the store did when it was acquired.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
@@ -47,10 +50,20 @@ impl Service {
         Ok(Writer { service: self, _turn: turn })
     }
 
-    /// Learns what others have committed, so that what is read next is not older than this call.
+    /// Learns what others have committed, so that what is read next is not older than this call. A store without
+    /// a clock of its own is nobody else's.
     pub async fn refresh(&self) -> Result<(), ServiceError> {
-        self.writer().await?;
+        if self.progress().shares_clock {
+            self.writer().await?;
+        }
         Ok(())
+    }
+
+    /// Whether this service is the one of those on the same store that has that role, for [`LEAD_TIME`] from now.
+    /// For work that is wasted, not wrong, if it is done twice.
+    pub async fn leads(&self, role: &str) -> Result<bool, ServiceError> {
+        let now = self.now();
+        Ok(self.parts.store.lead(role, &self.settings.holder, now, now + LEAD_TIME).await?)
     }
 
     /// Brings the memory up to date. For who has the turn.
