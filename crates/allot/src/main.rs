@@ -43,6 +43,7 @@ Leasing hosts:
   flavor            the same for sizes of instances
   calendar          draw who has which host when
   events            say what happened, and go on with what happens
+  audit             say who did what
 
 Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how

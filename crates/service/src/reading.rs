@@ -8,7 +8,7 @@ use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
-use store::{LeaseRecord, Notification};
+use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
 use crate::state::State;
 use crate::{AllocationFilter, HostAllocation, LeaseFilter, Service, ServiceError, Statistics};
@@ -47,6 +47,16 @@ impl Service {
     /// Notifications after that number, at most so many, oldest first.
     pub async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, ServiceError> {
         Ok(self.parts.store.notifications(after, limit).await?)
+    }
+
+    /// Who did what, newest first, with numbers; only before that number, if one is given.
+    pub async fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, ServiceError> {
+        Ok(self.parts.store.audit_page(filter, before, limit).await?)
     }
 
     /// The number of the last notification that this listener has been told; 0 at first.

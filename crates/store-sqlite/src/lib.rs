@@ -31,8 +31,8 @@ use leases::project::ProjectId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::{
-    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
-    Notification, Revision, Snapshot, Store, StoreError,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
@@ -237,6 +237,15 @@ impl Store for SqliteStore {
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
         journal::audit(&mut *self.reading().await?, limit).await
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        journal::audit_page(&mut *self.reading().await?, filter, before, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Allocation, Flavor, FloatingIp, Host, Lease, Notification, Property, ResourceProperty};
+use super::{
+    Allocation, AuditEntry, Flavor, FloatingIp, Host, Lease, Notification, Property, ResourceProperty,
+};
 
 macro_rules! envelope {
     ($($(#[$doc:meta])* $name:ident { $field:ident: $of:ty })*) => { $(
@@ -62,6 +64,16 @@ pub struct Link {
     pub href: String,
     /// What is there: `next`, `self`.
     pub rel: String,
+}
+
+/// Who did what.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditBody {
+    /// Changes, newest first.
+    pub audit: Vec<AuditEntry>,
+    /// Where there are more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit_links: Vec<Link>,
 }
 
 /// Notifications.

@@ -1,5 +1,6 @@
 //! Version 1: Blazar's (spec §1).
 
+mod audit;
 pub mod body;
 mod date;
 mod error;
@@ -15,6 +16,7 @@ mod python;
 mod requirement;
 mod reservation_request;
 
+pub use audit::AuditEntry;
 pub use date::{created_at, date, minute};
 pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};

@@ -74,6 +74,8 @@ rules! {
     FlavorsDelete "blazar:flavors:delete" ADMIN;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;
+    /// Seeing who did what.
+    AuditGet "blazar:audit:get" ADMIN;
 }
 
 /// The rule whose name has most in common with that.

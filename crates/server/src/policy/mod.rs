@@ -205,6 +205,7 @@ mod tests {
             ("blazar:flavors:put", admin),
             ("blazar:flavors:delete", admin),
             ("blazar:notifications:get", reader),
+            ("blazar:audit:get", admin),
         ];
         let expected: Vec<_> = expected.map(|(name, row)| (name, row.to_owned())).into_iter().collect();
         assert_eq!(matrix, expected);

@@ -1,5 +1,6 @@
 //! The server through its router, on a store in memory and a simulated fleet.
 
+mod audit;
 mod authentication;
 mod authorisation;
 mod contract;
