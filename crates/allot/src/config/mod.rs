@@ -156,13 +156,14 @@ fn merge(
 /// limit is not limited.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     /// Those of the client's commands, of the chores, and the file's.
-    const OTHERS: [&str; 10] = [
+    const OTHERS: [&str; 11] = [
         "ALLOT_CONFIG",
         "ALLOT_URL",
         "ALLOT_TOKEN",
         "ALLOT_USER",
         "ALLOT_PASSWORD",
         "ALLOT_CA_FILE",
+        "ALLOT_CLIENT_CERTIFICATE",
         "ALLOT_SHARED",
         "ALLOT_SQLITE_URL",
         "ALLOT_BLESS",

@@ -7,6 +7,7 @@ mod contract;
 mod enforcement;
 mod hosts;
 mod leases;
+mod limits;
 mod native;
 mod protocol;
 mod site;

@@ -86,13 +86,18 @@ impl Site {
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
     pub async fn guarded() -> Self {
+        Self::guarded_with(Config::default()).await
+    }
+
+    /// The same with other settings.
+    pub async fn guarded_with(config: Config) -> Self {
         let file = tokens_file();
         let auth = AuthConfig {
             methods: vec![AuthMethod::Tokens],
             tokens_file: Some(file.0.clone()),
             ..AuthConfig::default()
         };
-        Self::with(Config { auth, ..Config::default() }, None).await
+        Self::with(Config { auth, ..config }, None).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
