@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
@@ -67,6 +68,14 @@ impl Service {
     /// Notes how far a listener has been told.
     pub async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), ServiceError> {
         Ok(self.parts.store.set_delivered(listener, number).await?)
+    }
+
+    /// Whether this service has that role among those that share the store, for so long from now on; for no time,
+    /// it gives it up.
+    pub async fn lead(&self, role: &str, term: SignedDuration) -> Result<bool, ServiceError> {
+        let now = self.now();
+        let until = now.checked_add(term).unwrap_or(Timestamp::MAX);
+        Ok(self.parts.store.lead(role, &self.settings.holder, now, until).await?)
     }
 
     /// Returns when there may be a notification after that number.
