@@ -6,6 +6,7 @@ mod authorisation;
 mod contract;
 mod enforcement;
 mod hosts;
+mod isolation;
 mod leases;
 mod limits;
 mod native;
