@@ -9,6 +9,7 @@
 //! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
 //! `cargo xtask sqlx-prepare` writes that after a change.
 
+mod backup;
 mod columns;
 mod commit;
 mod error;
@@ -36,6 +37,7 @@ use store::{
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
+pub use self::backup::{BackupError, backup};
 pub use self::open::OpenError;
 use crate::error::unavailable;
 
