@@ -10,6 +10,7 @@ mod isolation;
 mod leases;
 mod limits;
 mod native;
+mod operations;
 mod protocol;
 mod site;
 mod sockets;
