@@ -46,6 +46,7 @@ Leasing hosts:
   calendar          draw who has which host when
   events            say what happened, and go on with what happens
   audit             say who did what
+  doctor            say where store and fleet differ, and set it right
 
 Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how

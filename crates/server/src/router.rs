@@ -19,7 +19,7 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, suffix, version};
 use crate::routes::{
-    audit, flavors, floating_ips, hosts, identity, leases, notifications, operation, versions,
+    audit, drift, flavors, floating_ips, hosts, identity, leases, notifications, operation, versions,
 };
 
 /// The routes with their parts of the document.
@@ -44,6 +44,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
+        .routes(routes!(drift::list))
+        .routes(routes!(drift::repair))
         .routes(routes!(identity::versions))
         .routes(routes!(identity::version_3))
         .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))

@@ -1,4 +1,5 @@
-//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `calendar`, `events`, `audit`.
+//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `calendar`, `events`, `audit`,
+//! `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -7,6 +8,7 @@ mod audit;
 mod calendar;
 mod connection;
 mod dates;
+mod doctor;
 mod events;
 mod flavor;
 mod floating_ip;
@@ -39,7 +41,8 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 7] = ["lease", "host", "floatingip", "flavor", "calendar", "events", "audit"];
+pub(crate) const NAMES: [&str; 8] =
+    ["lease", "host", "floatingip", "flavor", "calendar", "events", "audit", "doctor"];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -85,6 +88,8 @@ enum Command {
     Events(events::Arguments),
     /// Who did what; for administrators
     Audit(audit::Arguments),
+    /// Where what is stored and what the fleet shows differ; exit status 1 if they do
+    Doctor(doctor::Arguments),
 }
 
 /// Why a command has no result.
@@ -206,6 +211,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
+            Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })
 }

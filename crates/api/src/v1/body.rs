@@ -8,7 +8,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, Flavor, FloatingIp, Host, Lease, Notification, Property, ResourceProperty,
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Lease, Notification, Property,
+    ResourceProperty,
 };
 
 macro_rules! envelope {
@@ -43,6 +44,8 @@ envelope! {
     FloatingIpsBody { floatingips: Vec<FloatingIp> }
     /// A flavor.
     FlavorBody { flavor: Flavor }
+    /// All differences between what is stored and what the fleet shows.
+    DriftBody { drift: Vec<DriftEntry> }
     /// All flavors.
     FlavorsBody { flavors: Vec<Flavor> }
 }

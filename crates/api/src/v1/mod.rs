@@ -3,6 +3,7 @@
 mod audit;
 pub mod body;
 mod date;
+mod drift;
 mod error;
 mod fields;
 mod flavor;
@@ -18,6 +19,7 @@ mod reservation_request;
 
 pub use audit::AuditEntry;
 pub use date::{created_at, date, minute};
+pub use drift::DriftEntry;
 pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};

@@ -6,6 +6,7 @@ use api::v1::body::Link;
 use axum::http::Uri;
 
 pub(crate) mod audit;
+pub(crate) mod drift;
 pub(crate) mod flavors;
 pub(crate) mod floating_ips;
 pub(crate) mod hosts;

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 35] = [
+const ROWS: [Row; 37] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -76,6 +76,8 @@ const ROWS: [Row; 35] = [
     row("PUT", "/v1/flavors/{flavor_id}").sending(|_| json!({"vcpus": 2})),
     row("DELETE", "/v1/flavors/{flavor_id}"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
+    row("GET", "/v1/drift"),
+    row("POST", "/v1/drift/repair"),
     row("GET", "/v1/audit").with(&[
         ("limit", "1000"),
         ("marker", "1000"),
