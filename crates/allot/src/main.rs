@@ -2,6 +2,7 @@
 
 mod client;
 mod config;
+mod database;
 mod demo;
 mod duration;
 mod links;
@@ -37,12 +38,15 @@ Ganeti's programs:
 Leasing hosts:
   demo              show the service with leases past, present and coming
   serve             run the service
+  database          copy the service's database
   lease             list, show, create, update, delete leases, or wait for one
   host              list, show, take on, update, give back hosts
   floatingip        the same for addresses
   flavor            the same for sizes of instances
   calendar          draw who has which host when
   events            say what happened, and go on with what happens
+  audit             say who did what
+  doctor            say where store and fleet differ, and set it right
 
 Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how
@@ -105,6 +109,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
             "serve" => serve::run(arguments, io),
+            "database" => database::run(arguments, io),
             "demo" => demo::run(arguments, io),
             name if manual::NAMES.contains(&name) => manual::run(arguments, io),
             "install-links" => links::install(rest, &Program::ALL, io),

@@ -10,6 +10,7 @@ use crate::config::{AuthMethod, Config, ConfigError};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Rule, Target};
+use crate::rate::Limiter;
 use crate::webhook::Webhook;
 
 /// The server without its sockets.
@@ -27,6 +28,7 @@ pub(crate) struct Inner {
     pub config: Config,
     pub metrics: Metrics,
     pub webhook: Option<Webhook>,
+    pub limiter: Option<Limiter>,
 }
 
 impl App {
@@ -45,7 +47,8 @@ impl App {
         let authentication = Authentication::new(&config.auth, &ids, &clock)?;
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
         let metrics = Metrics::new(&service);
-        let inner = Inner { service, ids, authentication, policy, config, metrics, webhook };
+        let limiter = Limiter::new(config.limits.rate);
+        let inner = Inner { service, ids, authentication, policy, config, metrics, webhook, limiter };
         Ok(Self { inner: Arc::new(inner) })
     }
 

@@ -59,6 +59,9 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// Its private key, PEM.
     pub key: PathBuf,
+    /// Authorities, PEM: clients have to have a certificate of one of them. Without it they need none.
+    #[serde(default)]
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Who may come in.
@@ -203,11 +206,33 @@ pub struct Limits {
     pub wait_seconds: u32,
     /// How long running requests may take when the server stops.
     pub stop_seconds: u32,
+    /// How often a client may ask.
+    pub rate: RateLimit,
+}
+
+/// How often a client may ask.
+///
+/// There is no limit unless one is set: what is too much depends on how many clients share a user, and a wrong guess
+/// refuses work that could be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateLimit {
+    /// Requests per second; 0 for no limit.
+    pub per_second: u32,
+    /// So many at once, after a silence.
+    pub burst: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 1 << 20, read_seconds: 30, page: 1000, wait_seconds: 60, stop_seconds: 30 }
+        Self {
+            body_bytes: 1 << 20,
+            read_seconds: 30,
+            page: 1000,
+            wait_seconds: 60,
+            stop_seconds: 30,
+            rate: RateLimit::default(),
+        }
     }
 }
 

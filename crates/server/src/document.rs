@@ -10,7 +10,7 @@ use utoipa::openapi::{
 };
 
 use crate::error::{AuthErrorBody, FrameworkErrorBody};
-use crate::middleware::authenticate::public;
+use crate::middleware::authenticate::{limited, public};
 
 /// What the document begins with.
 pub(crate) fn head() -> OpenApi {
@@ -43,6 +43,9 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
         for operation in operations.into_iter().flatten() {
             if public(path) {
                 add(operation, "403", "A page of another site asks", error_schema());
+                if limited(path) {
+                    add(operation, "429", "The client asks too often", error_schema());
+                }
             } else {
                 complete_operation(operation);
             }
@@ -66,6 +69,7 @@ fn complete_operation(operation: &mut Operation) {
         add(operation, "408", "The request was not sent in time", error_schema());
         add(operation, "413", "The request is too long", error_schema());
     }
+    add(operation, "429", "The client asks too often", error_schema());
     add(operation, "500", "A fault of the service", error_schema());
     add(operation, "503", "The store or the fleet does not answer", error_schema());
 }

@@ -1,5 +1,7 @@
 //! Answers to requests that have no effect: status, text and shape as clients know them (spec §1.5).
 
+use std::time::Duration;
+
 use api::v1::{ErrorBody, RequestError};
 use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -48,6 +50,8 @@ pub(crate) struct ApiError {
     message: String,
     hint: Option<String>,
     shape: Shape,
+    /// When the client may ask again, seconds from now.
+    retry_after: Option<u64>,
 }
 
 /// The shapes of bodies.
@@ -61,7 +65,9 @@ enum Shape {
 impl ApiError {
     /// An error of the service, in the words of the message.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), hint: None, shape: Shape::Application }
+        // The store and the fleet come back by themselves, mostly.
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5);
+        Self { status, message: message.into(), hint: None, shape: Shape::Application, retry_after }
     }
 
     /// An error of a request that does not come to its handler.
@@ -89,6 +95,13 @@ impl ApiError {
     /// There is no such lease, host and so on, and its identifier is none at all.
     pub fn not_found(kind: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Object with {{'{kind}': '{id}'}} not found"))
+    }
+
+    /// The client asks too often.
+    pub fn too_many(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let message = format!("Too many requests: the next is answered in {seconds} s");
+        Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
     /// A fault of the service. What it is goes to the log.
@@ -193,8 +206,8 @@ impl IntoResponse for ApiError {
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"allot\""));
         }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -21,6 +21,7 @@ mod extract;
 mod metrics;
 mod middleware;
 mod policy;
+mod rate;
 mod router;
 mod routes;
 mod serve;
@@ -31,8 +32,8 @@ pub use auth::{
     AuthFileError, Authenticator, Credentials, HashError, Identity, Roles, hash_password, hash_token,
 };
 pub use config::{
-    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, TlsConfig,
-    WebhookConfig,
+    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, RateLimit,
+    TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
 pub use policy::{Policy, PolicyError, Rule, Target};

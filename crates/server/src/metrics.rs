@@ -17,6 +17,10 @@ use service::{Service, Statistics};
 /// Limits of the histogram's buckets, seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
+/// What became of an attempt to push a notification.
+const DELIVERED: &str = "delivered";
+const FAILED: &str = "failed";
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     method: String,
@@ -63,7 +67,11 @@ impl Metrics {
             Unit::Seconds,
             durations.clone(),
         );
-        let pushes = Family::default();
+        let pushes = Family::<PushLabels, Counter>::default();
+        // Both are there from the beginning: what was never counted cannot be seen to have risen.
+        for outcome in [DELIVERED, FAILED] {
+            drop(pushes.get_or_create(&PushLabels { outcome }));
+        }
         registry.register(
             "notification_pushes",
             "Attempts to push a notification to the listener",
@@ -87,7 +95,7 @@ impl Metrics {
 
     /// Counts an attempt to push a notification.
     pub fn pushed(&self, delivered: bool) {
-        let outcome = if delivered { "delivered" } else { "failed" };
+        let outcome = if delivered { DELIVERED } else { FAILED };
         self.pushes.get_or_create(&PushLabels { outcome }).inc();
     }
 

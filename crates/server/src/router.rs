@@ -18,7 +18,9 @@ use crate::app::App;
 use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
-use crate::routes::{flavors, floating_ips, hosts, identity, leases, notifications, operation, versions};
+use crate::routes::{
+    audit, drift, flavors, floating_ips, hosts, identity, leases, notifications, operation, versions,
+};
 
 /// The routes with their parts of the document.
 fn routes() -> OpenApiRouter<App> {
@@ -41,6 +43,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(flavors::list, flavors::create))
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
         .routes(routes!(notifications::list))
+        .routes(routes!(audit::list))
+        .routes(routes!(drift::list))
+        .routes(routes!(drift::repair))
         .routes(routes!(identity::versions))
         .routes(routes!(identity::version_3))
         .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))

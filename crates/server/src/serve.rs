@@ -1,6 +1,7 @@
 //! Sockets, TLS, and the end.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,12 @@ use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -51,7 +56,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     let handle = Handle::new();
     tokio::spawn(stop_later(stop, handle.clone(), Duration::from_secs(limits.stop_seconds.into())));
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?;
-    let service = router(app).into_make_service();
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let patience = Duration::from_secs(limits.read_seconds.into());
     if let Some(tls) = tls {
         let mut server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
@@ -78,6 +83,22 @@ async fn stop_later(mut stop: watch::Receiver<bool>, handle: Handle<SocketAddr>,
     handle.graceful_shutdown(Some(grace));
 }
 
+/// Lets in only clients with a certificate that one of the authorities in the file has signed.
+fn known_clients(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, ConfigError> {
+    let wrong = |what: &dyn std::fmt::Display| ConfigError::Tls(format!("{}: {what}", path.display()));
+    let mut authorities = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
+        let added = certificate.map(|certificate| authorities.add(certificate));
+        added.map_err(|error| wrong(&error))?.map_err(|error| wrong(&error))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
+        .build()
+        .map_err(|error| wrong(&error))
+}
+
 fn tls_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
     let certificates = CertificateDer::pem_file_iter(&config.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -85,9 +106,14 @@ fn tls_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
     let key = PrivateKeyDer::from_pem_file(&config.key)
         .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.key.display())))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = config.client_ca.as_deref().map(|path| known_clients(path, &provider)).transpose()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map(|builder| match clients {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        })
+        .and_then(|builder| builder.with_single_cert(certificates, key))
         .map_err(|error| ConfigError::Tls(error.to_string()))?;
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(RustlsConfig::from_config(Arc::new(tls)))

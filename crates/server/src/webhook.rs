@@ -2,9 +2,7 @@
 //!
 //! How far the listener has been told is in the store, and moves on when it has answered; so after a crash, a lost
 //! answer or an outage it is told again, under the same identifier, and nothing is left out. While it does not
-//! answer, the rest waits, here and not in the service.
-//!
-//! Of several services that share a store, one does so.
+//! answer, the rest waits, here and not in the service. Of several services that share a store one tells.
 //!
 //! Requests are signed as the Standard Webhooks specification has it: `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, the last an HMAC-SHA256 of `id.timestamp.body`.
@@ -13,9 +11,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ambient::{Clock, SystemClock};
+use ambient::{Clock, Stopwatch, SystemClock};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::SignedDuration;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, StatusCode, Url};
 use ring::hmac;
@@ -31,14 +30,20 @@ use crate::metrics::Metrics;
 /// The listener's name in the store.
 const LISTENER: &str = "webhook";
 
+/// The longest time that a listener is given to answer.
+const LONGEST_ANSWER: Duration = Duration::from_mins(1);
+
+/// How long one of several services that share a store is the one that tells. It is longer than a push may take.
+const TERM: SignedDuration = SignedDuration::from_mins(2);
+
+/// How often the others look whether it is their turn.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// How many notifications are read from the store at once.
 const BATCH: u32 = 100;
 
 /// The longest pause before the listener is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-
-/// How often a service that leaves this to another looks whether it has to take over.
-const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 /// What a secret begins with whose bytes are written as base64.
 const ENCODED: &str = "whsec_";
@@ -88,7 +93,7 @@ impl Webhook {
         let key = config.secret.as_ref().map(key).transpose()?;
         // Fails only if some part of the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let timeout = Duration::from_secs(config.timeout_seconds.into());
+        let timeout = Duration::from_secs(config.timeout_seconds.into()).min(LONGEST_ANSWER);
         // Who redirects is not who was configured.
         let client = Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
@@ -118,32 +123,35 @@ impl Webhook {
         }
     }
 
-    /// Waits until there is something to tell, and tells it.
+    /// Waits until there is something to tell, and tells it, if no other service does.
     async fn push_next(
         &self,
         service: &Service,
         metrics: &Metrics,
         told: &mut Option<u64>,
     ) -> Result<(), PushError> {
-        while !service.leads(LISTENER).await? {
+        if !service.lead(LISTENER, TERM).await? {
             *told = None;
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(PATIENCE).await;
+            return Ok(());
         }
         let last = match *told {
             Some(last) => last,
             None => service.delivered(LISTENER).await?,
         };
         *told = Some(last);
-        service.notified(last).await;
+        // Not for longer than the term: it has to be prolonged.
+        let _ = tokio::time::timeout(PATIENCE, service.notified(last)).await;
+        let since = Stopwatch::start();
         for notification in service.notifications(last, BATCH).await? {
-            if !service.leads(LISTENER).await? {
-                return Ok(());
-            }
             let body = serde_json::to_string(&api::v1::Notification::from(&notification))?;
             self.push(notification.number, body).await?;
             metrics.pushed(true);
             *told = Some(notification.number);
             service.set_delivered(LISTENER, notification.number).await?;
+            if since.elapsed() > PATIENCE {
+                break;
+            }
         }
         Ok(())
     }
@@ -202,6 +210,8 @@ pub async fn push_notifications(app: App, mut stop: watch::Receiver<bool>) {
         // If nobody is left to say so, that is a stop as well.
         _ = stop.wait_for(|stop| *stop) => {}
     }
+    // Another need not wait until the term is over. If this fails, it does.
+    let _ = app.inner.service.lead(LISTENER, SignedDuration::ZERO).await;
 }
 
 #[cfg(test)]

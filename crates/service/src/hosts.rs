@@ -87,7 +87,7 @@ impl Service {
     }
 
     /// Returns when the machine is in the free pool.
-    async fn adopt(&self, id: HostId) -> Result<(), ServiceError> {
+    pub(crate) async fn adopt(&self, id: HostId) -> Result<(), ServiceError> {
         let deadline = self.now() + self.settings.claim_time;
         while self.in_time(self.parts.fleet.adopt(id)).await? == Outcome::Pending {
             if self.now() >= deadline {

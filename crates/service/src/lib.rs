@@ -6,6 +6,7 @@
 //!
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
+mod drift;
 mod execution;
 mod flavors;
 mod floating_ips;
@@ -30,6 +31,7 @@ use tokio::sync::{Notify, watch};
 use crate::execution::Progress;
 use crate::state::State;
 
+pub use drift::Drift;
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
@@ -37,7 +39,6 @@ pub use types::{
     IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
     ServiceError, Statistics,
 };
-pub use writing::LEAD_TIME;
 
 /// What a service is made of.
 #[derive(Clone, Debug)]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
-use store::{LeaseRecord, Notification};
+use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
 use crate::state::State;
 use crate::{AllocationFilter, HostAllocation, LeaseFilter, Service, ServiceError, Statistics};
@@ -49,6 +50,16 @@ impl Service {
         Ok(self.parts.store.notifications(after, limit).await?)
     }
 
+    /// Who did what, newest first, with numbers; only before that number, if one is given.
+    pub async fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, ServiceError> {
+        Ok(self.parts.store.audit_page(filter, before, limit).await?)
+    }
+
     /// The number of the last notification that this listener has been told; 0 at first.
     pub async fn delivered(&self, listener: &str) -> Result<u64, ServiceError> {
         Ok(self.parts.store.delivered(listener).await?)
@@ -57,6 +68,14 @@ impl Service {
     /// Notes how far a listener has been told.
     pub async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), ServiceError> {
         Ok(self.parts.store.set_delivered(listener, number).await?)
+    }
+
+    /// Whether this service has that role among those that share the store, for so long from now on; for no time,
+    /// it gives it up.
+    pub async fn lead(&self, role: &str, term: SignedDuration) -> Result<bool, ServiceError> {
+        let now = self.now();
+        let until = now.checked_add(term).unwrap_or(Timestamp::MAX);
+        Ok(self.parts.store.lead(role, &self.settings.holder, now, until).await?)
     }
 
     /// Returns when there may be a notification after that number.

@@ -17,9 +17,6 @@ pub(crate) const ATTEMPTS: usize = 8;
 /// How often the clock is compared with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// How long a service has a role that only one should have. It asks for it again before that.
-pub const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
-
 /// The right to change something. While it is held, memory says what the store did when it was acquired.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
@@ -57,13 +54,6 @@ impl Service {
             self.writer().await?;
         }
         Ok(())
-    }
-
-    /// Whether this service is the one of those on the same store that has that role, for [`LEAD_TIME`] from now.
-    /// For work that is wasted, not wrong, if it is done twice.
-    pub async fn leads(&self, role: &str) -> Result<bool, ServiceError> {
-        let now = self.now();
-        Ok(self.parts.store.lead(role, &self.settings.holder, now, now + LEAD_TIME).await?)
     }
 
     /// Brings the memory up to date. For who has the turn.

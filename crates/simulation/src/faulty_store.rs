@@ -12,8 +12,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use store::memory::MemoryStore;
 use store::{
-    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
-    Notification, Revision, Snapshot, Store, StoreError,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
 };
 
 /// What goes wrong with a call.
@@ -229,6 +229,15 @@ impl Store for FaultyStore {
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
         self.unless(self.inner.audit(limit)).await
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        self.unless(self.inner.audit_page(filter, before, limit)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::SqliteConnection;
-use store::{AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification, StoreError};
+use store::{
+    AuditFilter, AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification,
+    StoreError,
+};
 
 use crate::columns::{instant, us, uuid};
 use crate::error::{failed, unavailable};
@@ -170,6 +173,44 @@ pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<A
             action: row.action,
             object: row.object,
         })
+    });
+    read.collect()
+}
+
+/// Such audit records before that number, newest first.
+pub(crate) async fn audit_page(
+    db: &mut SqliteConnection,
+    filter: &AuditFilter,
+    before: Option<u64>,
+    limit: u32,
+) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+    let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+    let user = filter.user.as_ref().map(|user| user.0.as_str());
+    let project = filter.project.as_ref().map(|project| project.0.as_str());
+    let rows = sqlx::query!(
+        "SELECT number, at_us, user_id, project, request_id, action, object FROM audit
+         WHERE number < ?1 AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR project = ?3)
+         AND (?4 IS NULL OR request_id = ?4) AND (?5 IS NULL OR action = ?5) AND (?6 IS NULL OR object = ?6)
+         ORDER BY number DESC LIMIT ?7",
+        before,
+        user,
+        project,
+        filter.request_id,
+        filter.action,
+        filter.object,
+        limit,
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        let record = AuditRecord {
+            at: instant(row.at_us)?,
+            user: UserId(row.user_id),
+            project: ProjectId(row.project),
+            request_id: row.request_id,
+            action: row.action,
+            object: row.object,
+        };
+        Ok((row.number.cast_unsigned(), record))
     });
     read.collect()
 }

@@ -9,6 +9,7 @@
 //! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
 //! `cargo xtask sqlx-prepare` writes that after a change.
 
+mod backup;
 mod columns;
 mod commit;
 mod error;
@@ -31,11 +32,12 @@ use leases::project::ProjectId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::{
-    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
-    Notification, Revision, Snapshot, Store, StoreError,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
+pub use self::backup::{BackupError, backup};
 pub use self::open::OpenError;
 use crate::error::unavailable;
 
@@ -237,6 +239,15 @@ impl Store for SqliteStore {
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
         journal::audit(&mut *self.reading().await?, limit).await
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        journal::audit_page(&mut *self.reading().await?, filter, before, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

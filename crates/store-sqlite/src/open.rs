@@ -32,7 +32,7 @@ const READERS: u32 = 4;
 const ROWS_AHEAD: usize = 4096;
 
 /// How long to wait for others that have the file open, such as a backup.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a store cannot be opened.
 #[derive(Debug, Error)]

@@ -38,8 +38,8 @@ use thiserror::Error;
 use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
-    AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord, NewNotification,
-    Notification, PropertyRecord, Version, Wording,
+    AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord,
+    NewNotification, Notification, PropertyRecord, Version, Wording,
 };
 
 /// Everything that a service keeps in memory.
@@ -349,6 +349,15 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// The last audit records, newest first.
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
+
+    /// Such audit records, newest first, with their numbers: later ones have higher numbers. Only those before
+    /// that number, if one is given.
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError>;
 
     /// Whether it can be written to.
     async fn check(&self) -> Result<(), StoreError>;

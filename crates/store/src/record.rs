@@ -123,6 +123,33 @@ pub struct AuditRecord {
     pub object: String,
 }
 
+/// Which audit records: those of which all that is given is so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Done by that user.
+    pub user: Option<UserId>,
+    /// For that project.
+    pub project: Option<ProjectId>,
+    /// In that request.
+    pub request_id: Option<String>,
+    /// That was done.
+    pub action: Option<String>,
+    /// To what has that identifier.
+    pub object: Option<String>,
+}
+
+impl AuditFilter {
+    /// Whether it is such a record.
+    pub fn lets_through(&self, record: &AuditRecord) -> bool {
+        let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|wanted| wanted == text);
+        self.user.as_ref().is_none_or(|user| *user == record.user)
+            && self.project.as_ref().is_none_or(|project| *project == record.project)
+            && is(&self.request_id, &record.request_id)
+            && is(&self.action, &record.action)
+            && is(&self.object, &record.object)
+    }
+}
+
 /// A notification that is to be numbered by the commit it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotification {

@@ -20,6 +20,7 @@ mod leasing;
 mod listening;
 mod live;
 mod luxi_server;
+mod package;
 mod places;
 mod random;
 mod run;
@@ -71,6 +72,11 @@ Checks
 Database
   sqlx-prepare [--check]        what the compiler knows of the store's queries, after
                                   one or the schema has changed (--check: compare)
+
+Delivery
+  package [--out DIR]           a Debian package: service, unit, manual pages,
+      --ours PATH                 completions, and links beside Ganeti's programs
+                                  (--check: build one and look into it)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
@@ -134,6 +140,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),
+        Some("package") => package::main(arguments),
         Some("sqlx-prepare") => sqlx_prepare::main(arguments),
         Some("cluster") => write_cluster::main(arguments),
         Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),

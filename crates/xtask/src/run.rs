@@ -39,6 +39,11 @@ impl Executable {
         Self { path: path.into(), extra: Vec::new() }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A command that plays `program`: by subcommand if it is `allot`, else by the `HTOOLS` variable.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(&self.path);

@@ -11,7 +11,7 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::Tally;
-use crate::{bench, captures, execution, feasibility, leasing, vectors};
+use crate::{bench, captures, execution, feasibility, leasing, package, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
 const SEEDS: u64 = 320;
@@ -53,6 +53,7 @@ pub fn main(arguments: Arguments) -> Result<()> {
     for (name, stage) in leasing::STAGES {
         stages.tally(name, || stage(&ours))?;
     }
+    stages.tally("package", || package::check(&ours))?;
     if places::has_program("cargo-deny") {
         stages.run("licences", || {
             must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans", "sources"]))

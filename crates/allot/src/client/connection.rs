@@ -38,6 +38,9 @@ pub(crate) struct Target {
     /// The same; the variable is that of other clients
     #[arg(long, global = true, env = "OS_CACERT", value_name = "FILE")]
     pub os_cacert: Option<PathBuf>,
+    /// File with a certificate of one's own and its key (PEM), for a service that wants one of its clients
+    #[arg(long, global = true, env = "ALLOT_CLIENT_CERTIFICATE", value_name = "FILE")]
+    pub client_certificate: Option<PathBuf>,
 }
 
 /// A connection to the service.
@@ -51,7 +54,8 @@ pub(crate) struct Connection {
 impl Connection {
     /// Logs in, if that takes a request.
     pub(crate) async fn open(target: Target, login: Login) -> Result<Self, ClientError> {
-        let client = client(target.ca_file.or(target.os_cacert).as_deref())?;
+        let authorities = target.ca_file.or(target.os_cacert);
+        let client = client(authorities.as_deref(), target.client_certificate.as_deref())?;
         let url = match (&login, target.url) {
             (Login::Keystone(keystone), named) => {
                 let address = keystone.log_in(&client).await?;
@@ -168,7 +172,7 @@ impl Connection {
     }
 }
 
-fn client(authorities: Option<&Path>) -> Result<Client, ClientError> {
+fn client(authorities: Option<&Path>, certificate: Option<&Path>) -> Result<Client, ClientError> {
     // Fails only if a provider was installed before; it is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
@@ -182,6 +186,13 @@ fn client(authorities: Option<&Path>) -> Result<Client, ClientError> {
         let authorities =
             reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| wrong(error.to_string()))?;
         builder = builder.tls_certs_only(authorities);
+    }
+    if let Some(path) = certificate {
+        let wrong =
+            |reason: String| ClientError::Usage(format!("--client-certificate {}: {reason}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        builder =
+            builder.identity(reqwest::Identity::from_pem(&pem).map_err(|error| wrong(innermost(&error)))?);
     }
     builder.build().map_err(|error| ClientError::Usage(innermost(&error)))
 }

@@ -1,11 +1,14 @@
-//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `calendar`, `events`.
+//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `calendar`, `events`, `audit`,
+//! `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
 
+mod audit;
 mod calendar;
 mod connection;
 mod dates;
+mod doctor;
 mod events;
 mod flavor;
 mod floating_ip;
@@ -38,7 +41,8 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 6] = ["lease", "host", "floatingip", "flavor", "calendar", "events"];
+pub(crate) const NAMES: [&str; 8] =
+    ["lease", "host", "floatingip", "flavor", "calendar", "events", "audit", "doctor"];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -82,6 +86,10 @@ enum Command {
     Calendar(calendar::Arguments),
     /// What happened
     Events(events::Arguments),
+    /// Who did what; for administrators
+    Audit(audit::Arguments),
+    /// Where what is stored and what the fleet shows differ; exit status 1 if they do
+    Doctor(doctor::Arguments),
 }
 
 /// Why a command has no result.
@@ -202,6 +210,8 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Flavor(command) => flavor::run(command, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
+            Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
+            Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })
 }

@@ -84,10 +84,19 @@ impl Values {
 }
 
 /// Adds a flag for every setting, and one for the file, to a command.
-pub(crate) fn flags(mut command: Command) -> Command {
+pub(crate) fn flags(command: Command) -> Command {
+    flags_where(command, |_| true)
+}
+
+/// The same for some settings.
+pub(crate) fn flags_of(command: Command, keys: &[&str]) -> Command {
+    flags_where(command, |setting| keys.contains(&setting.key))
+}
+
+fn flags_where(mut command: Command, wanted: impl Fn(&Setting) -> bool) -> Command {
     let file = Arg::new("config").long("config").value_name("FILE");
     command = command.arg(file.help("Read settings from this file (TOML) [env: ALLOT_CONFIG]"));
-    for setting in TABLE {
+    for setting in TABLE.iter().filter(|setting| wanted(setting)) {
         let default = match setting.default {
             "" => String::new(),
             default => format!(" [default: {default}]"),
@@ -106,7 +115,11 @@ pub(crate) fn load(
 ) -> Result<Configuration, ConfigError> {
     let given: BTreeMap<&'static str, String> = TABLE
         .iter()
-        .filter_map(|setting| Some((setting.key, matches.get_one::<String>(setting.key)?.clone())))
+        .filter_map(|setting| {
+            // A command may have flags for some of them only.
+            let given = matches.try_get_one::<String>(setting.key).ok()??;
+            Some((setting.key, given.clone()))
+        })
         .collect();
     let path = match matches.get_one::<String>("config") {
         Some(path) => Some(PathBuf::from(path)),
@@ -156,13 +169,14 @@ fn merge(
 /// limit is not limited.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     /// Those of the client's commands, of the chores, and the file's.
-    const OTHERS: [&str; 10] = [
+    const OTHERS: [&str; 11] = [
         "ALLOT_CONFIG",
         "ALLOT_URL",
         "ALLOT_TOKEN",
         "ALLOT_USER",
         "ALLOT_PASSWORD",
         "ALLOT_CA_FILE",
+        "ALLOT_CLIENT_CERTIFICATE",
         "ALLOT_SHARED",
         "ALLOT_SQLITE_URL",
         "ALLOT_BLESS",

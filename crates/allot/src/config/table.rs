@@ -110,6 +110,8 @@ settings! {
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";
     /// Private key of the certificate (PEM)
     "tls.key" tls_key: Option<PathBuf> = "" as "FILE";
+    /// Authorities (PEM) of which clients have to have a certificate; without it, they need none
+    "tls.client_ca" tls_client_ca: Option<PathBuf> = "" as "FILE";
 
     /// Racks of machines
     "simulated.racks" simulated_racks: u32 = "2" as "N";
@@ -164,13 +166,17 @@ settings! {
     "notifications.url" notifications_url: Option<String> = "" as "URL";
     /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
     "notifications.secret_file" notifications_secret_file: Option<PathBuf> = "" as "FILE";
-    /// How long the listener may take to answer; then it is told again
+    /// How long the listener may take to answer, a minute at most; then it is told again
     "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
     /// How long a client may take to send a request
     "limits.read_time" read_time: Span = "30s" as "DURATION";
+    /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit
+    "limits.requests_per_second" requests_per_second: u32 = "0" as "N";
+    /// How many requests of a client are answered at once after a silence, where their number is limited
+    "limits.requests_burst" requests_burst: u32 = "100" as "N";
     /// Longest list that is answered at once, if a client asks for a limited one
     "limits.page" page: u32 = "1000" as "N";
     /// How long a client may wait for notifications

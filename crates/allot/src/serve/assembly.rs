@@ -14,8 +14,8 @@ use leases::admission::{HealingInterval, Rules};
 use leases::plan::PlanRules;
 use secrecy::SecretString;
 use server::{
-    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, TlsConfig,
-    WebhookConfig,
+    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, RateLimit,
+    TlsConfig, WebhookConfig,
 };
 use service::{Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
@@ -262,12 +262,13 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
 fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
     let tls = match (&configuration.tls_certificate, &configuration.tls_key) {
         (Some(certificate), Some(key)) => {
-            Some(TlsConfig { certificate: certificate.clone(), key: key.clone() })
+            let client_ca = configuration.tls_client_ca.clone();
+            Some(TlsConfig { certificate: certificate.clone(), key: key.clone(), client_ca })
         }
-        (None, None) => None,
+        (None, None) if configuration.tls_client_ca.is_none() => None,
         _ => {
             return Err(AssemblyError::Contradiction(
-                "tls.certificate and tls.key belong together: set both",
+                "tls.certificate and tls.key belong together: set both, also where tls.client_ca is set",
             ));
         }
     };
@@ -289,6 +290,10 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             page: configuration.page,
             wait_seconds: configuration.notification_wait.seconds(),
             stop_seconds: configuration.stop_time.seconds(),
+            rate: RateLimit {
+                per_second: configuration.requests_per_second,
+                burst: configuration.requests_burst,
+            },
         },
         webhook: webhook(configuration)?,
     })

@@ -37,6 +37,10 @@ fn a_lease_is_made_watched_changed_and_given_up() {
         assert!(events.contains(event), "{event} is missing:\n{events}");
     }
     assert_eq!(service.says("events --last 1").lines().count(), 2);
+    let changes = service.says("audit --action lease.create");
+    assert_eq!(changes.matches("lease.create").count(), 2, "{changes}");
+    assert!(!changes.contains("host.create"), "{changes}");
+    assert!(service.says("doctor").contains("agree"));
     service.says("host delete r2-h01");
     assert_eq!(service.stop(), 0);
 }
@@ -75,6 +79,37 @@ fn what_was_acknowledged_is_there_after_a_restart() {
     let lease = service.json("lease show web");
     assert_eq!(lease["lease"]["id"], made["lease"]["id"]);
     assert_eq!(lease["lease"]["status"], "ACTIVE");
+}
+
+#[test]
+fn a_backup_that_was_made_of_a_running_service_is_a_database_to_go_on_with() {
+    let database = database();
+    let machines = format!("{}.fleet.json", database.trim_start_matches("sqlite://"));
+    let service = Running::start(&database, &[]);
+    service.says("host create r1-h01 r1-h02");
+    let kept = service.json("lease create kept --hosts 1 --for 1d --wait");
+    let copy = fresh("copy.db");
+    let backup = || run(command().args(["database", "backup", "--database", &database]).arg(&copy));
+    let made = backup();
+    assert_eq!((made.status, made.err.as_str()), (0, ""));
+    service.says("lease create later --hosts 1 --for 1d --wait");
+    // What is there is not overwritten, and what is not there is not copied.
+    let again = backup();
+    assert!(again.status == 1 && again.err.contains("exists already"), "{}", again.err);
+    let missing = run(command().args(["database", "backup", "--database", "sqlite:///nowhere/x.db", "y.db"]));
+    assert!(missing.status == 1 && missing.err.contains("/nowhere/x.db"), "{}", missing.err);
+    assert_eq!(service.stop(), 0);
+
+    // The machines are as they were left, with a host in the hands of a lease that nobody knows any more.
+    let restored =
+        Running::start(&format!("sqlite://{}", copy.display()), &["--simulated-state-file", &machines]);
+    let leases = restored.json("lease list");
+    let leases = leases["leases"].as_array().expect("a list");
+    assert_eq!(leases.iter().map(|lease| &lease["id"]).collect::<Vec<_>>(), [&kept["lease"]["id"]]);
+    assert_eq!(leases[0]["status"], "ACTIVE");
+    let more = restored.says("lease create more --hosts 1 --for 1h --wait");
+    assert!(more.contains("ACTIVE"), "{more}");
+    assert_eq!(restored.stop(), 0);
 }
 
 #[test]

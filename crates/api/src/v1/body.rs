@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Allocation, Flavor, FloatingIp, Host, Lease, Notification, Property, ResourceProperty};
+use super::{
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Lease, Notification, Property,
+    ResourceProperty,
+};
 
 macro_rules! envelope {
     ($($(#[$doc:meta])* $name:ident { $field:ident: $of:ty })*) => { $(
@@ -41,6 +44,8 @@ envelope! {
     FloatingIpsBody { floatingips: Vec<FloatingIp> }
     /// A flavor.
     FlavorBody { flavor: Flavor }
+    /// All differences between what is stored and what the fleet shows.
+    DriftBody { drift: Vec<DriftEntry> }
     /// All flavors.
     FlavorsBody { flavors: Vec<Flavor> }
 }
@@ -62,6 +67,16 @@ pub struct Link {
     pub href: String,
     /// What is there: `next`, `self`.
     pub rel: String,
+}
+
+/// Who did what.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AuditBody {
+    /// Changes, newest first.
+    pub audit: Vec<AuditEntry>,
+    /// Where there are more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit_links: Vec<Link>,
 }
 
 /// Notifications.

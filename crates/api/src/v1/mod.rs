@@ -1,7 +1,9 @@
 //! Version 1: Blazar's (spec §1).
 
+mod audit;
 pub mod body;
 mod date;
+mod drift;
 mod error;
 mod fields;
 mod flavor;
@@ -15,7 +17,9 @@ mod python;
 mod requirement;
 mod reservation_request;
 
+pub use audit::AuditEntry;
 pub use date::{created_at, date, minute};
+pub use drift::DriftEntry;
 pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};

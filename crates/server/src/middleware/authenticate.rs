@@ -1,7 +1,10 @@
 //! Finds out who sends a request. Whatever is not public by its address needs valid credentials, addresses that
 //! lead nowhere included, so that a new route is closed until somebody opens it.
 
-use axum::extract::{Request, State};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +13,7 @@ use super::context::RequestId;
 use crate::app::{App, Session};
 use crate::auth::{self, Credentials};
 use crate::error::ApiError;
+use crate::rate::Client;
 
 /// What everybody may see: which versions there are, the document, and how the server is. The small Keystone
 /// asks for credentials itself.
@@ -20,6 +24,32 @@ pub(crate) fn public(path: &str) -> bool {
         || path.starts_with("/identity/v3/")
 }
 
+/// What is public, and limited nevertheless: where passwords can be tried.
+pub(crate) fn limited(path: &str) -> bool {
+    path.starts_with("/identity/v3/")
+}
+
+/// Where the request comes from; not known where there is no socket.
+fn address(request: &Request) -> Option<Client> {
+    let ConnectInfo(address) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
+    Some(Client::Address(address.ip().to_canonical()))
+}
+
+fn spend(app: &App, client: Option<Client>) -> Result<(), Duration> {
+    match (&app.inner.limiter, client) {
+        (Some(limiter), Some(client)) => limiter.take(client),
+        _ => Ok(()),
+    }
+}
+
+/// Whether whoever is at that address may try a password: finding out that it is wrong takes time.
+fn may_fail(app: &App, address: Option<&Client>) -> Result<(), Duration> {
+    match (&app.inner.limiter, address) {
+        (Some(limiter), Some(address)) => limiter.check(address.clone()),
+        _ => Ok(()),
+    }
+}
+
 /// Lets a request in, with who sends it, or answers that it may not.
 pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let authentication = &app.inner.authentication;
@@ -27,14 +57,32 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         let message = "This service is open to its own machine only: ask for localhost.";
         return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
     }
+    let address = address(&request);
     if public(request.uri().path()) {
+        if limited(request.uri().path())
+            && let Err(wait) = spend(&app, address)
+        {
+            return ApiError::too_many(wait).into_response();
+        }
         return next.run(request).await;
     }
     let credentials = Credentials::of(request.headers());
+    if credentials.password.is_some()
+        && let Err(wait) = may_fail(&app, address.as_ref())
+    {
+        return ApiError::too_many(wait).into_response();
+    }
     let Some(identity) = authentication.authenticate(&credentials).await else {
+        if let Err(wait) = spend(&app, address) {
+            return ApiError::too_many(wait).into_response();
+        }
         return ApiError::unauthorized(authentication.basic).into_response();
     };
     tracing::debug!(user = identity.user.0, project = identity.project.0, "authenticated");
+    let client = Client::User(identity.user.clone(), identity.project.clone());
+    if let Err(wait) = spend(&app, Some(client)) {
+        return ApiError::too_many(wait).into_response();
+    }
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     request.extensions_mut().insert(Session { identity, request_id });
     next.run(request).await

@@ -74,6 +74,12 @@ rules! {
     FlavorsDelete "blazar:flavors:delete" ADMIN;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;
+    /// Seeing who did what.
+    AuditGet "blazar:audit:get" ADMIN;
+    /// Seeing where store and fleet differ.
+    DriftGet "blazar:drift:get" ADMIN;
+    /// Setting such differences right.
+    DriftRepair "blazar:drift:repair" ADMIN;
 }
 
 /// The rule whose name has most in common with that.

@@ -205,6 +205,9 @@ mod tests {
             ("blazar:flavors:put", admin),
             ("blazar:flavors:delete", admin),
             ("blazar:notifications:get", reader),
+            ("blazar:audit:get", admin),
+            ("blazar:drift:get", admin),
+            ("blazar:drift:repair", admin),
         ];
         let expected: Vec<_> = expected.map(|(name, row)| (name, row.to_owned())).into_iter().collect();
         assert_eq!(matrix, expected);

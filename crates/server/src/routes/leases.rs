@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, Link};
+use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody};
 use api::v1::{Lease, LeaseRequest, LeaseUpdate, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -13,6 +13,7 @@ use leases::status::LeaseStatus;
 use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
 use store::{FlavorRecord, LeaseRecord};
 
+use super::next_link;
 use crate::app::{App, Session};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
@@ -65,7 +66,7 @@ pub(crate) async fn list(
     let page =
         page(&records, options.parsed("marker", lease_id)?, limit.map(|limit| limit.min(limits.page)))?;
     let leases = page.leases.iter().map(|record| Lease::from(record.as_ref())).collect();
-    let leases_links = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, last));
+    let leases_links = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, &last.lease.id));
     Ok(Json(LeasesBody { leases, leases_links: leases_links.into_iter().collect() }))
 }
 
@@ -91,14 +92,6 @@ fn page(
     let rest = records.get(first..).unwrap_or_default();
     let length = limit.map_or(rest.len(), |limit| rest.len().min(limit as usize));
     Ok(Page { leases: &rest[..length], more: length < rest.len() })
-}
-
-/// The same question for those after that lease.
-fn next_link(uri: &Uri, last: &LeaseRecord) -> Link {
-    let others = uri.query().unwrap_or_default().split('&');
-    let others = others.filter(|pair| !pair.is_empty() && !pair.starts_with("marker="));
-    let query: Vec<String> = others.map(str::to_owned).chain([format!("marker={}", last.lease.id)]).collect();
-    Link { href: format!("{}?{}", uri.path(), query.join("&")), rel: "next".to_owned() }
 }
 
 /// Makes a lease. A request that is repeated with the same `Idempotency-Key` within a day makes no second one.

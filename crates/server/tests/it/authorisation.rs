@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 34] = [
+const MATRIX: [(&str, &str, &str); 37] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -44,6 +44,9 @@ const MATRIX: [(&str, &str, &str); 34] = [
     ("PUT", "/v1/flavors/{flavor_id}", "admin"),
     ("DELETE", "/v1/flavors/{flavor_id}", "admin"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
+    ("GET", "/v1/audit", "admin"),
+    ("GET", "/v1/drift", "admin"),
+    ("POST", "/v1/drift/repair", "admin"),
 ];
 
 const CALLERS: [&str; 5] = ["foreign", "other", "reader", "member", "admin"];

@@ -109,3 +109,11 @@ async fn properties_are_listed_hidden_and_shown() {
     let wrong = site.send_as("", patch, "/v1/os-hosts/properties/gpu", Some(&json!({"private": "x"}))).await;
     assert_eq!(wrong.error(), (400, "Malformed parameter private".to_owned()));
 }
+
+#[tokio::test]
+async fn an_administrator_sees_where_store_and_fleet_differ() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    assert_eq!(site.get("/v1/drift").await.ok(200), json!({"drift": []}));
+    assert_eq!(site.post("/v1/drift/repair", &json!({})).await.ok(200), json!({"drift": []}));
+}

@@ -1,12 +1,16 @@
 //! The server through its router, on a store in memory and a simulated fleet.
 
+mod audit;
 mod authentication;
 mod authorisation;
 mod contract;
 mod enforcement;
 mod hosts;
+mod isolation;
 mod leases;
+mod limits;
 mod native;
+mod operations;
 mod protocol;
 mod site;
 mod sockets;

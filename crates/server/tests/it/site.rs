@@ -86,13 +86,18 @@ impl Site {
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
     pub async fn guarded() -> Self {
+        Self::guarded_with(Config::default()).await
+    }
+
+    /// The same with other settings.
+    pub async fn guarded_with(config: Config) -> Self {
         let file = tokens_file();
         let auth = AuthConfig {
             methods: vec![AuthMethod::Tokens],
             tokens_file: Some(file.0.clone()),
             ..AuthConfig::default()
         };
-        Self::with(Config { auth, ..Config::default() }, None).await
+        Self::with(Config { auth, ..config }, None).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
@@ -141,16 +146,22 @@ impl Site {
     /// Lets time pass to that instant, and waits until the lease is in that status. The loop has its turns while
     /// requests are made; no real time is measured.
     pub async fn until(&self, instant: &str, lease: &Value, status: &str) -> Value {
+        self.until_as("any", instant, lease, status).await
+    }
+
+    /// The same with somebody's token.
+    pub async fn until_as(&self, token: &str, instant: &str, lease: &Value, status: &str) -> Value {
         self.clock.set(instant.parse().expect("an instant"));
         let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
         for _ in 0..10_000 {
-            let now = self.get(&path).await.ok(200)["lease"].clone();
+            let answer = self.send_as(token, Method::GET, &path, None).await;
+            let now = answer.ok(200)["lease"].clone();
             if now["status"] == status {
                 return now;
             }
             tokio::task::yield_now().await;
         }
-        panic!("the lease does not become {status}: {}", self.get(&path).await.text);
+        panic!("the lease does not become {status}: {path}");
     }
 }
 

@@ -44,7 +44,7 @@ async fn tls_is_spoken_with_the_certificate_of_the_settings() {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let certificate = TempFile::new("crt", &signed.cert.pem());
     let key = TempFile::new("key", &signed.signing_key.serialize_pem());
-    let tls = TlsConfig { certificate: certificate.0.clone(), key: key.0.clone() };
+    let tls = TlsConfig { certificate: certificate.0.clone(), key: key.0.clone(), client_ca: None };
     let app = app(Config { tls: Some(tls), ..anywhere() }).await;
     let listener = server::bind(&app).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -60,8 +60,55 @@ async fn tls_is_spoken_with_the_certificate_of_the_settings() {
 }
 
 #[tokio::test]
+async fn a_client_without_a_certificate_of_the_authority_is_turned_away() {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let certificate = TempFile::new("crt", &own.cert.pem());
+    let key = TempFile::new("key", &own.signing_key.serialize_pem());
+    let (authority, known) = client_certificate();
+    let (_, unknown) = client_certificate();
+    let authority = TempFile::new("ca", &authority);
+    let tls = TlsConfig {
+        certificate: certificate.0.clone(),
+        key: key.0.clone(),
+        client_ca: Some(authority.0.clone()),
+    };
+    let app = app(Config { tls: Some(tls), ..anywhere() }).await;
+    let listener = server::bind(&app).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (_stop, stopped) = watch::channel(false);
+    tokio::spawn(server::serve(app, listener, stopped));
+    provide_cryptography();
+    let trusted = reqwest::Certificate::from_pem(own.cert.pem().as_bytes()).expect("a certificate");
+    let ask = async |identity: Option<&str>| {
+        let mut client = reqwest::Client::builder().tls_certs_only([trusted.clone()]);
+        if let Some(pem) = identity {
+            client = client.identity(reqwest::Identity::from_pem(pem.as_bytes()).expect("an identity"));
+        }
+        let client = client.build().expect("a client");
+        client.get(format!("https://localhost:{port}/healthz")).send().await
+    };
+    assert!(ask(None).await.is_err());
+    assert!(ask(Some(&unknown)).await.is_err());
+    assert_eq!(ask(Some(&known)).await.expect("an answer").status().as_u16(), 200);
+}
+
+/// An authority, and a certificate with its key that it has signed for a client.
+fn client_certificate() -> (String, String) {
+    let key = || rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_key = key();
+    let authority = params.self_signed(&authority_key).expect("a certificate");
+    let client_key = key();
+    let client = rcgen::CertificateParams::new(vec!["client".to_owned()]).expect("a name");
+    let client = client.signed_by(&client_key, &rcgen::Issuer::new(params, authority_key));
+    let client = client.expect("a certificate").pem();
+    (authority.pem(), format!("{client}{}", client_key.serialize_pem()))
+}
+
+#[tokio::test]
 async fn a_certificate_that_cannot_be_read_is_named() {
-    let tls = TlsConfig { certificate: "/nosuch.crt".into(), key: "/nosuch.key".into() };
+    let tls = TlsConfig { certificate: "/nosuch.crt".into(), key: "/nosuch.key".into(), client_ca: None };
     let app = app(Config { tls: Some(tls), ..anywhere() }).await;
     let listener = server::bind(&app).expect("a port");
     let (_stop, stopped) = watch::channel(false);

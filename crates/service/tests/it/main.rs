@@ -5,6 +5,7 @@
 mod changing;
 mod creating;
 mod deleting;
+mod drift;
 mod enforcing;
 mod faults;
 mod hosts;

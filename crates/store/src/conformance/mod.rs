@@ -52,6 +52,7 @@ macro_rules! promises {
             notifications_are_numbered_in_the_order_of_commits
             notifications_are_kept_until_every_listener_was_told
             the_audit_log_shows_the_last_first
+            the_audit_log_is_searched_page_by_page
             w1_a_host_is_in_one_lease_at_a_time
             w16_a_lease_may_start_when_another_ends
             w2_slots_fit_their_host_at_every_instant

@@ -7,7 +7,7 @@ use leases::ids::{FloatingIpId, LeaseId};
 use leases::project::ProjectId;
 
 use super::sample::*;
-use crate::{Commit, CommitError, HostRecord, LeaseRecord, Snapshot, Store, Version, Write};
+use crate::{AuditFilter, Commit, CommitError, HostRecord, LeaseRecord, Snapshot, Store, Version, Write};
 
 /// What a store holds.
 pub(super) async fn loaded(store: &Arc<dyn Store>) -> Snapshot {
@@ -251,6 +251,46 @@ pub async fn the_audit_log_shows_the_last_first(store: &Arc<dyn Store>) {
     assert_eq!(store.audit(3).await.expect("works"), [of(1, "d"), of(1, "c"), of(0, "b")]);
     store.prune(at(1)).await.expect("works");
     assert_eq!(store.audit(10).await.expect("works"), [of(1, "d"), of(1, "c")]);
+}
+
+/// What is asked for in pages is what is there, each once, however it is divided.
+pub async fn the_audit_log_is_searched_page_by_page(store: &Arc<dyn Store>) {
+    let of = |user: &str, action: &str, object: &str| crate::AuditRecord {
+        user: leases::project::UserId(user.to_owned()),
+        object: object.to_owned(),
+        ..audit(action)
+    };
+    let all = [of("ann", "a", "1"), of("bo", "a", "2"), of("ann", "b", "1"), of("ann", "a", "2")];
+    for record in &all {
+        let audit = vec![record.clone()];
+        store.commit(&Commit { audit, ..Commit::new(at(0)) }).await.expect("accepted");
+    }
+    let find = async |filter: &AuditFilter, before, limit| {
+        store.audit_page(filter, before, limit).await.expect("works")
+    };
+    let every = find(&AuditFilter::default(), None, 10).await;
+    assert!(every.is_sorted_by(|a, b| a.0 > b.0), "{every:?}");
+    assert!(every.iter().map(|(_, record)| record).eq(all.iter().rev()));
+    let first = find(&AuditFilter::default(), None, 3).await;
+    let rest = find(&AuditFilter::default(), Some(first[2].0), 3).await;
+    assert_eq!([first, rest].concat(), every);
+
+    let text = |text: &str| Some(text.to_owned());
+    let ann = AuditFilter { user: Some(leases::project::UserId("ann".to_owned())), ..AuditFilter::default() };
+    let (project, request_id) = (all[0].project.clone(), all[0].request_id.clone());
+    for (filter, count) in [
+        (ann.clone(), 3),
+        (AuditFilter { action: text("a"), ..ann.clone() }, 2),
+        (AuditFilter { object: text("1"), ..AuditFilter::default() }, 2),
+        (AuditFilter { request_id: Some(request_id), ..AuditFilter::default() }, 4),
+        (AuditFilter { request_id: text("nosuch"), ..AuditFilter::default() }, 0),
+        (AuditFilter { project: Some(project), ..ann.clone() }, 3),
+        (AuditFilter { project: Some(leases::project::ProjectId("nosuch".to_owned())), ..ann }, 0),
+    ] {
+        let found = find(&filter, None, 10).await;
+        assert_eq!(found.len(), count, "{filter:?}");
+        assert!(found.iter().all(|(_, record)| filter.lets_through(record)), "{filter:?}");
+    }
 }
 
 /// For stores that persist: `reopen` closes a store, as a process that ends does, and opens it again.

@@ -24,7 +24,7 @@ use self::log::Log;
 use self::page::Page;
 use crate::booking::Subject;
 use crate::{
-    Advance, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, Holder, HostRecord, IdempotencyRecord, LeaseRecord, Notification, PropertyRecord,
     RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
 };
@@ -55,7 +55,9 @@ struct State {
     notifications: VecDeque<Notification>,
     last_number: u64,
     delivered: BTreeMap<String, u64>,
-    audit: VecDeque<AuditRecord>,
+    /// With their numbers.
+    audit: VecDeque<(u64, AuditRecord)>,
+    last_audit: u64,
     requests: BTreeMap<(ProjectId, String), IdempotencyRecord>,
     log: Log,
     /// Who leads, by role, and until when.
@@ -108,7 +110,10 @@ impl State {
         apply(&mut self.flavors, changed.flavors);
         apply(&mut self.properties, changed.properties);
         apply(&mut self.pages, changed.pages);
-        self.audit.extend(commit.audit.iter().cloned());
+        for record in &commit.audit {
+            self.last_audit += 1;
+            self.audit.push_back((self.last_audit, record.clone()));
+        }
         for content in &commit.notifications {
             self.last_number += 1;
             let number = self.last_number;
@@ -198,7 +203,7 @@ impl State {
     fn prune(&mut self, before: Timestamp) {
         let told = self.delivered.values().copied().min().unwrap_or(u64::MAX);
         self.notifications.retain(|n| n.at >= before || n.number > told);
-        self.audit.retain(|record| record.at >= before);
+        self.audit.retain(|(_, record)| record.at >= before);
         self.requests.retain(|_, record| record.at >= before);
     }
 }
@@ -328,7 +333,20 @@ impl Store for MemoryStore {
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
-        Ok(self.state().audit.iter().rev().take(limit as usize).cloned().collect())
+        Ok(self.state().audit.iter().rev().take(limit as usize).map(|(_, record)| record.clone()).collect())
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        let state = self.state();
+        let earlier =
+            state.audit.iter().rev().filter(|(number, _)| before.is_none_or(|before| *number < before));
+        let found = earlier.filter(|(_, record)| filter.lets_through(record));
+        Ok(found.take(limit as usize).cloned().collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

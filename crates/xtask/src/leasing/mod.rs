@@ -4,7 +4,7 @@
 //! Nothing here knows the service's code. What is asked of it is in the specification of Blazar's interface, and
 //! in what the service promises beyond it.
 
-mod cases;
+pub mod cases;
 mod clients;
 pub mod date;
 mod fleet;

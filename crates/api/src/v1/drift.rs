@@ -1,0 +1,17 @@
+//! Differences between what is stored and what the fleet shows. Not in Blazar.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A difference.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct DriftEntry {
+    /// What kind: `machine_gone`, `not_taken_on`, `stray`, `step_fails`.
+    pub kind: String,
+    /// The machine that it is about, if it is about one.
+    pub host_id: Option<String>,
+    /// What is the matter, and what to do.
+    pub message: String,
+    /// Whether a repair can do something about it.
+    pub repairable: bool,
+}

@@ -1,0 +1,59 @@
+//! Who did what. Not in Blazar.
+
+use api::v1::AuditEntry;
+use api::v1::body::AuditBody;
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use leases::project::{ProjectId, UserId};
+use store::AuditFilter;
+
+use super::next_link;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// How many an answer has unless it is said.
+const USUAL: u32 = 100;
+
+/// Changes that were made, newest first. Those that were refused are not among them.
+#[utoipa::path(
+    get, path = "/v1/audit", tag = "audit", operation_id = "list_audit",
+    params(
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("marker" = Option<u64>, Query, description = "Those before the one of this number"),
+        ("user_id" = Option<String>, Query, description = "Those of this user"),
+        ("project_id" = Option<String>, Query, description = "Those for this project"),
+        ("request_id" = Option<String>, Query, description = "Those of this request"),
+        ("action" = Option<String>, Query, description = "Those of this kind: `lease.create`"),
+        ("object_id" = Option<String>, Query, description = "Those of what has this identifier"),
+    ),
+    responses((status = 200, body = AuditBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+    uri: Uri,
+) -> Result<Json<AuditBody>, ApiError> {
+    session.allow(&app, Rule::AuditGet)?;
+    let text = |name: &str| options.text(name).map(str::to_owned);
+    let filter = AuditFilter {
+        user: text("user_id").map(UserId),
+        project: text("project_id").map(ProjectId),
+        request_id: text("request_id"),
+        action: text("action"),
+        object: text("object_id"),
+    };
+    let marker = options.parsed("marker", |text| text.parse().ok())?;
+    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = limit.unwrap_or(USUAL).min(app.inner.config.limits.page);
+    // One more, to know whether there is one.
+    let mut found = app.service().audit(&filter, marker, limit.saturating_add(1)).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let audit_links = found.last().filter(|_| more).map(|(number, _)| next_link(&uri, number));
+    let audit = found.into_iter().map(|(number, record)| AuditEntry::new(number, record)).collect();
+    Ok(Json(AuditBody { audit, audit_links: audit_links.into_iter().collect() }))
+}

@@ -1,0 +1,282 @@
+//! What belongs to another project stays there: every endpoint of the document, every parameter and every field of
+//! its answers, for a member and a reader who know all about it but may not see it. A new endpoint or parameter
+//! without a row here is a failure.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::contract::document;
+use crate::site::Site;
+
+/// What is asked, with what is to be put into it: an endpoint, values for its parameters, and a body.
+struct Row {
+    endpoint: (&'static str, &'static str),
+    parameters: &'static [(&'static str, &'static str)],
+    body: fn(&Theirs) -> Value,
+}
+
+const fn row(method: &'static str, path: &'static str) -> Row {
+    Row { endpoint: (method, path), parameters: &[], body: |_| Value::Null }
+}
+
+impl Row {
+    const fn with(self, parameters: &'static [(&'static str, &'static str)]) -> Self {
+        Self { parameters, ..self }
+    }
+
+    const fn sending(self, body: fn(&Theirs) -> Value) -> Self {
+        Self { body, ..self }
+    }
+}
+
+const ROWS: [Row; 37] = [
+    row("GET", "/"),
+    row("GET", "/versions"),
+    row("GET", "/healthz"),
+    row("GET", "/readyz"),
+    row("GET", "/metrics"),
+    row("GET", "/identity"),
+    row("GET", "/identity/v3"),
+    row("POST", "/identity/v3/auth/tokens"),
+    row("GET", "/identity/v3/auth/tokens"),
+    row("DELETE", "/identity/v3/auth/tokens"),
+    row("GET", "/v1/leases").with(&[
+        ("limit", "1"),
+        ("marker", "{lease}"),
+        ("status", "ACTIVE"),
+        ("name", "{lease_name}"),
+        ("project_id", "q"),
+    ]),
+    row("POST", "/v1/leases").with(&[("Idempotency-Key", "theirs")]).sending(lease_of_the_same),
+    row("GET", "/v1/leases/{lease_id}"),
+    row("PUT", "/v1/leases/{lease_id}").sending(change_of_everything),
+    row("DELETE", "/v1/leases/{lease_id}"),
+    row("GET", "/v1/os-hosts"),
+    row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),
+    row("GET", "/v1/os-hosts/{host_id}"),
+    row("PUT", "/v1/os-hosts/{host_id}").sending(|_| json!({"rack": "r9"})),
+    row("DELETE", "/v1/os-hosts/{host_id}"),
+    row("GET", "/v1/os-hosts/allocations")
+        .with(&[("lease_id", "{lease}"), ("reservation_id", "{reservation}")]),
+    row("GET", "/v1/os-hosts/{host_id}/allocation")
+        .with(&[("lease_id", "{lease}"), ("reservation_id", "{reservation}")]),
+    row("GET", "/v1/os-hosts/properties").with(&[("detail", "1"), ("all", "1")]),
+    row("PATCH", "/v1/os-hosts/properties/{name}").sending(|_| json!({"private": true})),
+    row("GET", "/v1/floatingips"),
+    row("POST", "/v1/floatingips")
+        .sending(|theirs| json!({"floating_network_id": "public", "floating_ip_address": theirs.address})),
+    row("GET", "/v1/floatingips/{floatingip_id}"),
+    row("DELETE", "/v1/floatingips/{floatingip_id}"),
+    row("GET", "/v1/flavors"),
+    row("POST", "/v1/flavors").sending(|_| json!({"id": "f2", "name": "g", "vcpus": 1, "ram": 1, "disk": 1})),
+    row("GET", "/v1/flavors/{flavor_id}"),
+    row("PUT", "/v1/flavors/{flavor_id}").sending(|_| json!({"vcpus": 2})),
+    row("DELETE", "/v1/flavors/{flavor_id}"),
+    row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
+    row("GET", "/v1/drift"),
+    row("POST", "/v1/drift/repair"),
+    row("GET", "/v1/audit").with(&[
+        ("limit", "1000"),
+        ("marker", "1000"),
+        ("user_id", "foreign"),
+        ("project_id", "q"),
+        ("request_id", "r"),
+        ("action", "lease.create"),
+        ("object_id", "{lease}"),
+    ]),
+];
+
+/// The other project's lease, and what of it nobody else is to see.
+struct Theirs {
+    lease: Value,
+    address: String,
+    secrets: Vec<String>,
+}
+
+/// Fields whose values say whose something is, or which.
+const TELLING: [&str; 7] =
+    ["id", "name", "user_id", "project_id", "lease_id", "reservation_id", "resource_id"];
+
+fn secrets(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_str() {
+                    Some(text) if TELLING.contains(&name.as_str()) && !text.is_empty() => {
+                        found.push(text.to_owned());
+                    }
+                    _ => secrets(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| secrets(item, found)),
+        _ => {}
+    }
+}
+
+impl Theirs {
+    /// A lease of the project `q` that has everything: a host, room, an address, and a history.
+    async fn make(site: &Site) -> Self {
+        let post = async |path: &str, token: &str, body: &Value| {
+            site.send_as(token, Method::POST, path, Some(body)).await.ok(201)
+        };
+        for id in ["1", "2"] {
+            post("/v1/os-hosts", "admin", &json!({"id": id, "rack": "r1"})).await;
+        }
+        let address = "203.0.113.200".to_owned();
+        let ip = json!({"floating_network_id": "public", "floating_ip_address": address});
+        post("/v1/floatingips", "admin", &ip).await;
+        let flavor = json!({"id": "f1", "name": "f", "vcpus": 1, "ram": 1, "disk": 1});
+        post("/v1/flavors", "admin", &flavor).await;
+        let hidden = json!({"id": "f3", "name": "hidden", "vcpus": 1, "ram": 1, "disk": 1,
+            "os-flavor-access:is_public": false});
+        post("/v1/flavors", "admin", &hidden).await;
+        let request = keyed("foreign", &lease_of(&address));
+        let lease = site.send(request).await.ok(201)["lease"].clone();
+        let mut theirs = Self { lease, address, secrets: vec!["hidden".to_owned()] };
+        theirs.lease = site.until_as("admin", "2030-01-01T10:01:00Z", &theirs.lease, "ACTIVE").await;
+        secrets(&theirs.lease, &mut theirs.secrets);
+        assert!(theirs.secrets.iter().any(|secret| secret == "foreign"));
+        theirs
+    }
+
+    fn put_in(&self, text: &str) -> String {
+        let own = |field: &str| self.lease[field].as_str().expect("text").to_owned();
+        let reservation = self.lease["reservations"][0]["id"].as_str().expect("text");
+        text.replace("{lease}", &own("id"))
+            .replace("{lease_name}", "their%20secret%20plan")
+            .replace("{reservation}", reservation)
+    }
+
+    /// Fails if the answer says anything of it. What the question said itself may be repeated in a message.
+    #[track_caller]
+    fn hidden_in(&self, answer: &str, question: &str) {
+        for secret in self.secrets.iter().filter(|secret| secret.len() > 3 && !question.contains(*secret)) {
+            assert!(!answer.contains(secret.as_str()), "{question}\n{answer}\nsays {secret}");
+        }
+        let mut told = Vec::new();
+        secrets(&serde_json::from_str(answer).unwrap_or_default(), &mut told);
+        let said = told.iter().find(|told| self.secrets.contains(told));
+        assert!(said.is_none(), "{question}\n{answer}\nsays {said:?}");
+    }
+}
+
+fn lease_of(address: &str) -> Value {
+    json!({
+        "name": "their secret plan", "start_date": "now", "end_date": "2030-01-03 10:00",
+        "reservations": [
+            {"resource_type": "physical:host", "min": 1, "max": 1,
+                "hypervisor_properties": "", "resource_properties": ""},
+            {"resource_type": "virtual:instance", "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "amount": 1,
+                "affinity": null, "resource_properties": ""},
+            {"resource_type": "virtual:floatingip", "network_id": "public", "amount": 1,
+                "required_floatingips": [address]},
+        ],
+    })
+}
+
+/// Word by word what the other project has asked for, under the same key.
+fn lease_of_the_same(theirs: &Theirs) -> Value {
+    lease_of(&theirs.address)
+}
+
+fn change_of_everything(theirs: &Theirs) -> Value {
+    let id = &theirs.lease["reservations"][0]["id"];
+    json!({
+        "name": "mine now", "start_date": "2030-01-01 20:00", "end_date": "2030-01-02 10:00",
+        "before_end_date": "2030-01-02 09:00", "reservations": [{"id": id, "min": 1, "max": 2}],
+    })
+}
+
+fn keyed(token: &str, body: &Value) -> axum::http::Request<axum::body::Body> {
+    let mut request = crate::site::request(Method::POST, "/v1/leases", token, Some(body));
+    request.headers_mut().insert("idempotency-key", "theirs".parse().expect("a value"));
+    request
+}
+
+/// The parameters that the document has for an operation, those in the path apart.
+fn parameters(operation: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let all = operation["parameters"].as_array().cloned().unwrap_or_default();
+    let all = all.iter().filter(|parameter| parameter["in"] != "path");
+    all.map(|parameter| (text(&parameter["name"]), text(&parameter["in"]))).collect()
+}
+
+/// The requests that a row stands for: without parameters, with each of them, and with all.
+fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Option<String>)> {
+    let path = row.endpoint.1.replace("{lease_id}", theirs.lease["id"].as_str().expect("text"));
+    let path = path.replace("{host_id}", "1").replace("{flavor_id}", "f3").replace("{name}", "rack");
+    let path = path.replace("{floatingip_id}", "nosuch");
+    let rows: BTreeMap<_, _> = row.parameters.iter().copied().collect();
+    let (mut pairs, mut key) = (Vec::new(), None);
+    let named = parameters(operation);
+    for (name, place) in &named {
+        let value = rows.get(name.as_str());
+        let value = value.unwrap_or_else(|| panic!("{:?}: {name} has no value", row.endpoint));
+        let value = theirs.put_in(value);
+        match place.as_str() {
+            "header" => key = Some(value),
+            _ => pairs.push(format!("{name}={}", value.replace(' ', "%20"))),
+        }
+    }
+    let single = pairs.iter().map(|pair| format!("{path}?{pair}"));
+    let all = [path.clone(), format!("{path}?{}", pairs.join("&"))];
+    let mut questions: Vec<_> = single.chain(all).map(|path| (path, None)).collect();
+    questions.extend(key.map(|key| (path, Some(key))));
+    questions
+}
+
+#[tokio::test]
+async fn nothing_of_another_projects_lease_is_seen_or_changed_through_any_endpoint() {
+    let paths = document()["paths"].as_object().expect("paths");
+    let mut met = 0;
+    for (path, item) in paths {
+        let methods = item.as_object().expect("an item").keys().filter(|name| {
+            ["get", "put", "post", "delete", "patch", "head", "options", "trace"].contains(&name.as_str())
+        });
+        for method in methods {
+            let (method, operation) = (method.to_uppercase(), &item[method]);
+            let row = ROWS.iter().find(|row| row.endpoint == (method.as_str(), path.as_str()));
+            let row = row.unwrap_or_else(|| panic!("{method} {path} has no row"));
+            met += 1;
+            check(row, operation).await;
+        }
+    }
+    assert_eq!(met, ROWS.len(), "a row for an endpoint that there is not");
+}
+
+async fn check(row: &Row, operation: &Value) {
+    let site = Site::guarded().await;
+    let theirs = Theirs::make(&site).await;
+    let body = (row.body)(&theirs);
+    let body = (!body.is_null()).then_some(body);
+    let method: Method = row.endpoint.0.parse().expect("a method");
+    for caller in ["member", "reader"] {
+        for (path, key) in questions(row, operation, &theirs) {
+            let mut request = crate::site::request(method.clone(), &path, caller, body.as_ref());
+            if let Some(key) = &key {
+                request.headers_mut().insert("idempotency-key", key.parse().expect("a value"));
+            }
+            let answer = site.send(request).await;
+            let said = body.as_ref().map(ToString::to_string).unwrap_or_default();
+            theirs.hidden_in(&answer.text, &format!("{caller}: {method} {path} {said}"));
+        }
+    }
+    let path = format!("/v1/leases/{}", theirs.lease["id"].as_str().expect("text"));
+    let now = site.send_as("foreign", Method::GET, &path, None).await.ok(200)["lease"].clone();
+    assert_eq!(now, theirs.lease, "{:?}", row.endpoint);
+}
+
+#[tokio::test]
+async fn the_check_would_notice_what_an_administrator_sees() {
+    let site = Site::guarded().await;
+    let theirs = Theirs::make(&site).await;
+    for path in ["/v1/leases", "/v1/os-hosts/allocations", "/v1/notifications", "/v1/flavors"] {
+        let answer = site.send_as("admin", Method::GET, path, None).await.text;
+        let noticed = std::panic::catch_unwind(AssertUnwindSafe(|| theirs.hidden_in(&answer, path)));
+        assert!(noticed.is_err(), "{path}: {answer}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Where store and fleet differ in what the loop does not set right by itself: machines that one has and the other
+//! has not, as after a restored backup or a machine that was taken away, and steps that fail again and again.
+//!
+//! What leases want of hosts is the loop's business, and no difference: it is on its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use fleet::{Machine, OperationKey};
+use leases::ids::HostId;
+use leases::plan::{History, Observed, Place};
+use store::{Commit, HostRecord};
+
+use crate::writing::audit;
+use crate::{Caller, Service, ServiceError};
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// A host may be leased, and the fleet has no such machine.
+    MachineGone {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+    },
+    /// A host may be leased, and its machine is not in the service's hands.
+    NotTakenOn {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+    },
+    /// A machine is in the service's hands, and is no host that may be leased.
+    Stray {
+        /// The machine.
+        host: HostId,
+        /// Its name.
+        name: String,
+        /// Where it is.
+        place: Place,
+    },
+    /// A step fails and has not succeeded since.
+    StepFails {
+        /// The step.
+        step: String,
+        /// How often it has failed.
+        times: u32,
+        /// Why, the last time.
+        message: String,
+    },
+}
+
+impl Drift {
+    /// A word for it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::MachineGone { .. } => "machine_gone",
+            Self::NotTakenOn { .. } => "not_taken_on",
+            Self::Stray { .. } => "stray",
+            Self::StepFails { .. } => "step_fails",
+        }
+    }
+
+    /// The machine that it is about.
+    pub fn host(&self) -> Option<HostId> {
+        match self {
+            Self::MachineGone { host, .. } | Self::NotTakenOn { host, .. } | Self::Stray { host, .. } => {
+                Some(*host)
+            }
+            Self::StepFails { .. } => None,
+        }
+    }
+
+    /// Whether [`Service::repair_drift`] can do something about it.
+    pub fn repairable(&self) -> bool {
+        matches!(self, Self::NotTakenOn { .. } | Self::Stray { .. })
+    }
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MachineGone { name, .. } => {
+                write!(
+                    f,
+                    "host {name} may be leased, but the fleet has no such machine: bring it back, or delete the host"
+                )
+            }
+            Self::NotTakenOn { name, .. } => {
+                write!(f, "host {name} may be leased, but its machine is not taken on: a repair takes it on")
+            }
+            Self::Stray { name, place, .. } => {
+                let place = match place {
+                    Place::FreePool => "in the free pool",
+                    Place::Fenced { .. } => "fenced",
+                    Place::Held(_) => "held for a lease",
+                    Place::Releasing(_) => "being taken back from a lease",
+                };
+                write!(
+                    f,
+                    "machine {name} is {place}, but is no host that may be leased: a repair gives it back"
+                )
+            }
+            Self::StepFails { step, times, message } => {
+                write!(f, "the step \"{step}\" has failed {times} times and is tried again: {message}")
+            }
+        }
+    }
+}
+
+impl Service {
+    /// Looks at all machines for differences. Nothing is changed.
+    pub async fn drift(&self) -> Result<Vec<Drift>, ServiceError> {
+        let machines = self.in_time(self.parts.fleet.machines()).await?;
+        let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
+        let observed = self.in_time(self.parts.fleet.observe(&all)).await?;
+        let state = self.state();
+        Ok(compare(&state.hosts, &machines, &observed, &state.history))
+    }
+
+    /// Sets right what can be, and says what is left.
+    ///
+    /// A host that is taken on at this very moment may be met before it is one, and given back; then it is missing
+    /// the next time that somebody looks.
+    pub async fn repair_drift(&self, caller: &Caller) -> Result<Vec<Drift>, ServiceError> {
+        for drift in self.drift().await?.iter().filter(|drift| drift.repairable()) {
+            if let Err(error) = self.repair(drift).await {
+                tracing::warn!(%drift, %error, "a difference between store and fleet cannot be repaired");
+                continue;
+            }
+            let writer = self.writer().await?;
+            let now = self.now();
+            let mut commit = Commit::new(now);
+            commit.audit.extend(drift.host().map(|host| audit(caller, now, "host.repair", &host)));
+            if let Err(error) = writer.commit(commit).await {
+                tracing::warn!(%error, "a repair is not recorded");
+            }
+        }
+        self.wake.notify_one();
+        self.drift().await
+    }
+
+    async fn repair(&self, drift: &Drift) -> Result<(), ServiceError> {
+        match drift {
+            Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
+            Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
+            Drift::MachineGone { .. } | Drift::StepFails { .. } => Ok(()),
+        }
+    }
+
+    /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
+    async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
+        // An operation of its own, which nobody can be late with.
+        let key =
+            OperationKey { key: format!("repair {:032x}", self.parts.ids.uuid()), fence: 1, lease: None };
+        let fleet = &self.parts.fleet;
+        match place {
+            Place::FreePool => {}
+            Place::Fenced { .. } => _ = self.in_time(fleet.unfence(host, &key)).await?,
+            Place::Held(holder) | Place::Releasing(holder) => {
+                _ = self.in_time(fleet.release(host, holder, &key)).await?;
+            }
+        }
+        self.in_time(fleet.abandon(host)).await.map(drop)
+    }
+}
+
+/// Where they differ: by host, then failing steps.
+fn compare(
+    hosts: &BTreeMap<HostId, Arc<HostRecord>>,
+    machines: &[Machine],
+    observed: &Observed,
+    history: &History,
+) -> Vec<Drift> {
+    let machines: BTreeMap<HostId, &Machine> = machines.iter().map(|machine| (machine.id, machine)).collect();
+    let mut found = Vec::new();
+    for (&host, record) in hosts {
+        let name = record.host.name.clone();
+        if !machines.contains_key(&host) {
+            found.push(Drift::MachineGone { host, name });
+        } else if !observed.hosts.contains_key(&host) {
+            found.push(Drift::NotTakenOn { host, name });
+        }
+    }
+    for (&host, seen) in observed.hosts.iter().filter(|(host, _)| !hosts.contains_key(host)) {
+        let name = machines.get(&host).map_or_else(|| host.to_string(), |machine| machine.name.clone());
+        found.push(Drift::Stray { host, name, place: seen.place });
+    }
+    found.extend(history.failures.iter().map(|(action, failures)| Drift::StepFails {
+        step: action.to_string(),
+        times: failures.times,
+        message: failures.message.clone(),
+    }));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::host::Host;
+    use store::Version;
+
+    use super::*;
+
+    #[test]
+    fn a_host_whose_machine_the_fleet_does_not_have_is_noticed() {
+        let host = Host::new(HostId(1), "node1", 8, 4096, 100);
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let record = HostRecord { host, version: Version::FIRST, created_at: at, updated_at: None };
+        let hosts = BTreeMap::from([(HostId(1), Arc::new(record))]);
+        let found = compare(&hosts, &[], &Observed::default(), &History::default());
+        assert_eq!(found, [Drift::MachineGone { host: HostId(1), name: "node1".to_owned() }]);
+        assert!(!found[0].repairable());
+    }
+}

@@ -1,0 +1,72 @@
+//! Differences between store and fleet, and what becomes of them.
+
+use fleet::{Inventory as _, Isolation as _, OperationKey};
+use leases::ids::{HostId, ReservationId};
+use leases::plan::Place;
+use service::Drift;
+use simulation::{World, operator};
+use store::Store as _;
+
+use crate::terms::{asking, at, hosts, make, status, world};
+
+const ONE: HostId = HostId(1);
+const NOBODY: ReservationId = ReservationId(7);
+
+async fn drift(world: &World) -> Vec<Drift> {
+    world.service.drift().await.expect("the fleet answers")
+}
+
+async fn repair(world: &World) -> Vec<Drift> {
+    world.service.repair_drift(&operator()).await.expect("the fleet answers")
+}
+
+#[tokio::test]
+async fn store_and_fleet_agree_while_leases_come_and_go() {
+    let mut world = world(2).await;
+    assert_eq!(drift(&world).await, []);
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    assert_eq!(drift(&world).await, [], "what is on its way is no difference");
+    world.run_until(at(1)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    assert_eq!((drift(&world).await, repair(&world).await), (Vec::new(), Vec::new()));
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn a_host_that_the_fleet_does_not_know_as_one_is_taken_on_again() {
+    let world = world(2).await;
+    world.fleet.abandon(ONE).await.expect("free");
+    let found = drift(&world).await;
+    assert!(matches!(&found[..], [Drift::NotTakenOn { host: ONE, .. }]), "{found:?}");
+    assert_eq!(drift(&world).await, found, "looking changes nothing");
+    assert_eq!(repair(&world).await, []);
+    assert_eq!(world.fleet.look(ONE).map(|seen| seen.place), Some(Place::FreePool));
+}
+
+#[tokio::test]
+async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
+    let world = world(2).await;
+    world.service.remove_host(&operator(), ONE).await.expect("free");
+    let key = |name: &str| OperationKey { key: name.to_owned(), fence: 1, lease: None };
+    for steps in 0..=3 {
+        // As far as a lease was that a restored backup does not have.
+        world.fleet.adopt(ONE).await.expect("empty");
+        if steps > 0 {
+            world.fleet.fence(ONE, &key(&format!("fence {steps}"))).await.expect("done");
+        }
+        if steps > 1 {
+            world.fleet.verify(ONE, NOBODY, &key(&format!("verify {steps}"))).await.expect("done");
+        }
+        if steps > 2 {
+            world.fleet.hold(ONE, NOBODY, &key(&format!("hold {steps}"))).await.expect("done");
+            assert_eq!(world.fleet.look(ONE).map(|seen| seen.place), Some(Place::Held(NOBODY)));
+        }
+        let found = drift(&world).await;
+        assert!(matches!(&found[..], [Drift::Stray { host: ONE, .. }]), "{steps}: {found:?}");
+        assert_eq!(repair(&world).await, [], "{steps}");
+        let all = [ONE].into();
+        assert!(world.fleet.observe(&all).await.expect("an answer").hosts.is_empty(), "{steps}");
+    }
+    let audit = world.store.audit(100).await.expect("works");
+    assert_eq!(audit.iter().filter(|record| record.action == "host.repair").count(), 4);
+}

@@ -1,0 +1,213 @@
+//! `cargo xtask package`: a Debian package with the service, its unit, manual pages and completions, and links under
+//! the names of Ganeti's programs in a directory of their own, so that it can be installed beside Ganeti.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::arguments::Arguments;
+use crate::leasing::cases::Cases;
+use crate::places::{need_program, ours, root, target};
+use crate::run::{Executable, must_run, output_of, write};
+use crate::tally::Tally;
+
+/// Where the links are: first in `PATH`, they take the place of Ganeti's programs, and nowhere otherwise.
+const LINKS: &str = "usr/lib/allot/ganeti";
+
+/// Files of the checkout, and where they go.
+const FILES: [(&str, &str); 11] = [
+    ("ops/systemd/allot.service", "usr/lib/systemd/system/allot.service"),
+    ("ops/systemd/allot.sysusers", "usr/lib/sysusers.d/allot.conf"),
+    ("ops/systemd/allot.toml", "etc/allot/allot.toml"),
+    ("ops/prometheus/rules.yaml", "usr/share/allot/prometheus/rules.yaml"),
+    ("ops/grafana/leasing.json", "usr/share/allot/grafana/leasing.json"),
+    ("LICENSE", "usr/share/doc/allot/copyright"),
+    ("docs/serving.md", "usr/share/doc/allot/serving.md"),
+    ("docs/operations.md", "usr/share/doc/allot/operations.md"),
+    ("docs/configuration.md", "usr/share/doc/allot/configuration.md"),
+    ("docs/lease-command-line.md", "usr/share/doc/allot/lease-command-line.md"),
+    ("docs/programs.md", "usr/share/doc/allot/programs.md"),
+];
+
+/// Completions, and where shells look for them.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/allot"),
+    ("zsh", "usr/share/zsh/vendor-completions/_allot"),
+    ("fish", "usr/share/fish/vendor_completions.d/allot.fish"),
+];
+
+/// Makes the user, and starts a service that runs anew: the one before goes on with the old binary otherwise. A new
+/// service is not started, since everybody would be its administrator.
+const POSTINST: &str = "#!/bin/sh
+set -e
+if [ \"$1\" = configure ]; then
+    if command -v systemd-sysusers > /dev/null; then
+        systemd-sysusers allot.conf
+    elif ! getent passwd allot > /dev/null; then
+        useradd --system --user-group --home-dir /var/lib/allot --shell /usr/sbin/nologin allot
+    fi
+    if [ -d /run/systemd/system ]; then
+        systemctl daemon-reload
+        systemctl try-restart allot.service
+    fi
+fi
+";
+
+/// Leases stay, also when the package is purged: they are not the package's.
+const PRERM: &str = "#!/bin/sh
+set -e
+if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl disable --now allot.service
+fi
+";
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let only_check = arguments.switch("--check");
+    let given = arguments.text("--ours")?.map(Executable::new);
+    let out = arguments.text("--out")?.map_or_else(|| target().join("package"), PathBuf::from);
+    arguments.finish()?;
+    need_program("dpkg-deb", "dpkg")?;
+    let program = given.map_or_else(ours, Ok)?;
+    if only_check {
+        return check(&program)?.conclude("package");
+    }
+    fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    println!("{}", build(&program, &out)?.display());
+    Ok(())
+}
+
+/// Builds the package and looks into it, as an administrator would before installing it.
+pub fn check(program: &Executable) -> Result<Tally> {
+    need_program("dpkg-deb", "dpkg")?;
+    let mut cases = Cases::new("package");
+    let scratch = tempfile::tempdir()?;
+    let package = cases.check("a package is built", || build(program, scratch.path()));
+    let Some(package) = package else { return Ok(cases.tally()) };
+    let contents = output_of(Command::new("dpkg-deb").arg("--contents").arg(&package))?;
+    for wanted in ["./usr/bin/allot", "./usr/share/man/man1/allot-serve.1.gz"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(FILES.iter().chain(&COMPLETIONS).map(|(_, place)| format!("./{place}")))
+    {
+        cases.check(&format!("it has {wanted}"), || {
+            let has = contents.lines().any(|line| line.split_whitespace().nth(5) == Some(wanted.as_str()));
+            ensure!(has, "{contents}");
+            Ok(())
+        });
+    }
+    cases.check("all that is in it belongs to root", || {
+        let other = contents.lines().find(|line| line.split_whitespace().nth(1) != Some("root/root"));
+        ensure!(other.is_none(), "{other:?}");
+        Ok(())
+    });
+    let tree = scratch.path().join("unpacked");
+    must_run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&tree))?;
+    cases.check("its links are Ganeti's programs", || {
+        let asked = output_of(Command::new(tree.join(LINKS).join("hbal")).arg("--version"))?;
+        ensure!(asked.starts_with("hbal "), "{asked}");
+        Ok(())
+    });
+    cases.check("its configuration is one, but for the database's place", || {
+        let config = tree.join("etc/allot/allot.toml");
+        let mut serve = Command::new(tree.join("usr/bin/allot"));
+        serve.args(["serve", "--database", "sqlite:///nowhere/allot.db", "--config"]).arg(config);
+        let error =
+            output_of(&mut serve).map(drop).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        ensure!(error.contains("/nowhere/allot.db"), "{error}");
+        Ok(())
+    });
+    Ok(cases.tally())
+}
+
+/// Builds the package; where it is.
+fn build(program: &Executable, out: &Path) -> Result<PathBuf> {
+    let scratch = tempfile::tempdir()?;
+    let tree = scratch.path().join("tree");
+    let binary = tree.join("usr/bin/allot");
+    place(&tree, "usr/bin/allot", &fs::read(program.path())?, 0o755)?;
+    for (from, to) in FILES {
+        let from = root().join(from);
+        let content = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        place(&tree, to, &content, 0o644)?;
+    }
+    for (shell, to) in COMPLETIONS {
+        let text = output_of(Command::new(&binary).args(["completions", shell]))?;
+        place(&tree, to, text.as_bytes(), 0o644)?;
+    }
+    manual(&binary, &tree)?;
+    links(&binary, &tree)?;
+    let architecture = output_of(Command::new("dpkg").arg("--print-architecture"))?;
+    let architecture = architecture.trim();
+    control(&tree, architecture)?;
+    let package = out.join(format!("allot_{}_{architecture}.deb", env!("CARGO_PKG_VERSION")));
+    let mut packing = Command::new("dpkg-deb");
+    packing.args(["--root-owner-group", "--build"]).arg(&tree).arg(&package);
+    output_of(&mut packing)?;
+    Ok(package)
+}
+
+fn place(tree: &Path, to: &str, content: &[u8], mode: u32) -> Result<()> {
+    let to = tree.join(to);
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    write(&to, content)?;
+    fs::set_permissions(&to, fs::Permissions::from_mode(mode))
+        .with_context(|| format!("cannot change {}", to.display()))
+}
+
+fn manual(binary: &Path, tree: &Path) -> Result<()> {
+    let pages = tree.join("usr/share/man/man1");
+    fs::create_dir_all(&pages)?;
+    output_of(Command::new(binary).arg("man").arg(&pages))?;
+    let files: Vec<PathBuf> =
+        fs::read_dir(&pages)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    // Without times and names, so that the same pages make the same package.
+    must_run(Command::new("gzip").args(["-9", "-n"]).args(files))
+}
+
+/// The binary knows the names; the links are to lead to where it will be.
+fn links(binary: &Path, tree: &Path) -> Result<()> {
+    let directory = tree.join(LINKS);
+    fs::create_dir_all(&directory)?;
+    output_of(Command::new(binary).arg("install-links").arg(&directory))?;
+    for entry in fs::read_dir(&directory)? {
+        let link = entry?.path();
+        fs::remove_file(&link)?;
+        symlink("../../../bin/allot", &link)?;
+    }
+    Ok(())
+}
+
+fn control(tree: &Path, architecture: &str) -> Result<()> {
+    // Whoever builds has this version or a newer one; what is older may lack something.
+    let libc = output_of(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let libc =
+        libc.split_whitespace().last().context("getconf does not know the version of libc")?.to_owned();
+    let size = output_of(Command::new("du").args(["-sk", "--apparent-size"]).arg(tree))?;
+    let size = size.split_whitespace().next().unwrap_or("0").to_owned();
+    let version = env!("CARGO_PKG_VERSION");
+    let control = format!(
+        "Package: allot\n\
+         Version: {version}\n\
+         Architecture: {architecture}\n\
+         Maintainer: Allotment maintainers <root@localhost>\n\
+         Installed-Size: {size}\n\
+         Depends: libc6 (>= {libc}), libgcc-s1\n\
+         Recommends: ca-certificates\n\
+         Section: admin\n\
+         Priority: optional\n\
+         Description: decides where virtual machines go, and who holds which hosts when\n \
+         The placement tools of Ganeti, implemented independently, and a leasing service\n \
+         with the reservation API of OpenStack's Blazar. The tools are under their own\n \
+         names in /usr/lib/allot/ganeti, beside Ganeti's and in nobody's way.\n"
+    );
+    place(tree, "DEBIAN/control", control.as_bytes(), 0o644)?;
+    place(tree, "DEBIAN/conffiles", b"/etc/allot/allot.toml\n", 0o644)?;
+    place(tree, "DEBIAN/postinst", POSTINST.as_bytes(), 0o755)?;
+    place(tree, "DEBIAN/prerm", PRERM.as_bytes(), 0o755)
+}
