@@ -2,6 +2,7 @@
 
 mod client;
 mod config;
+mod database;
 mod demo;
 mod duration;
 mod links;
@@ -43,6 +44,7 @@ Leasing hosts:
   flavor            the same for sizes of instances
   calendar          draw who has which host when
   events            say what happened, and go on with what happens
+  database          bring a database up to date, check it, copy it to another one
 
 Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how
@@ -105,6 +107,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             "help" | "--help" | "-h" => answer(USAGE_TEXT, io),
             "version" | "--version" | "-V" => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
             "serve" => serve::run(arguments, io),
+            "database" => database::run(arguments, io),
             "demo" => demo::run(arguments, io),
             name if manual::NAMES.contains(&name) => manual::run(arguments, io),
             "install-links" => links::install(rest, &Program::ALL, io),

@@ -10,7 +10,7 @@ use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 use secrecy::SecretString;
 
-use crate::{client, demo, questions, serve};
+use crate::{client, database, demo, questions, serve};
 
 /// The words that begin such a command.
 pub(crate) const NAMES: [&str; 3] = ["completions", "man", "hash"];
@@ -115,7 +115,7 @@ fn tree() -> Command {
         .about("Decides where virtual machines go, and who holds which hosts when")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .subcommands([serve::command(), demo::command()])
+        .subcommands([serve::command(), demo::command(), database::Line::command().name("database")])
         .subcommands(with_common_options(client::Line::command()))
         .subcommands(with_common_options(questions::command()))
         .subcommands(with_common_options(Line::command()))

@@ -9,6 +9,7 @@ use leases::plan::Action;
 use leases::project::ProjectId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder, IdempotencyRecord,
@@ -225,6 +226,14 @@ impl Store for FaultyStore {
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
         self.unless(self.inner.audit(limit)).await
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        self.unless(self.inner.export()).await
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        self.inner.import(archive).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -91,7 +91,8 @@ settings! {
     "listen" listen: SocketAddr = "127.0.0.1:1234" as "ADDR:PORT";
     /// Address that clients reach the service at, for catalogues and links; without it, the one that they asked
     "public_url" public_url: Option<String> = "" as "URL";
-    /// Where leases are kept: `sqlite://FILE`, or `memory`, which forgets all at the end
+    /// Where leases are kept: `sqlite://FILE`, `postgres://USER:PASSWORD@HOST,HOST/DATABASE`, which several
+    /// services may share, or `memory`, which forgets all at the end
     "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
     /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
     "fleet" fleet: FleetChoice = "simulated" as "FLEET";
