@@ -1,7 +1,9 @@
 //! Clocks.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Debug;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -103,17 +105,40 @@ fn left(now: Timestamp, instant: Timestamp) -> Option<Duration> {
 pub struct ManualClock {
     now: Mutex<Timestamp>,
     changed: watch::Sender<()>,
+    /// Until when how many sleep.
+    sleepers: Mutex<BTreeMap<Timestamp, usize>>,
+}
+
+/// Somebody sleeps until then, as long as this is there.
+struct Sleeper<'a>(&'a ManualClock, Timestamp);
+
+impl<'a> Sleeper<'a> {
+    fn new(clock: &'a ManualClock, until: Timestamp) -> Self {
+        *clock.sleepers().entry(until).or_default() += 1;
+        Self(clock, until)
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.0.sleepers().entry(self.1) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
 }
 
 impl ManualClock {
     /// A clock that shows that time.
     pub fn new(now: Timestamp) -> Self {
-        Self { now: Mutex::new(now), changed: watch::Sender::new(()) }
+        Self { now: Mutex::new(now), changed: watch::Sender::new(()), sleepers: Mutex::default() }
     }
 
     /// Sets it, forth or back. Who sleeps until then wakes up.
     pub fn set(&self, now: Timestamp) {
-        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = now;
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.changed.send_replace(());
     }
 
@@ -121,16 +146,26 @@ impl ManualClock {
     pub fn advance(&self, by: SignedDuration) {
         self.set(self.now().checked_add(by).unwrap_or(Timestamp::MAX));
     }
+
+    /// The earliest instant that anybody sleeps until.
+    pub fn next_alarm(&self) -> Option<Timestamp> {
+        self.sleepers().first_key_value().map(|(until, _)| *until)
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, BTreeMap<Timestamp, usize>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
         let mut changed = self.changed.subscribe();
+        let _sleeper = Sleeper::new(self, instant);
         while self.now() < instant {
             if changed.changed().await.is_err() {
                 return;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fleet::{FleetError, Machine, Outcome};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use leases::host::{Host, Inventory};
 use leases::ids::HostId;
 use leases::lease::Reservation;
@@ -63,7 +63,7 @@ impl Service {
         commit.audit.push(audit(caller, now, "host.create", &machine.id));
         match writer.commit(commit).await {
             Ok(()) => {
-                self.progress().look_at(machine.id);
+                self.progress().look_at(machine.id, None);
                 self.wake.notify_one();
                 Ok(Arc::new(record))
             }
@@ -149,7 +149,8 @@ impl Service {
                     drop(writer);
                     // Should this fail the loop tries again: the host is none of ours any more.
                     self.progress().leave(id);
-                    self.abandon_left_hosts().await;
+                    let answer = self.abandon(id).await;
+                    self.note_abandoned(id, answer);
                     return Ok(());
                 }
                 Err(CommitError::InUse { .. }) => return Err(reserved(id)),
@@ -189,22 +190,28 @@ impl Service {
         writer.commit(commit).await
     }
 
-    /// Has the fleet abandon hosts that were removed. What cannot be done now is tried again by the loop.
-    pub(crate) async fn abandon_left_hosts(&self) {
-        let left = self.progress().left();
-        for host in left {
-            if self.host(host).is_some() {
-                // It was added again.
-                self.progress().has_left(host);
-                continue;
+    /// Hosts that were removed and that the fleet is still to have back.
+    pub(crate) fn left_hosts(&self) -> Vec<HostId> {
+        let (state, mut progress) = (self.state(), self.progress());
+        // What was added again is ours again.
+        progress.left.retain(|host| !state.hosts.contains_key(host));
+        progress.left.iter().copied().collect()
+    }
+
+    /// Has the fleet have a host back, for as long as a step may take.
+    pub(crate) async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError> {
+        let limit = self.now() + self.settings.claim_time;
+        self.until(limit, self.parts.fleet.abandon(host)).await
+    }
+
+    /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
+    pub(crate) fn note_abandoned(&self, host: HostId, answer: Result<Outcome, FleetError>) {
+        match answer {
+            Ok(Outcome::Done) => {
+                self.progress().left.remove(&host);
             }
-            match self.in_time(self.parts.fleet.abandon(host)).await {
-                Ok(Outcome::Done) => self.progress().has_left(host),
-                Ok(Outcome::Pending) => {}
-                Err(error) => {
-                    tracing::warn!(%host, %error, "a host that was removed is still in the free pool");
-                }
-            }
+            Ok(Outcome::Pending) => {}
+            Err(error) => tracing::warn!(%host, %error, "a host that was removed is still in the free pool"),
         }
     }
 
@@ -262,13 +269,24 @@ impl Service {
         call: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, ServiceError> {
         let limit = self.now() + self.settings.claim_time;
+        self.until(limit, call).await.map_err(|error| match error {
+            FleetError::Unavailable(why) => ServiceError::Fleet(why),
+            FleetError::Refused(why) => ServiceError::Conflict(why),
+        })
+    }
+
+    /// What the fleet says, if it says it by then.
+    pub(crate) async fn until<T>(
+        &self,
+        limit: Timestamp,
+        call: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, FleetError> {
         tokio::select! {
             biased;
-            answer = call => answer.map_err(|error| match error {
-                FleetError::Unavailable(why) => ServiceError::Fleet(why),
-                FleetError::Refused(why) => ServiceError::Conflict(why),
-            }),
-            () = self.parts.clock.sleep_until(limit) => Err(ServiceError::Fleet("no answer in time".to_owned())),
+            answer = call => answer,
+            () = self.parts.clock.sleep_until(limit) => {
+                Err(FleetError::Unavailable("no answer in time".to_owned()))
+            }
         }
     }
 }

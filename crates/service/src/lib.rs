@@ -30,7 +30,7 @@ use tokio::sync::{Notify, watch};
 use crate::execution::Progress;
 use crate::state::State;
 
-pub use execution::{ClaimedStep, Cycle, Performed};
+pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
@@ -64,8 +64,8 @@ pub struct Service {
     progress: Mutex<Progress>,
     /// Writers take turns, so that what is decided on is what is committed to.
     turn: tokio::sync::Mutex<()>,
-    /// It is not known whether `state` is what the store holds.
-    doubtful: AtomicBool,
+    /// `state` contradicts what the store holds, and is to be loaded anew.
+    contradicted: AtomicBool,
     /// Counts changes of `state`.
     changes: watch::Sender<u64>,
     /// Wakes the loop.
@@ -81,17 +81,20 @@ impl Service {
         let snapshot = parts.store.load().await?;
         let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
             .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
-        Ok(Arc::new(Self {
+        let service = Arc::new(Self {
             parts,
             settings,
             state: RwLock::new(state),
             progress: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            doubtful: AtomicBool::new(false),
+            contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             wake: Notify::new(),
             running: AtomicBool::new(false),
-        }))
+        });
+        // A wrong clock is found out before anybody is served.
+        service.writer().await?;
+        Ok(service)
     }
 
     /// The time that the service goes by.

@@ -75,9 +75,10 @@ impl Service {
         statistics
     }
 
-    /// Whether requests can be served: the store can be written to and the loop runs.
+    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs.
     pub async fn ready(&self) -> Result<(), ServiceError> {
         self.parts.store.check().await?;
+        self.refresh().await?;
         if self.running.load(Ordering::Acquire) {
             Ok(())
         } else {

@@ -32,6 +32,9 @@ pub struct Settings {
     pub delete_wait: Duration,
     /// How long the external service may take to answer.
     pub enforcer_timeout: Duration,
+    /// How far the clock may be from the store's, if the store has one: several services that share it must
+    /// agree on when a lease begins. Preemptible guests are given that much longer to leave.
+    pub longest_clock_skew: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
 }
@@ -50,6 +53,7 @@ impl Default for Settings {
             steps_at_once: 64,
             delete_wait: Duration::from_secs(5),
             enforcer_timeout: Duration::from_secs(10),
+            longest_clock_skew: SignedDuration::from_secs(5),
             keep_records: SignedDuration::from_hours(24 * 30),
         }
     }

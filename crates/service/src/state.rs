@@ -13,11 +13,15 @@ use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::plan::{GuestOwner, History, Observed, Place};
 use leases::status::LeaseStatus;
-use store::{FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Snapshot, Write};
+use store::{
+    Delta, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Revision, Snapshot, Write,
+};
 
 /// What the store holds.
 #[derive(Debug)]
 pub(crate) struct State {
+    /// Which revision of it.
+    pub revision: Revision,
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
     /// All hosts.
@@ -46,6 +50,7 @@ impl State {
             leases.put(Arc::new(record));
         }
         Ok(Self {
+            revision: snapshot.revision,
             inventory: Inventory::new(
                 snapshot.hosts.iter().map(|record| record.host.clone()),
                 snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
@@ -84,22 +89,10 @@ impl State {
                         self.calendar.put(&record.lease.deleted(now), now)?;
                     }
                 }
-                Write::Host { record, .. } => {
-                    self.inventory.put_host(record.host.clone());
-                    self.hosts.insert(record.host.id, Arc::from(record));
-                }
-                Write::RemoveHost { id, .. } => {
-                    self.inventory.remove_host(id);
-                    self.hosts.remove(&id);
-                }
-                Write::AddFloatingIp(record) => {
-                    self.inventory.put_floating_ip(record.floating_ip.clone());
-                    self.floating_ips.insert(record.floating_ip.id, Arc::new(record));
-                }
-                Write::RemoveFloatingIp(id) => {
-                    self.inventory.remove_floating_ip(id);
-                    self.floating_ips.remove(&id);
-                }
+                Write::Host { record, .. } => self.put_host(*record),
+                Write::RemoveHost { id, .. } => self.remove_host(id),
+                Write::AddFloatingIp(record) => self.put_floating_ip(record),
+                Write::RemoveFloatingIp(id) => self.remove_floating_ip(id),
                 Write::Flavor(flavor) => {
                     self.flavors.insert(flavor.id.clone(), Arc::new(flavor));
                 }
@@ -112,6 +105,75 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Takes over what others have committed. After a conflict all of it is to be loaded.
+    pub fn take_over(&mut self, delta: Delta, now: Timestamp) -> Result<(), Conflict> {
+        // Hosts change hands in any order: first all that is given up, then all that is taken.
+        for (id, record) in &delta.leases {
+            match (record, self.leases.get(*id)) {
+                // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
+                (None, Some(before)) if before.lease.keeps_resources() => {
+                    self.calendar.put(&before.lease.deleted(now), now)?;
+                }
+                (None, _) => {}
+                (Some(_), _) => self.calendar.remove(*id),
+            }
+        }
+        for (id, record) in delta.leases {
+            match record {
+                Some(record) => {
+                    self.calendar.put(&record.lease, now)?;
+                    self.leases.put(Arc::new(record));
+                }
+                None => {
+                    self.leases.remove(id);
+                }
+            }
+        }
+        for (id, record) in delta.hosts {
+            match record {
+                Some(record) => self.put_host(record),
+                None => self.remove_host(id),
+            }
+        }
+        for (id, record) in delta.floating_ips {
+            match record {
+                Some(record) => self.put_floating_ip(record),
+                None => self.remove_floating_ip(id),
+            }
+        }
+        take_over(
+            &mut self.flavors,
+            delta.flavors.into_iter().map(|(id, flavor)| (id, flavor.map(Arc::new))),
+        );
+        take_over(&mut self.properties, delta.properties);
+        for (action, known) in delta.steps {
+            take_over(&mut self.history.failures, [(action, known.failures)]);
+            take_over(&mut self.history.done, [(action, known.done)]);
+        }
+        self.revision = delta.revision;
+        Ok(())
+    }
+
+    fn put_host(&mut self, record: HostRecord) {
+        self.inventory.put_host(record.host.clone());
+        self.hosts.insert(record.host.id, Arc::new(record));
+    }
+
+    fn remove_host(&mut self, id: HostId) {
+        self.inventory.remove_host(id);
+        self.hosts.remove(&id);
+    }
+
+    fn put_floating_ip(&mut self, record: FloatingIpRecord) {
+        self.inventory.put_floating_ip(record.floating_ip.clone());
+        self.floating_ips.insert(record.floating_ip.id, Arc::new(record));
+    }
+
+    fn remove_floating_ip(&mut self, id: FloatingIpId) {
+        self.inventory.remove_floating_ip(id);
+        self.floating_ips.remove(&id);
     }
 
     /// The leases that a plan has to know: those that are going on or due, and those of which something was
@@ -149,6 +211,16 @@ impl State {
         let mut ill: BTreeSet<LeaseId> = bookings.map(|(_, booking)| booking.lease).collect();
         ill.extend(&self.leases.degraded);
         ill
+    }
+}
+
+/// Enters what there is, and takes out what there is not.
+fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = (K, Option<V>)>) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => into.insert(key, value),
+            None => into.remove(&key),
+        };
     }
 }
 

@@ -1,9 +1,12 @@
 //! How anything is changed: one writer at a time decides on what the store holds, commits, and then shows it.
+//!
+//! Other services may share the store. Each writer first learns what they have committed. If one of them is
+//! faster after that, the store refuses the commit and the decision is taken anew.
 
 use std::sync::atomic::Ordering;
 
-use jiff::Timestamp;
-use store::{AuditRecord, Commit, CommitError, StoreError};
+use jiff::{SignedDuration, Timestamp};
+use store::{Advance, AuditRecord, Changes, Commit, CommitError, StoreError};
 use tokio::sync::MutexGuard;
 
 use crate::state::State;
@@ -11,14 +14,17 @@ use crate::{Caller, Service, ServiceError};
 
 /// How often a decision is taken anew when the store has it that somebody else was first.
 pub(crate) const ATTEMPTS: usize = 8;
+/// How often the clock is compared with the store's.
+const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// The right to change something. While it is held, memory and store say the same.
+/// The right to change something. While it is held, memory says what the store did when it was acquired.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
     _turn: MutexGuard<'a, ()>,
 }
 
-/// Marks the memory as doubtful unless it is settled: also when the call that commits is given up half-way.
+/// Wakes the loop unless the commit is settled, also when the call that commits is given up half-way: it may have
+/// been done.
 struct Doubt<'a> {
     service: &'a Service,
     settled: bool,
@@ -27,25 +33,84 @@ struct Doubt<'a> {
 impl Drop for Doubt<'_> {
     fn drop(&mut self) {
         if !self.settled {
-            self.service.doubtful.store(true, Ordering::Release);
             self.service.wake.notify_one();
         }
     }
 }
 
 impl Service {
-    /// Waits for its turn. Loads everything if it is in doubt whether memory says what the store does.
+    /// Waits for its turn, and learns what others have committed.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, StoreError> {
         let turn = self.turn.lock().await;
-        if self.doubtful.load(Ordering::Acquire) {
-            let snapshot = self.parts.store.load().await?;
-            let state = State::new(snapshot, self.settings.cleaning_time, self.now())
-                .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
-            *self.state_mut() = state;
-            self.doubtful.store(false, Ordering::Release);
-            self.changes.send_modify(|count| *count += 1);
-        }
+        self.compare_clocks().await?;
+        self.learn().await?;
         Ok(Writer { service: self, _turn: turn })
+    }
+
+    /// Learns what others have committed, so that what is read next is not older than this call.
+    pub async fn refresh(&self) -> Result<(), ServiceError> {
+        self.writer().await?;
+        Ok(())
+    }
+
+    /// Brings the memory up to date. For who has the turn.
+    async fn learn(&self) -> Result<(), StoreError> {
+        let known = self.state().revision;
+        if self.contradicted.load(Ordering::Acquire) {
+            return self.load().await;
+        }
+        let delta = match self.parts.store.changes_since(known).await? {
+            Changes::Delta(delta) if delta.revision == known => return Ok(()),
+            Changes::Delta(delta) => delta,
+            Changes::Reload => return self.load().await,
+        };
+        // Somebody else has done these steps.
+        let steps: Vec<_> = delta.steps.keys().copied().collect();
+        let leases: Vec<_> = delta.leases.keys().copied().collect();
+        let taken_over = self.state_mut().take_over(*delta, self.now());
+        if let Err(conflict) = taken_over {
+            tracing::warn!(%conflict, "what others have committed contradicts what is in memory; loading it");
+            self.contradicted.store(true, Ordering::Release);
+            return self.load().await;
+        }
+        let mut progress = self.progress();
+        progress.told.extend(leases);
+        for step in steps {
+            progress.look_at_effect(step, None);
+        }
+        drop(progress);
+        self.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    /// Loads everything. For who has the turn.
+    async fn load(&self) -> Result<(), StoreError> {
+        let snapshot = self.parts.store.load().await?;
+        let state = State::new(snapshot, self.settings.cleaning_time, self.now())
+            .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
+        *self.state_mut() = state;
+        self.contradicted.store(false, Ordering::Release);
+        self.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    /// Compares the clock with the store's now and then. A service whose clock is wrong changes nothing: it would
+    /// start and end leases at the wrong time.
+    async fn compare_clocks(&self) -> Result<(), StoreError> {
+        let before = self.now();
+        let last = self.progress().clocks_compared_at;
+        if last.is_some_and(|last| before.duration_since(last).abs() < COMPARE_CLOCKS_EVERY) {
+            return Ok(());
+        }
+        let theirs = self.parts.store.now().await?;
+        let skew = theirs.map(|theirs| skew(theirs, before, self.now()));
+        self.progress().shares_clock = skew.is_some();
+        let bound = self.settings.longest_clock_skew;
+        if let Some(skew) = skew.filter(|skew| skew.abs() > bound) {
+            return Err(StoreError::ClockSkew { skew, bound });
+        }
+        self.progress().clocks_compared_at = Some(before);
+        Ok(())
     }
 
     /// The present, as precise as stores keep it.
@@ -55,19 +120,47 @@ impl Service {
     }
 }
 
+/// How far our clock is ahead of the store's, which was read between those two readings of ours; the least that
+/// it can be.
+fn skew(theirs: Timestamp, before: Timestamp, after: Timestamp) -> SignedDuration {
+    if theirs < before {
+        before.duration_since(theirs)
+    } else if theirs > after {
+        after.duration_since(theirs)
+    } else {
+        SignedDuration::ZERO
+    }
+}
+
 impl Writer<'_> {
-    /// Commits, and shows what was committed. After an error it is in doubt what the store holds, and the next
-    /// writer loads it.
+    /// Commits, and shows what was committed. After an error it is not known what the store holds; the next
+    /// writer learns it.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         let mut doubt = Doubt { service: self.service, settled: false };
-        self.service.parts.store.commit(&commit).await?;
-        let applied = self.service.state_mut().apply(commit.writes, commit.at);
-        doubt.settled = applied.is_ok();
-        if let Err(conflict) = applied {
-            tracing::error!(%conflict, "what was committed contradicts what is in memory; loading it again");
+        let advance = self.service.parts.store.commit(&commit).await?;
+        doubt.settled = true;
+        if advance.from == self.service.state().revision {
+            let applied = self.service.state_mut().apply(commit.writes, commit.at);
+            if let Err(conflict) = applied {
+                tracing::error!(%conflict, "what was committed contradicts what is in memory; loading it again");
+                self.service.contradicted.store(true, Ordering::Release);
+            }
+        }
+        self.advanced(advance).await;
+        Ok(())
+    }
+
+    /// The store has made a revision of what is in memory already, if it made it of the one that was known.
+    pub async fn advanced(&self, advance: Advance) {
+        let known = self.service.state().revision;
+        if advance.from == known {
+            self.service.state_mut().revision = advance.to;
+        } else if let Err(error) = self.service.learn().await {
+            // It is committed all the same.
+            tracing::warn!(%error, "what others have committed is not known yet");
+            self.service.wake.notify_one();
         }
         self.service.changes.send_modify(|count| *count += 1);
-        Ok(())
     }
 }
 

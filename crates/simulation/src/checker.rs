@@ -47,12 +47,19 @@ pub(crate) struct Checker {
     late_calls: bool,
     /// Nothing that is done to machines takes time.
     immediate: bool,
+    /// How wrong clocks may be.
+    skew: SignedDuration,
 }
 
 type Verdict = Result<(), String>;
 
 impl Checker {
-    pub fn new(cleaning_time: SignedDuration, late_calls: bool, immediate: bool) -> Self {
+    pub fn new(
+        cleaning_time: SignedDuration,
+        late_calls: bool,
+        immediate: bool,
+        skew: SignedDuration,
+    ) -> Self {
         Self {
             cleaning_time,
             known: BTreeMap::new(),
@@ -60,6 +67,7 @@ impl Checker {
             released: BTreeSet::new(),
             late_calls,
             immediate,
+            skew,
         }
     }
 
@@ -90,21 +98,20 @@ impl Checker {
         }
     }
 
-    /// Steps were claimed, and are about to be carried out.
-    pub fn claimed(&mut self, steps: &[ClaimedStep], fleet: &SimulatedFleet) -> Verdict {
-        for step in steps {
-            match step.claim.action {
-                Action::Release(host, reservation) => {
-                    self.released.insert((host, reservation));
-                }
-                Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
-                    let seen = fleet.look(host);
-                    let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
-                    let Some(owner) = owner.map(|guest| guest.owner) else { continue };
-                    self.check_removal(step, owner)?;
-                }
-                _ => {}
+    /// A step was claimed, and is about to be carried out.
+    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet) -> Verdict {
+        match step.claim.action {
+            Action::Release(host, reservation) => {
+                self.released.insert((host, reservation));
             }
+            Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
+                let seen = fleet.look(host);
+                let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
+                if let Some(guest) = owner {
+                    self.check_removal(step, guest.owner)?;
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -236,7 +243,7 @@ impl Checker {
         if to != LeaseStatus::Active || !one_step || record.lease.window.is_empty() {
             return Ok(());
         }
-        if now < record.lease.window.start() {
+        if now + self.skew < record.lease.window.start() {
             return Err(format!("lease {} is active before its start", record.lease.id));
         }
         for reservation in &record.lease.reservations {

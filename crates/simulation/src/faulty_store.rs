@@ -1,8 +1,9 @@
 //! A store that breaks off, before or after it has done what it was asked to.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
@@ -25,9 +26,11 @@ pub enum StoreFault {
     After,
 }
 
-/// The store of the model, with faults.
+/// The store of the model, as one service reaches it: with faults. Several may reach the same.
 pub struct FaultyStore {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
+    /// What the store goes by, if it has a clock.
+    clock: Option<Arc<ManualClock>>,
     state: Mutex<State>,
 }
 
@@ -48,12 +51,12 @@ impl fmt::Debug for FaultyStore {
 }
 
 impl FaultyStore {
-    /// Empty and without faults yet.
-    pub fn new(seed: u64) -> Self {
+    /// The way to a store, without faults yet.
+    pub fn new(seed: u64, inner: Arc<MemoryStore>, clock: Option<Arc<ManualClock>>) -> Self {
         let rng = SmallRng::seed_from_u64(seed);
         let state =
             State { rng, probability: 0.0, planned: Vec::new(), down: false, slow: false, commits: 0 };
-        Self { inner: MemoryStore::new(), state: Mutex::new(state) }
+        Self { inner, clock, state: Mutex::new(state) }
     }
 
     /// From now on a call goes wrong that often.
@@ -83,7 +86,7 @@ impl FaultyStore {
         }
     }
 
-    /// How many commits there were.
+    /// How many commits it took.
     pub fn commits(&self) -> u64 {
         self.state().commits
     }
@@ -196,7 +199,8 @@ impl Store for FaultyStore {
     }
 
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.unless(self.inner.now()).await
+        let now = self.clock.as_ref().map(|clock| clock.now());
+        self.unless(async { Ok(now) }).await
     }
 
     async fn idempotent(

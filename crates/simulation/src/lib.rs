@@ -9,7 +9,9 @@
 //! A [`World`] is a service with a store, a fleet and a clock that are driven by hand, for tests of anything
 //! that takes time or goes wrong.
 //!
-//! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18`.
+//! There may be several services on one store, with clocks that differ, cut off from the store one by one.
+//!
+//! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18 [--several]`.
 
 mod checker;
 mod faulty_store;
@@ -52,9 +54,9 @@ impl fmt::Display for Total {
     }
 }
 
-/// Runs the simulations of those seeds, on all cores.
-pub fn simulate_all(seeds: Range<u64>) -> Total {
-    let outcomes: Vec<_> = seeds.into_par_iter().map(simulate).collect();
+/// Runs the simulations of those seeds, of one service or of several, on all cores.
+pub fn simulate_all(seeds: Range<u64>, several: bool) -> Total {
+    let outcomes: Vec<_> = seeds.into_par_iter().map(|seed| simulate(seed, several)).collect();
     let mut total = Total { simulations: outcomes.len() as u64, ..Total::default() };
     for outcome in outcomes {
         match outcome {

@@ -14,7 +14,7 @@ use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use service::{LeaseFilter, NewFloatingIp, ServiceError, Settings};
+use service::{Done, LeaseFilter, NewFloatingIp, ServiceError, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
@@ -55,6 +55,8 @@ pub struct Report {
 pub struct Failure {
     /// In which simulation.
     pub seed: u64,
+    /// Of several services, not of one.
+    pub several: bool,
     /// When.
     pub at: Timestamp,
     /// What.
@@ -69,12 +71,17 @@ impl fmt::Display for Failure {
             writeln!(f, "  {line}")?;
         }
         writeln!(f, "seed {}, {}: {}", self.seed, self.at, self.what)?;
-        write!(f, "again: cargo run -p simulation -- --seeds {}..{}", self.seed, self.seed + 1)
+        write!(f, "again: cargo run -p simulation -- --seeds {}..{}", self.seed, self.seed + 1)?;
+        if self.several { write!(f, " --several") } else { Ok(()) }
     }
 }
 
 /// How bad things are.
 struct Ways {
+    /// How far the clock of each service is ahead.
+    clocks: Vec<SignedDuration>,
+    /// Services are told when others have committed something.
+    news: bool,
     only_slow: bool,
     days: i64,
     layout: Layout,
@@ -90,7 +97,7 @@ struct Ways {
 }
 
 impl Ways {
-    fn draw(rng: &mut SmallRng) -> Self {
+    fn draw(rng: &mut SmallRng, several: bool) -> Self {
         let mut one_of = |choices: &[i64]| choices.choose(rng).copied().unwrap_or(0);
         let layout = Layout::uniform(2, one_of(&[1, 2, 3, 4]) as u32, &Model::of_size(16, 65_536, 1000));
         let plan_rules = PlanRules {
@@ -114,6 +121,7 @@ impl Ways {
         };
         let slow = Timing {
             call: Between::millis(10, 20_000),
+            question: Between::millis(10, 10_000),
             boot: Between::secs(1, 30),
             shut_down: Between::secs(1, 900),
             deletion: Between::secs(0, 300),
@@ -126,9 +134,19 @@ impl Ways {
         let fault = unless_slow(&[0, 1, 5, 10]) as f64 / 100.0;
         let store_faults = unless_slow(&[0, 0, 1, 5]) as f64 / 100.0;
         let crash = unless_slow(&[0, 1, 10, 50]) as f64 / 1000.0;
+        let (mut clocks, mut news) = (vec![SignedDuration::ZERO], true);
+        if several {
+            let longest = settings.longest_clock_skew.as_millis() as i64 - 1;
+            for _ in 0..one_of(&[1, 2]) {
+                clocks.push(SignedDuration::from_millis(one_of(&[0, 100, 2_000, -2_000, longest, -longest])));
+            }
+            news = one_of(&[0, 1]) == 1;
+        }
         Self {
+            clocks,
+            news,
             only_slow,
-            days: one_of(&[3, 7, 14]),
+            days: if several { one_of(&[1, 3, 5]) } else { one_of(&[3, 7, 14]) },
             layout,
             settings,
             timing: if only_slow || one_of(&[0, 1]) == 1 { slow } else { Timing::IMMEDIATE },
@@ -151,21 +169,23 @@ impl Ways {
     }
 }
 
-/// Runs the simulation of that seed.
-pub fn simulate(seed: u64) -> Result<Report, Failure> {
+/// Runs the simulation of that seed: of one service, or of several that share a store.
+pub fn simulate(seed: u64, several: bool) -> Result<Report, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure {
         seed,
+        several,
         at: Timestamp::UNIX_EPOCH,
         what: format!("there is no runtime: {error}"),
         trail: Vec::new(),
     })?;
     // Nothing is interrupted for the sake of others: there are no others.
     runtime.block_on(tokio::task::unconstrained(async {
-        let mut simulation = Simulation::begin(seed).await?;
+        let mut simulation = Simulation::begin(seed, several).await?;
         let outcome = simulation.run().await;
         outcome.map_err(|what| Failure {
             seed,
+            several,
             at: simulation.world.now(),
             what,
             trail: simulation.trail.iter().cloned().collect(),
@@ -183,6 +203,8 @@ struct Simulation {
     contents: Snapshot,
     report: Report,
     trail: VecDeque<String>,
+    /// The service that is being asked for something.
+    asked: usize,
     /// The lease that the next request is about, if it is about a certain one.
     target: Option<LeaseId>,
     /// Nothing goes wrong any more.
@@ -190,24 +212,30 @@ struct Simulation {
 }
 
 impl Simulation {
-    async fn begin(seed: u64) -> Result<Self, Failure> {
+    async fn begin(seed: u64, several: bool) -> Result<Self, Failure> {
         let begins = Timestamp::from_second(BEGIN_SECOND).unwrap_or(Timestamp::UNIX_EPOCH);
-        let failure = |what: String| Failure { seed, at: begins, what, trail: Vec::new() };
+        let failure = |what: String| Failure { seed, several, at: begins, what, trail: Vec::new() };
         let mut rng = SmallRng::seed_from_u64(seed);
-        let ways = Ways::draw(&mut rng);
+        let ways = Ways::draw(&mut rng, several);
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
-        let world = World::new(setup, |fleet| ways.prepare(fleet)).await;
-        let world = world.map_err(|error| failure(error.to_string()))?;
+        let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;
+        let mut world = world.map_err(|error| failure(error.to_string()))?;
         world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
         let network = Layout::public_network().id;
         for last in 200..204 {
             let new = NewFloatingIp { network: network.clone(), address: [203, 0, 113, last].into() };
-            let added = world.service.add_floating_ip(&operator(), new).await;
+            let operator = operator();
+            let added = world.wait_for(world.service.add_floating_ip(&operator, new)).await;
             added.map_err(|error| failure(error.to_string()))?;
         }
+        if !ways.news {
+            world.without_news();
+        }
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
-        let checker = Checker::new(ways.settings.cleaning_time, late, immediate);
+        let skew = if several { ways.settings.longest_clock_skew } else { SignedDuration::ZERO };
+        // What one service has under way comes late for the others.
+        let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, skew);
         Ok(Self {
             rng,
             ways,
@@ -217,6 +245,7 @@ impl Simulation {
             contents: Snapshot::default(),
             report: Report::default(),
             trail: VecDeque::new(),
+            asked: 0,
             target: None,
             calm: false,
         })
@@ -224,7 +253,9 @@ impl Simulation {
 
     async fn run(&mut self) -> Result<Report, String> {
         self.world.fleet.set_faults(self.ways.fleet_faults);
-        self.world.store.set_faults(self.ways.store_faults);
+        for replica in 0..self.world.replicas() {
+            self.world.store_of(replica).set_faults(self.ways.store_faults);
+        }
         let end = self.world.now() + SignedDuration::from_hours(24 * self.ways.days);
         let mut request_at = self.next_request();
         let mut mishap_at = self.after(self.ways.mishap_every);
@@ -285,7 +316,7 @@ impl Simulation {
             }
             self.happened(&happened)?;
             self.check().await?;
-            if happened != Happened::Waited && !self.calm && self.rng.random_bool(self.ways.crash) {
+            if !matches!(happened, Happened::Waited) && !self.calm && self.rng.random_bool(self.ways.crash) {
                 self.crash(SignedDuration::ZERO).await?;
             }
         }
@@ -294,18 +325,20 @@ impl Simulation {
 
     fn happened(&mut self, happened: &Happened) -> Result<(), String> {
         match happened {
-            Happened::Noted(performed) => {
+            Happened::Noted(Done::Step(performed)) => {
                 self.note(format!("{}: {:?}", performed.step.claim.action, performed.answer));
                 self.report.steps += 1;
                 self.report.failed_steps += u64::from(performed.answer.is_err());
             }
-            Happened::Cycled(steps) => {
-                for step in steps {
-                    self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
+            Happened::Cycled(tasks) => {
+                for task in tasks {
+                    if let Task::Step(step) = task {
+                        self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
+                        self.checker.claimed(step, &self.world.fleet)?;
+                    }
                 }
-                self.checker.claimed(steps, &self.world.fleet)?;
             }
-            Happened::Waited => {}
+            Happened::Noted(Done::Look(_) | Done::Abandoned(..)) | Happened::Waited => {}
         }
         Ok(())
     }
@@ -318,7 +351,7 @@ impl Simulation {
     }
 
     async fn check(&mut self) -> Result<(), String> {
-        let commits = self.world.store.commits();
+        let commits = self.world.commits();
         if commits != self.checked_commits {
             self.checked_commits = commits;
             self.contents = self.world.store.contents().await;
@@ -327,15 +360,22 @@ impl Simulation {
         self.checker.check_machines(&self.contents, &self.world.fleet)
     }
 
-    /// The process dies, and is started again after some time.
+    /// One of the services.
+    fn any(&mut self) -> usize {
+        let services = self.world.replicas();
+        if services == 1 { 0 } else { self.rng.random_range(0..services) }
+    }
+
+    /// A process dies, and is started again after some time.
     async fn crash(&mut self, outage: SignedDuration) -> Result<(), String> {
-        self.note(format!("crash; back after {outage:?}"));
+        let replica = self.any();
+        self.note(format!("service {replica} crashes; back after {outage:?}"));
         self.report.crashes += 1;
         self.checker.crashed();
         self.world.clock.advance(outage);
         // It is started until it runs.
         for _ in 0..100 {
-            if self.world.restart().await.is_ok() {
+            if self.world.restart_one(replica).await.is_ok() {
                 return Ok(());
             }
         }
@@ -344,7 +384,8 @@ impl Simulation {
 
     /// Somebody asks for something.
     async fn request(&mut self) {
-        let leases = self.world.service.leases(&LeaseFilter::default());
+        self.asked = self.any();
+        let leases = self.service().leases(&LeaseFilter::default());
         // Old leases are cleared away now and then, or there would be ever more.
         let over = leases.iter().filter(|record| record.lease.over()).count();
         if over > 10 {
@@ -360,7 +401,12 @@ impl Simulation {
             Some(record) if kind < 4 => self.delete(record).await,
             _ => self.create().await,
         }
-        self.world.touched();
+        self.world.touched_one(self.asked);
+    }
+
+    /// The service that is being asked for something.
+    fn service(&self) -> &service::Service {
+        self.world.service_of(self.asked)
     }
 
     async fn create(&mut self) {
@@ -368,7 +414,7 @@ impl Simulation {
         let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
         let now = self.world.now();
         let Some(new) = (Traffic { rng: &mut self.rng, now, hosts }).lease() else { return };
-        match self.world.service.create_lease(&caller(project), new, None).await {
+        match self.service().create_lease(&caller(project), new, None).await {
             Ok(created) => {
                 let lease = &created.lease.lease;
                 self.note(format!("made: {} {:?} {:?}", lease.id, lease.window, lease.reservations));
@@ -386,7 +432,7 @@ impl Simulation {
         let changes = Traffic { rng: &mut self.rng, now, hosts }.change(&record.lease);
         let id = record.lease.id;
         self.note(format!("change of {id}: {:?}", changes.changes));
-        match self.world.service.update_lease(&caller("red"), id, changes).await {
+        match self.service().update_lease(&caller("red"), id, changes).await {
             Ok(changed) => self.checker.acknowledged(&changed),
             Err(ServiceError::Store(_)) => {
                 self.report.uncertain += 1;
@@ -399,7 +445,7 @@ impl Simulation {
     async fn delete(&mut self, record: &LeaseRecord) {
         let id = record.lease.id;
         self.note(format!("deletion of {id}, {}", record.lease.status.name()));
-        match self.world.service.delete_lease(&caller("red"), id).await {
+        match self.service().delete_lease(&caller("red"), id).await {
             Ok(()) => self.checker.deleted(id, true),
             Err(ServiceError::Store(_)) => {
                 self.report.uncertain += 1;
@@ -408,7 +454,7 @@ impl Simulation {
             // It was not known whether an earlier deletion was heard.
             Err(_) => {}
         }
-        self.world.touched();
+        self.world.touched_one(self.asked);
     }
 
     /// Something goes wrong that is more than a lost message.
@@ -430,11 +476,13 @@ impl Simulation {
             }
             6 if !self.ways.only_slow => self.crash(outage / 6).await?,
             6 | 7 => {
-                self.note(format!("the store is down for {:?}", outage / 6));
-                self.world.store.set_down(true);
+                // The store itself, or the way of one service to it.
+                let cut_off = if self.rng.random_bool(0.5) { None } else { Some(self.any()) };
+                self.note(format!("the store is down for {:?}, for {cut_off:?}", outage / 6));
+                self.set_down(cut_off, true);
                 let until = self.world.now() + outage / 6;
                 self.go_on_until_without_crash(until).await?;
-                self.world.store.set_down(false);
+                self.set_down(cut_off, false);
             }
             8 => {
                 self.note(format!("the fleet is silent for {:?}", outage / 6));
@@ -446,17 +494,27 @@ impl Simulation {
             _ => {
                 self.note(format!("host {host} is taken out of service"));
                 let operator = operator();
-                let removed = self.world.service.remove_host(&operator, host);
+                self.asked = self.any();
+                let removed = self.service().remove_host(&operator, host);
                 let removed = self.world.wait_for(removed).await;
                 if removed.is_ok() {
                     let selector = service::HostSelector::Id(host);
-                    let added = self.world.service.add_host(&operator, selector, Vec::new());
+                    let added = self.service().add_host(&operator, selector, Vec::new());
                     let _ = self.world.wait_for(added).await;
                 }
-                self.world.touched();
+                self.world.touched_one(self.asked);
             }
         }
         Ok(())
+    }
+
+    /// For one service, or for all.
+    fn set_down(&self, which: Option<usize>, down: bool) {
+        for replica in 0..self.world.replicas() {
+            if which.is_none_or(|which| which == replica) {
+                self.world.store_of(replica).set_down(down);
+            }
+        }
     }
 
     /// A process that cannot read its store does not start, so it must not die while the store is down.
@@ -472,7 +530,9 @@ impl Simulation {
         self.calm = true;
         self.note("calm");
         self.world.fleet.set_faults(Faults::NONE);
-        self.world.store.set_faults(0.0);
+        for replica in 0..self.world.replicas() {
+            self.world.store_of(replica).set_faults(0.0);
+        }
         let hosts = self.world.store.contents().await.hosts;
         for record in hosts {
             self.world.fleet.recover(record.host.id);
@@ -505,7 +565,7 @@ impl Simulation {
         self.report.started = types.iter().filter(|told| *told == "lease.event.start_lease").count() as u64;
         let mut hasher = DefaultHasher::new();
         types.hash(&mut hasher);
-        (self.report.steps, self.world.now().as_nanosecond(), self.world.store.commits()).hash(&mut hasher);
+        (self.report.steps, self.world.now().as_nanosecond(), self.world.commits()).hash(&mut hasher);
         hasher.finish()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use ambient::{Clock, ManualClock, SeededIds};
+use async_trait::async_trait;
 use fleet::Inventory;
 use fleet::simulated::{Layout, SimulatedFleet};
 use futures::FutureExt;
@@ -13,7 +14,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
 use leases::project::{ProjectId, UserId};
-use service::{Caller, ClaimedStep, Enforcer, HostSelector, OpenError, Parts, Performed, Service, Settings};
+use service::{Caller, Done, Enforcer, HostSelector, OpenError, Parts, Service, Settings, Task};
+use store::Holder;
+use store::memory::MemoryStore;
 
 use crate::faulty_store::FaultyStore;
 
@@ -33,36 +36,98 @@ pub struct Setup {
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Happened {
-    /// A step came to its end, and was noted.
-    Noted(Performed),
-    /// The service went through a cycle and claimed these steps, which are under way now.
-    Cycled(Vec<ClaimedStep>),
+    /// A task came to its end, and was noted.
+    Noted(Done),
+    /// A service went through a cycle and handed out these tasks, which are under way now.
+    Cycled(Vec<Task>),
     /// Time passed.
     Waited,
 }
 
-/// A service and all around it.
+/// A service and all around it; or several that share a store and a fleet.
 pub struct World {
     /// The time.
     pub clock: Arc<ManualClock>,
-    /// The store.
+    /// The store, as the first service reaches it.
     pub store: Arc<FaultyStore>,
     /// The machines.
     pub fleet: Arc<SimulatedFleet>,
-    /// The service.
+    /// The first service.
     pub service: Arc<Service>,
+    replicas: Vec<Replica>,
+    /// Whose turn it is.
+    turn: usize,
+    /// The store tells of commits.
+    news: bool,
+}
+
+/// A running service.
+struct Replica {
+    service: Arc<Service>,
+    store: Arc<FaultyStore>,
     parts: Parts,
     settings: Settings,
-    running: FuturesUnordered<BoxFuture<'static, Performed>>,
+    running: FuturesUnordered<BoxFuture<'static, Done>>,
     wake_at: Timestamp,
     wanted: bool,
+    /// How many commits there were when it last looked.
+    commits: u64,
+}
+
+/// A clock that is so far ahead of another.
+#[derive(Debug)]
+struct SkewedClock {
+    clock: Arc<ManualClock>,
+    ahead: SignedDuration,
+}
+
+#[async_trait]
+impl Clock for SkewedClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now() + self.ahead
+    }
+
+    async fn sleep_until(&self, instant: Timestamp) {
+        // As far as there is such a time.
+        let instant = instant.checked_sub(self.ahead).unwrap_or(instant);
+        self.clock.sleep_until(instant).await;
+    }
 }
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("World").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+impl Replica {
+    async fn start(parts: Parts, settings: Settings, store: Arc<FaultyStore>) -> Result<Self, OpenError> {
+        let service = Service::open(parts.clone(), settings.clone()).await?;
+        let wake_at = parts.clock.now();
+        let running = FuturesUnordered::new();
+        Ok(Self { service, store, parts, settings, running, wake_at, wanted: true, commits: 0 })
+    }
+
+    /// A task that has come to its end.
+    fn done(&mut self) -> Option<Done> {
+        let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
+        self.service.note(done.clone());
+        self.wanted = true;
+        Some(done)
+    }
+
+    /// Goes through a cycle.
+    async fn cycle(&mut self) -> Vec<Task> {
+        let cycle = self.service.cycle().await;
+        self.wanted = false;
+        self.wake_at = cycle.wake_at;
+        for task in cycle.tasks.clone() {
+            let service = self.service.clone();
+            self.running.push(async move { service.perform(task).await }.boxed());
+        }
+        cycle.tasks
     }
 }
 
@@ -72,20 +137,57 @@ impl World {
         setup: Setup,
         fleet: impl FnOnce(SimulatedFleet) -> SimulatedFleet,
     ) -> Result<Self, OpenError> {
+        Self::shared(setup, &[SignedDuration::ZERO], fleet).await
+    }
+
+    /// The same for several services that share the store and the machines, each with a clock that is so far
+    /// ahead.
+    pub async fn shared(
+        setup: Setup,
+        clocks: &[SignedDuration],
+        fleet: impl FnOnce(SimulatedFleet) -> SimulatedFleet,
+    ) -> Result<Self, OpenError> {
         let clock = Arc::new(ManualClock::new(setup.begins));
-        let store = Arc::new(FaultyStore::new(setup.seed));
         let fleet = Arc::new(fleet(SimulatedFleet::new(clock.clone(), setup.seed, &setup.layout)));
-        let parts = Parts {
-            store: store.clone(),
-            fleet: fleet.clone(),
-            clock: clock.clone(),
-            ids: Arc::new(SeededIds::new(setup.seed)),
-            enforcer: setup.enforcer,
-        };
-        let service = Service::open(parts.clone(), setup.settings.clone()).await?;
-        let (settings, wake_at) = (setup.settings, setup.begins);
-        let running = FuturesUnordered::new();
-        Ok(Self { clock, store, fleet, service, parts, settings, running, wake_at, wanted: true })
+        let memory = Arc::new(MemoryStore::new());
+        let ids = Arc::new(SeededIds::new(setup.seed));
+        let mut replicas = Vec::new();
+        for (number, &ahead) in (0..).zip(clocks) {
+            let theirs = (clocks.len() > 1).then(|| clock.clone());
+            let store = Arc::new(FaultyStore::new(setup.seed + number, memory.clone(), theirs));
+            let parts = Parts {
+                store: store.clone(),
+                fleet: fleet.clone(),
+                clock: Arc::new(SkewedClock { clock: clock.clone(), ahead }),
+                ids: ids.clone(),
+                enforcer: setup.enforcer.clone(),
+            };
+            let holder = Holder(format!("{}-{number}", setup.settings.holder));
+            let settings = Settings { holder, ..setup.settings.clone() };
+            replicas.push(Replica::start(parts, settings, store).await?);
+        }
+        let (service, store) = (replicas[0].service.clone(), replicas[0].store.clone());
+        Ok(Self { clock, store, fleet, service, replicas, turn: 0, news: true })
+    }
+
+    /// How many services there are.
+    pub fn replicas(&self) -> usize {
+        self.replicas.len()
+    }
+
+    /// One of the services.
+    pub fn service_of(&self, replica: usize) -> &Arc<Service> {
+        &self.replicas[replica].service
+    }
+
+    /// The store as that service reaches it.
+    pub fn store_of(&self, replica: usize) -> &Arc<FaultyStore> {
+        &self.replicas[replica].store
+    }
+
+    /// How many commits the store took.
+    pub fn commits(&self) -> u64 {
+        self.replicas.iter().map(|replica| replica.store.commits()).sum()
     }
 
     /// The present.
@@ -95,7 +197,7 @@ impl World {
 
     /// Takes on all machines of the layout, with what an operator would note of them.
     pub async fn take_on(&self, layout: &Layout) -> Result<(), service::ServiceError> {
-        let machines = self.fleet.machines().await;
+        let machines = self.wait_for(self.fleet.machines()).await;
         for host in machines.unwrap_or_default().into_iter().map(|machine| machine.id) {
             let capabilities = layout.capabilities(host).into_iter().collect();
             let operator = operator();
@@ -114,65 +216,90 @@ impl World {
             // The runtime gives every task a share of its attention, which is used up some time.
             tokio::task::yield_now().await;
             let soon = self.now() + SignedDuration::from_millis(1);
-            self.clock.set(self.fleet.next_event().unwrap_or(soon).max(soon));
+            self.clock.set(self.next_event().unwrap_or(soon).max(soon));
         }
     }
 
-    /// The process dies. What it asked of the machines is under way; nobody waits for the answers.
+    /// When anything happens next by itself.
+    fn next_event(&self) -> Option<Timestamp> {
+        [self.fleet.next_event(), self.clock.next_alarm()].into_iter().flatten().min()
+    }
+
+    /// The first service dies, and is started again.
     pub async fn restart(&mut self) -> Result<(), OpenError> {
-        self.running.clear();
-        self.service = Service::open(self.parts.clone(), self.settings.clone()).await?;
-        self.wanted = true;
+        self.restart_one(0).await
+    }
+
+    /// A service dies, and is started again. What it asked of the machines is under way; nobody waits for the
+    /// answers. If it does not start it is as it was.
+    pub async fn restart_one(&mut self, replica: usize) -> Result<(), OpenError> {
+        let dead = &mut self.replicas[replica];
+        dead.running.clear();
+        let (parts, settings, store) = (dead.parts.clone(), dead.settings.clone(), dead.store.clone());
+        *dead = Replica::start(parts, settings, store).await?;
+        self.service = self.replicas[0].service.clone();
         Ok(())
     }
 
-    /// Another service on the same store and fleet.
+    /// Another service on the same store and fleet, that nobody drives.
     pub async fn beside(&self) -> Result<Arc<Service>, OpenError> {
-        Service::open(self.parts.clone(), self.settings.clone()).await
+        Service::open(self.replicas[0].parts.clone(), self.replicas[0].settings.clone()).await
     }
 
-    /// A call may have changed something: the service would be woken up.
+    /// A call may have changed something: the services would be woken up.
     pub fn touched(&mut self) {
-        self.wanted = true;
+        for replica in &mut self.replicas {
+            replica.wanted = true;
+        }
     }
 
-    /// How many steps are under way.
+    /// The same of a call to one service. Others are told by the store what it has committed, or not.
+    pub fn touched_one(&mut self, replica: usize) {
+        self.replicas[replica].wanted = true;
+    }
+
+    /// From now on the store does not tell when somebody else has committed something.
+    pub fn without_news(&mut self) {
+        self.news = false;
+    }
+
+    /// How many tasks are under way.
     pub fn under_way(&self) -> usize {
-        self.running.len()
+        self.replicas.iter().map(|replica| replica.running.len()).sum()
     }
 
-    /// Lets the next thing happen: a step that has come to its end is noted, or a cycle is gone through, or
+    /// Lets the next thing happen: a task that has come to its end is noted, or a cycle is gone through, or
     /// time passes until something can happen, but not beyond `until`. None if nothing happens until then.
     pub async fn next(&mut self, until: Timestamp) -> Option<Happened> {
-        if let Some(Some(performed)) = tokio::task::unconstrained(self.running.next()).now_or_never() {
-            self.service.note(performed.clone());
-            self.wanted = true;
-            return Some(Happened::Noted(performed));
-        }
-        if self.wanted || self.wake_at <= self.now() {
-            return Some(Happened::Cycled(self.cycle().await));
+        for _ in 0..self.replicas.len() {
+            self.turn = (self.turn + 1) % self.replicas.len();
+            let commits = self.commits();
+            let replica = &mut self.replicas[self.turn];
+            if let Some(done) = replica.done() {
+                return Some(Happened::Noted(done));
+            }
+            // Somebody else has committed something, and it is told so.
+            replica.wanted |= self.news && replica.commits != commits;
+            if replica.wanted || replica.wake_at <= replica.parts.clock.now() {
+                let tasks = replica.cycle().await;
+                let commits = self.commits();
+                self.replicas[self.turn].commits = commits;
+                return Some(Happened::Cycled(tasks));
+            }
         }
         let now = self.now();
         if now >= until {
             return None;
         }
-        let events = self.fleet.next_event().filter(|at| *at > now && !self.running.is_empty());
-        let next = [Some(self.wake_at), events, Some(until)].into_iter().flatten().min().unwrap_or(until);
+        let events = self.next_event().filter(|at| *at > now && self.under_way() > 0);
+        let wakes = self
+            .replicas
+            .iter()
+            .map(|replica| now + replica.wake_at.duration_since(replica.parts.clock.now()));
+        let next = wakes.chain(events).chain([until]).min().unwrap_or(until);
         // Should an event be announced for now again and again, time passes nevertheless.
         self.clock.set(next.max(now + SignedDuration::from_micros(1)));
         Some(Happened::Waited)
-    }
-
-    async fn cycle(&mut self) -> Vec<ClaimedStep> {
-        // The fleet may take its time to say what is there, or to have a host back.
-        let cycle = self.wait_for(self.service.cycle()).await;
-        self.wanted = false;
-        self.wake_at = cycle.wake_at;
-        for step in cycle.steps.clone() {
-            let service = self.service.clone();
-            self.running.push(async move { service.perform(step).await }.boxed());
-        }
-        cycle.steps
     }
 
     /// Lets everything happen that does until then.
@@ -182,7 +309,7 @@ impl World {
 
     /// Lets everything happen that does without time passing.
     pub async fn settle(&mut self) {
-        self.wanted = true;
+        self.touched();
         self.run_until(self.now()).await;
     }
 

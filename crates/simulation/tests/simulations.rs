@@ -5,9 +5,18 @@ const SEEDS: std::ops::Range<u64> = 0..500;
 
 #[test]
 fn what_must_hold_holds_through_faults_and_crashes() {
+    hold(false);
+}
+
+#[test]
+fn what_must_hold_holds_with_several_services_on_one_store() {
+    hold(true);
+}
+
+fn hold(several: bool) {
     let chosen = std::env::var("SEEDS").ok();
     let seeds = chosen.map_or(SEEDS, |text| simulation::seeds(&text).expect("SEEDS is like 0..500"));
-    let total = simulation::simulate_all(seeds);
+    let total = simulation::simulate_all(seeds, several);
     for failure in &total.failures {
         eprintln!("{failure}");
     }
@@ -18,8 +27,8 @@ fn what_must_hold_holds_through_faults_and_crashes() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for seed in 0..4 {
-        let once = simulation::simulate(seed).expect("holds");
-        assert_eq!(simulation::simulate(seed).expect("holds"), once);
+    for (seed, several) in [(0, false), (1, false), (2, true), (3, true)] {
+        let once = simulation::simulate(seed, several).expect("holds");
+        assert_eq!(simulation::simulate(seed, several).expect("holds"), once);
     }
 }

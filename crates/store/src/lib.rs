@@ -29,7 +29,7 @@ pub mod schema;
 use std::fmt;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, HostId, LeaseId};
 use leases::plan::{Action, History};
@@ -231,6 +231,16 @@ pub enum StoreError {
     /// It cannot be reached, is full, or broke off.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// The clock of who uses it is wrong, or its own is.
+    #[error(
+        "the clocks of this service and of its store are {skew:#} apart; {bound:#} is the most that is allowed"
+    )]
+    ClockSkew {
+        /// How far the service's is ahead.
+        skew: SignedDuration,
+        /// The most that it may be.
+        bound: SignedDuration,
+    },
     /// What it holds makes no sense.
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),

@@ -1,12 +1,14 @@
 //! Handing over whole hosts, and taking them back.
 
+use jiff::Timestamp;
+
 use super::Claims;
 use super::effort::{Effort, Waiting};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::step::Action;
 use crate::host::Health;
-use crate::ids::{HostId, ReservationId};
+use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::{EndAction, Lease};
 use crate::window::later;
 
@@ -23,7 +25,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         return;
     }
     match (observed.place, wanted) {
-        (Place::FreePool, None) => {}
+        (Place::FreePool, None) => clear_strays(effort, claims, host, observed),
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
         (Place::Held(holder), Some((_, reservation))) if holder == reservation.id => {}
         (Place::Held(holder), wanted) => {
@@ -65,6 +67,25 @@ fn take_back(
     }
 }
 
+/// Guests on a free host of a lease that does not have it any more: they were started between the last look
+/// at the host and its release.
+fn clear_strays(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
+    for guest in &observed.guests {
+        if let GuestOwner::Lease(owner) = guest.owner
+            && let Some(owner) = leaver(claims, owner, host, effort.world.now)
+        {
+            effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id));
+        }
+    }
+}
+
+/// The lease, if it is known, does not want the host now, and its guests go with it.
+fn leaver<'a>(claims: &Claims<'a>, lease: LeaseId, host: HostId, now: Timestamp) -> Option<&'a Lease> {
+    let lease = claims.leases.get(&lease).copied()?;
+    let leaves = !life::wants_host(lease, host, now) && lease.end_action == EndAction::DeleteGuests;
+    leaves.then_some(lease)
+}
+
 /// Guests that a lease leaves behind and that go with it. Those of a lease that nobody knows stay: what is not
 /// understood is not deleted.
 pub(super) fn doomed<'o>(
@@ -92,16 +113,10 @@ fn drained(
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
             GuestOwner::Preemptible => stop(effort, host, guest, lease),
-            GuestOwner::Lease(owner) => {
-                let owner = claims.leases.get(&owner).copied();
-                let leaves = owner.filter(|owner| {
-                    !life::wants_host(owner, host, now) && owner.end_action == EndAction::DeleteGuests
-                });
-                match leaves {
-                    Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
-                    None => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
-                }
-            }
+            GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
+                Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
+                None => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
+            },
             GuestOwner::Other => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
         }
         empty = false;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::World;
 use super::effort::Effort;
+use super::handover::doomed;
 use super::observed::Place;
 use super::step::Action;
 use crate::host::Health;
@@ -154,7 +155,7 @@ fn returned(lease: &Lease, world: &World<'_>) -> bool {
         && !world.observed.floating_ips.values().any(|holder| lease.reservation(*holder).is_some())
 }
 
-/// Hosts that the lease still has something of.
+/// Hosts that the lease still has something of, or on which guests are left that go with it.
 pub(super) fn left_behind<'a>(
     lease: &'a Lease,
     world: &World<'a>,
@@ -162,10 +163,8 @@ pub(super) fn left_behind<'a>(
     let hosts = world.observed.hosts.iter();
     hosts
         .filter(|(_, host)| {
-            lease
-                .reservations
-                .iter()
-                .any(|r| host.place == Place::Held(r.id) || host.slots.contains_key(&r.id))
+            let has = |r: &Reservation| host.place == Place::Held(r.id) || host.slots.contains_key(&r.id);
+            lease.reservations.iter().any(has) || doomed(Some(lease), host).next().is_some()
         })
         .map(|(id, host)| (*id, host.health))
 }

@@ -79,6 +79,16 @@ pub enum LeaseChange {
     Forgotten(LeaseId),
 }
 
+impl LeaseChange {
+    /// Which lease.
+    pub fn lease(&self) -> LeaseId {
+        match self {
+            Self::Becomes(lease) => lease.id,
+            Self::Forgotten(id) => *id,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {

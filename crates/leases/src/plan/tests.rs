@@ -282,6 +282,20 @@ fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
 }
 
 #[test]
+fn a_guest_that_was_started_just_before_the_release_goes_before_the_lease_is_over() {
+    let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
+    stage.perform(0);
+    // The host is free again before anybody saw the guest.
+    stage.host(1).place = Place::FreePool;
+    stage.host(1).guests.push(guest(7, GuestOwner::Lease(LeaseId(1))));
+    assert_eq!(stage.settle(60), [Action::DeleteGuest(HostId(1), GuestId(7))]);
+    assert_eq!(stage.status(0), LeaseStatus::Terminating);
+    stage.perform(60);
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+    assert!(stage.host(1).guests.is_empty());
+}
+
+#[test]
 fn a_lease_ends_although_one_of_its_hosts_is_down_and_the_host_is_freed_later() {
     let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);

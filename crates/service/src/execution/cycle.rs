@@ -4,8 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Plan, Step};
 use store::StoreError;
 
-use super::{ClaimedStep, Cycle};
+use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
+use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -15,6 +16,8 @@ pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// How often old records are cleared away.
 const TIDY_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
+/// The role of who does so.
+const TIDYING: &str = "tidying";
 /// How long the failures of a step that is not wanted any more are remembered.
 const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
 
@@ -24,13 +27,15 @@ pub(super) fn backoff(first: SignedDuration, failures: u32) -> SignedDuration {
 }
 
 impl Service {
-    /// Goes through one cycle: records what became of steps, looks at the fleet, heals, plans, commits, and
-    /// claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
-    /// and every step in its own hands, carries the steps out with [`Service::perform`] and
+    /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,
+    /// and claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
+    /// and every task in its own hands, carries the tasks out with [`Service::perform`] and
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
-        match self.try_cycle(now).await {
+        // First, and not only if the store works: they count as under way from here on.
+        let looks = self.looks(now);
+        let mut cycle = match self.try_cycle(now).await {
             Ok(cycle) => {
                 let mut progress = self.progress();
                 progress.stuck = 0;
@@ -42,35 +47,36 @@ impl Service {
                 let mut progress = self.progress();
                 let wake_at = now + backoff(FIRST_RETRY, progress.stuck);
                 progress.stuck = progress.stuck.saturating_add(1);
-                Cycle { steps: Vec::new(), wake_at, failed: true }
+                Cycle { tasks: Vec::new(), wake_at, failed: true }
             }
-        }
+        };
+        cycle.tasks.extend(looks.into_iter().map(Task::Look));
+        cycle
     }
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
-        self.record_outcomes().await?;
-        let machines = self.observe(now).await;
-        if machines.is_some() {
-            self.abandon_left_hosts().await;
-        }
+        let writer = self.writer().await?;
+        self.record_outcomes(&writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
-            let wake_at = self.progress().look_at_all_at.unwrap_or(now + SOON);
-            return Ok(Cycle { steps: Vec::new(), wake_at, failed: false });
+            let wake_at = self.wake_at(now, None, false, &[]);
+            return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
-        let writer = self.writer().await?;
+        let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
         let Plan { steps, changes, wake_at, .. } = self.plan(now);
         let changed = self.commit_plan(&writer, changes, now).await?;
+        if machines.is_some() {
+            self.tidy(&writer, &steps, now).await?;
+        }
         drop(writer);
         let due = self.due(&steps, now);
         let claimed = self.claim(due, now).await?;
-        if machines.is_some() {
-            self.tidy(&steps, now).await?;
-        }
         let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
-        Ok(Cycle { steps: claimed, wake_at, failed: false })
+        let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
+        let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
+        Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
@@ -97,28 +103,41 @@ impl Service {
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
         // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
         let planned = planned.map(|at| if at <= now { now + SOON } else { at });
-        let look = progress.look_at_all_at.unwrap_or(now);
+        // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
+        let latest = now + self.settings.observe_interval;
+        let under_way = progress.looks_at_all().then_some(latest);
+        let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
         let next = questions.chain(planned).chain(next_start).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }
 
     /// Forgets what nobody will ask for again.
-    async fn tidy(&self, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
+    async fn tidy(&self, writer: &Writer<'_>, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
         if self.progress().tidied_at.is_some_and(|at| now.duration_since(at) < TIDY_INTERVAL) {
             return Ok(());
         }
         self.progress().tidied_at = Some(now);
         self.state_mut().calendar.prune(now);
+        // One of those that share the store is enough to clear it.
+        let store = &self.parts.store;
+        if !store.lead(TIDYING, &self.settings.holder, now, now + TIDY_INTERVAL + TIDY_INTERVAL).await? {
+            return Ok(());
+        }
         let gone = self.forgettable_steps(wanted, now);
         if !gone.is_empty() {
-            self.parts.store.prune_steps(&gone).await?;
-            let mut state = self.state_mut();
-            for action in &gone {
-                state.history.failures.remove(action);
-                state.history.done.remove(action);
+            let advance = store.prune_steps(&gone).await?;
+            {
+                let mut state = self.state_mut();
+                for action in &gone {
+                    state.history.failures.remove(action);
+                    state.history.done.remove(action);
+                }
+            }
+            if let Some(advance) = advance {
+                writer.advanced(advance).await;
             }
         }
-        self.parts.store.prune(now - self.settings.keep_records).await
+        store.prune(now - self.settings.keep_records).await
     }
 
     /// Steps whose history does not matter any more: failures of what has not been wanted for long, and

@@ -1,9 +1,10 @@
 //! The loop: observe, heal, plan, commit, carry out, and again.
 //!
-//! A cycle ([`Service::cycle`]) decides and hands out steps; each step is carried out on its own
-//! ([`Service::perform`]) and what became of it is noted ([`Service::note`]) for the next cycle. So a slow step
-//! delays nobody else (spec W3), and whoever drives the cycles, the loop or a simulation, has every step in its
-//! hands. Nothing here remembers what must happen next: a crash at any point costs nothing (spec W4).
+//! A cycle ([`Service::cycle`]) decides and hands out tasks: steps, and looks at the fleet. Each is carried out
+//! on its own ([`Service::perform`]) and what came of it is noted ([`Service::note`]) for the next cycle. A cycle
+//! itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
+//! else (spec W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing
+//! here remembers what must happen next: a crash at any point costs nothing (spec W4).
 
 mod cycle;
 mod observe;
@@ -14,20 +15,46 @@ mod steps;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fleet::{FleetError, Outcome};
 use jiff::Timestamp;
+use leases::ids::HostId;
+use store::StoreError;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
+pub use self::observe::{Look, Looked};
 pub(crate) use self::progress::Progress;
 pub use self::steps::{ClaimedStep, Performed};
 use crate::Service;
 
+/// Something that the fleet is to be asked for, on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Carry out a step.
+    Step(ClaimedStep),
+    /// Say what is there.
+    Look(Look),
+    /// Have a host back that was removed.
+    Abandon(HostId),
+}
+
+/// A task that was carried out, or not.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// A step.
+    Step(Performed),
+    /// A look at the fleet.
+    Look(Looked),
+    /// A host that was removed was to be had back.
+    Abandoned(HostId, Result<Outcome, FleetError>),
+}
+
 /// What came of a cycle.
 #[derive(Debug)]
 pub struct Cycle {
-    /// Steps to carry out now, each on its own.
-    pub steps: Vec<ClaimedStep>,
-    /// When to go through the next cycle, unless something happens before: a step is noted, or something is
+    /// What to carry out now, each on its own.
+    pub tasks: Vec<Task>,
+    /// When to go through the next cycle, unless something happens before: a task is noted, or something is
     /// changed by a call.
     pub wake_at: Timestamp,
     /// The store did not work, so nothing else was done; changes are no reason to try again earlier.
@@ -38,39 +65,78 @@ impl Service {
     /// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let _running = Running::new(&self.running);
-        let mut steps = JoinSet::new();
+        // Apart, because nobody waits for the rest at the end.
+        let (mut steps, mut others) = (JoinSet::new(), JoinSet::new());
         while !*stop.borrow_and_update() {
             let cycle = self.cycle().await;
-            for step in &cycle.steps {
-                let (service, step) = (self.clone(), step.clone());
-                steps.spawn(async move { service.perform(step).await });
+            for task in cycle.tasks {
+                let tasks = if matches!(task, Task::Step(_)) { &mut steps } else { &mut others };
+                let service = self.clone();
+                tasks.spawn(async move { service.perform(task).await });
             }
             tokio::select! {
                 biased;
                 changed = stop.changed() => if changed.is_err() { break },
                 Some(done) = steps.join_next() => self.note_all(done, &mut steps),
+                Some(done) = others.join_next() => self.note_all(done, &mut others),
                 () = self.wake.notified(), if !cycle.failed => {}
+                () = self.news(), if !cycle.failed => {}
                 () = self.parts.clock.sleep_until(cycle.wake_at) => {}
             }
         }
+        others.abort_all();
         while let Some(done) = steps.join_next().await {
             self.note_all(done, &mut steps);
         }
-        if let Err(error) = self.record_outcomes().await {
+        if let Err(error) = self.record_last_outcomes().await {
             tracing::warn!(%error, "what became of the last steps is not recorded; they will be done again");
         }
     }
 
-    /// Notes a step, and with it all others that have come to an end meanwhile.
-    fn note_all(&self, first: Result<Performed, tokio::task::JoinError>, steps: &mut JoinSet<Performed>) {
+    async fn record_last_outcomes(&self) -> Result<(), StoreError> {
+        let writer = self.writer().await?;
+        self.record_outcomes(&writer).await
+    }
+
+    /// Returns when somebody else has committed something. If it cannot be said when that is, cycles go on at
+    /// their own times.
+    async fn news(&self) {
+        let known = self.state().revision;
+        if let Err(error) = self.parts.store.wait_for_change(known).await {
+            tracing::debug!(%error, "the store does not say when it changes");
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Has the fleet carry out a task. What came of it is to be [noted](Self::note).
+    pub async fn perform(&self, task: Task) -> Done {
+        match task {
+            Task::Step(step) => Done::Step(self.perform_step(step).await),
+            Task::Look(look) => Done::Look(self.look(look).await),
+            Task::Abandon(host) => Done::Abandoned(host, self.abandon(host).await),
+        }
+    }
+
+    /// Notes what came of a task; the next cycle goes on from there.
+    pub fn note(&self, done: Done) {
+        self.progress().told.clear();
+        match done {
+            Done::Step(performed) => self.note_step(performed),
+            Done::Look(looked) => self.note_look(looked),
+            Done::Abandoned(host, answer) => self.note_abandoned(host, answer),
+        }
+    }
+
+    /// Notes a task, and with it all others that have come to an end meanwhile.
+    fn note_all(&self, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
         let mut next = Some(first);
         while let Some(done) = next {
             match done {
-                Ok(performed) => self.note(performed),
-                // Its claim ends some time, and then it is tried again.
-                Err(error) => tracing::error!(%error, "a step broke off"),
+                Ok(done) => self.note(done),
+                // Its time ends, and then it is tried again.
+                Err(error) => tracing::error!(%error, "a task broke off"),
             }
-            next = steps.try_join_next();
+            next = tasks.try_join_next();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fleet::Machine;
+use fleet::{FleetError, Machine};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::{Health, Host};
 use leases::ids::HostId;
@@ -17,64 +17,96 @@ use crate::{Service, ServiceError};
 /// Not more often than this a fleet is asked again that does not answer.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
+/// A look at the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Looks are numbered as they begin: of two, the one with the higher number saw what is newer.
+    pub(super) number: u64,
+    /// All machines are asked for, and what is on all hosts.
+    pub(super) all: bool,
+    /// Hosts that are looked at.
+    pub(super) hosts: BTreeSet<HostId>,
+    /// The end of our patience.
+    pub(super) until: Timestamp,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    look: Look,
+    answer: Result<Sight, FleetError>,
+}
+
+#[derive(Clone, Debug)]
+struct Sight {
+    /// None if not all of them were asked for.
+    machines: Option<BTreeMap<HostId, Machine>>,
+    observed: Observed,
+}
+
 impl Service {
-    /// Looks at what is due. Machines are returned if all of them were looked at. A fleet that does not answer
-    /// is no error: plans go on with what was seen last, but conclude nothing from what is not there.
-    pub(super) async fn observe(&self, now: Timestamp) -> Option<BTreeMap<HostId, Machine>> {
-        let (all, hosts, addresses, retry) = {
-            let progress = self.progress();
-            // Later than a whole interval from now it can only be because the clock was set back.
-            let latest = now + self.settings.observe_interval.max(LONGEST_RETRY);
-            let all = progress.look_at_all_at.is_none_or(|at| at <= now || at > latest);
-            let (hosts, addresses) = progress.to_look_at();
-            (all, hosts, addresses, progress.blind > 0)
-        };
-        let looked = if all {
-            self.look_at_all().await.map(Some)
-        } else if retry || (hosts.is_empty() && !addresses) {
-            return None;
-        } else {
-            self.look_at_some(hosts).await.map(|()| None)
-        };
+    /// The looks that are due: at the whole fleet now and then, and at once at what was touched. Each host is in
+    /// one look of the second kind at a time, so that one that is slow to be seen hides no other.
+    pub(super) fn looks(&self, now: Timestamp) -> Vec<Look> {
+        let state = self.state();
         let mut progress = self.progress();
-        match looked {
-            Ok(machines) => {
-                progress.blind = 0;
+        progress.give_up_looks(now, self.settings.claim_time);
+        let until = now + self.settings.claim_time;
+        // Later than a whole interval from now it can only be because the clock was set back.
+        let latest = now + self.settings.observe_interval.max(LONGEST_RETRY);
+        let due = progress.look_at_all_at.is_none_or(|at| at <= now || at > latest);
+        let mut looks = Vec::new();
+        if due && !progress.looks_at_all() {
+            let hosts = state.inventory.hosts().map(|host| host.id).collect();
+            looks.push(progress.begin_look(true, hosts, until));
+        }
+        if progress.sees() && progress.anything_to_look_at() {
+            let hosts = progress.hosts_to_look_at();
+            looks.push(progress.begin_look(false, hosts, until));
+        }
+        looks
+    }
+
+    /// Looks, for as long as there is patience.
+    pub(super) async fn look(&self, look: Look) -> Looked {
+        let answer = self.until(look.until, self.see(&look)).await;
+        Looked { look, answer }
+    }
+
+    async fn see(&self, look: &Look) -> Result<Sight, FleetError> {
+        let machines = if look.all {
+            let machines = self.parts.fleet.machines().await?;
+            Some(machines.into_iter().map(|machine| (machine.id, machine)).collect())
+        } else {
+            None
+        };
+        Ok(Sight { machines, observed: self.parts.fleet.observe(&look.hosts).await? })
+    }
+
+    /// Notes what was seen. A fleet that does not answer is no error: plans go on with what was seen last, but
+    /// conclude nothing from what is not there.
+    pub(super) fn note_look(&self, looked: Looked) {
+        let now = self.now();
+        let state = self.state();
+        let mut progress = self.progress();
+        let Looked { look, answer } = looked;
+        match answer {
+            Ok(Sight { machines, observed }) => {
+                progress.saw(&look, observed, |host| state.hosts.contains_key(&host));
                 if machines.is_some() {
+                    progress.machines = machines;
+                    progress.blind = 0;
                     progress.seen_at = Some(now);
                     progress.look_at_all_at = Some(now + self.settings.observe_interval);
                 }
-                machines
             }
             Err(error) => {
                 tracing::warn!(%error, "the fleet cannot be looked at");
+                progress.saw_nothing(look.number);
                 progress.look_at_all_at = Some(now + backoff(FIRST_RETRY, progress.blind));
                 progress.blind = progress.blind.saturating_add(1);
-                None
             }
         }
-    }
-
-    async fn look_at_all(&self) -> Result<BTreeMap<HostId, Machine>, ServiceError> {
-        let machines = self.in_time(self.parts.fleet.machines()).await?;
-        let hosts: BTreeSet<HostId> = self.state().inventory.hosts().map(|host| host.id).collect();
-        let observed = self.in_time(self.parts.fleet.observe(&hosts)).await?;
-        let mut progress = self.progress();
-        progress.looked_at(&hosts);
-        progress.observed = observed;
-        Ok(machines.into_iter().map(|machine| (machine.id, machine)).collect())
-    }
-
-    async fn look_at_some(&self, hosts: BTreeSet<HostId>) -> Result<(), ServiceError> {
-        let seen = self.in_time(self.parts.fleet.observe(&hosts)).await?;
-        let mut progress = self.progress();
-        progress.looked_at(&hosts);
-        for host in &hosts {
-            progress.observed.hosts.remove(host);
-        }
-        progress.observed.hosts.extend(seen.hosts);
-        progress.observed.floating_ips = seen.floating_ips;
-        Ok(())
     }
 
     /// Enters what was seen of hosts into their records: health, and the sizes of machines (spec W30).
@@ -86,6 +118,7 @@ impl Service {
     ) -> Result<(), StoreError> {
         let changed = self.changed_hosts(machines, now);
         if changed.is_empty() {
+            self.progress().unrecorded.clear();
             return Ok(());
         }
         let mut commit = Commit::new(now);
@@ -105,24 +138,22 @@ impl Service {
             });
         }
         match writer.commit(commit).await.map_err(decide_again) {
-            Ok(()) => Ok(()),
-            Err(Err(ServiceError::Store(error))) => Err(error),
-            Err(refused) => {
-                // The next look at the fleet finds the same again.
-                tracing::warn!(?refused, "what was seen of hosts is not recorded this time");
-                Ok(())
-            }
+            Ok(()) => {}
+            Err(Err(ServiceError::Store(error))) => return Err(error),
+            // The next look at the fleet finds the same again.
+            Err(refused) => tracing::warn!(?refused, "what was seen of hosts is not recorded this time"),
         }
+        self.progress().unrecorded.clear();
+        Ok(())
     }
 
-    /// Hosts that are not as they are on record.
+    /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen
+    /// before that is not compared again: somebody else may have recorded what is newer.
     fn changed_hosts(&self, machines: Option<&BTreeMap<HostId, Machine>>, now: Timestamp) -> Vec<Host> {
         let state = self.state();
         let mut progress = self.progress();
         if self.out_of_sight(progress.seen_at, now) {
-            for host in progress.observed.hosts.values_mut() {
-                host.health = Health::Unknown;
-            }
+            progress.lose_sight();
         }
         let mut changed: BTreeMap<HostId, Host> = match machines {
             Some(machines) => {
@@ -130,7 +161,7 @@ impl Service {
             }
             None => BTreeMap::new(),
         };
-        for host in state.inventory.hosts() {
+        for host in progress.unrecorded.iter().filter_map(|id| state.inventory.host(*id)) {
             let now = changed.get(&host.id).unwrap_or(host);
             let health = health(&progress.observed, host.id);
             if now.health != health {

@@ -1,19 +1,19 @@
 //! Planning: what becomes of leases now, and what is to be done.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::admission::heal_all;
 use leases::ids::LeaseId;
 use leases::lease::Lease;
-use leases::plan::{self, LeaseChange, Plan, World};
+use leases::plan::{self, LeaseChange, Plan, PlanRules, World};
 use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, CommitError, LeaseRecord, StoreError, Write};
 
 use super::progress::Progress;
 use crate::Service;
 use crate::notices::{self, notice};
+use crate::state::State;
 use crate::writing::Writer;
 
 /// A lease, as it was and as it becomes; none if it is forgotten.
@@ -50,20 +50,23 @@ impl Service {
     pub(super) fn plan(&self, now: Timestamp) -> Plan {
         let state = self.state();
         let progress = self.progress();
-        let world = World {
-            observed: &progress.observed,
-            history: &state.history,
-            rules: &self.settings.plan_rules,
-            now,
-        };
+        let rules = self.plan_rules(&progress);
+        let world = World { observed: &progress.observed, history: &state.history, rules: &rules, now };
         let mut plan = plan::plan(state.due(&progress.observed, now), world);
-        let busy = busy(&progress);
-        let certain = progress.up_to_date();
         plan.changes.retain(|change| match concluded(change) {
-            Some(lease) => certain && !busy.contains(&lease),
-            None => true,
+            Some(lease) => progress.settled(lease),
+            None => !progress.told.contains(&change.lease()) || !changes_reason_only(change, &state),
         });
         plan
+    }
+
+    /// The rules of hand-over. A guest's grace may have been begun by somebody whose clock is behind ours.
+    fn plan_rules(&self, progress: &Progress) -> PlanRules {
+        let rules = self.settings.plan_rules;
+        if !progress.shares_clock {
+            return rules;
+        }
+        PlanRules { grace: rules.grace.saturating_add(self.settings.longest_clock_skew), ..rules }
     }
 
     /// Commits what becomes of leases, in one commit. Says whether anything changed.
@@ -156,17 +159,19 @@ impl Service {
     }
 }
 
-/// Leases with steps that are under way.
-fn busy(progress: &Progress) -> BTreeSet<LeaseId> {
-    progress.in_flight.values().filter_map(|step| step.lease).collect()
-}
-
 /// The lease, if the change says that nothing of it is left anywhere.
 fn concluded(change: &LeaseChange) -> Option<LeaseId> {
     match change {
         LeaseChange::Forgotten(id) => Some(*id),
         LeaseChange::Becomes(lease) => lease.over().then_some(lease.id),
     }
+}
+
+/// Nothing but why the lease does not get on is different.
+fn changes_reason_only(change: &LeaseChange, state: &State) -> bool {
+    let LeaseChange::Becomes(after) = change else { return false };
+    let before = state.leases.get(after.id).map(|record| &record.lease);
+    before.is_some_and(|before| Lease { reason: after.reason.clone(), ..before.clone() } == *after)
 }
 
 fn commit_of(changes: &[Change], now: Timestamp) -> Commit {

@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use fleet::Machine;
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
 use store::{Claim, Finished};
 
+use super::observe::Look;
 use crate::Statistics;
 
 /// A step that was claimed and not given up.
@@ -22,11 +25,62 @@ pub(crate) struct InFlight {
     pub ask_again_at: Option<Timestamp>,
 }
 
+/// What is to be looked at, and what cannot be concluded before that.
+#[derive(Debug, Default)]
+struct Touched {
+    /// Hosts, and the leases on whose behalf something was done to them.
+    hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
+    /// The same of addresses, which are seen together: none if they need no look.
+    addresses: Option<BTreeSet<LeaseId>>,
+}
+
+impl Touched {
+    fn concerns(&self, lease: LeaseId) -> bool {
+        let mut all = self.hosts.values().chain(&self.addresses);
+        all.any(|leases| leases.contains(&lease))
+    }
+
+    /// What the action may have changed is among it.
+    fn has(&self, action: Action) -> bool {
+        match host_of(action) {
+            Some(host) => self.hosts.contains_key(&host),
+            None => self.addresses.is_some(),
+        }
+    }
+
+    /// Takes away what is about these hosts, and about addresses.
+    fn take(&mut self, hosts: &BTreeSet<HostId>) -> Self {
+        let (taken, left) =
+            std::mem::take(&mut self.hosts).into_iter().partition(|(host, _)| hosts.contains(host));
+        self.hosts = left;
+        Self { hosts: taken, addresses: self.addresses.take() }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (host, leases) in other.hosts {
+            self.hosts.entry(host).or_default().extend(leases);
+        }
+        if let Some(leases) = other.addresses {
+            self.addresses.get_or_insert_default().extend(leases);
+        }
+    }
+}
+
+/// A look at the fleet that is under way.
+#[derive(Debug)]
+struct LookUnderWay {
+    look: Look,
+    /// What it was begun for.
+    touched: Touched,
+}
+
 /// How far things are.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// What was last seen.
     pub observed: Observed,
+    /// All machines, as they were last seen, until they are entered into the records of hosts.
+    pub machines: Option<BTreeMap<HostId, Machine>>,
     /// When the whole fleet was last seen, if it was.
     pub seen_at: Option<Timestamp>,
     /// When to look at the whole fleet again.
@@ -35,15 +89,31 @@ pub(crate) struct Progress {
     pub blind: u32,
     /// How often a cycle failed since one last succeeded.
     pub stuck: u32,
-    /// Hosts to look at before anything is concluded from what is not there.
-    to_look_at: BTreeSet<HostId>,
-    /// The same of addresses, which are seen together.
-    pub look_at_addresses: bool,
-    /// Hosts that were removed and that the fleet still has in the free pool.
-    left: BTreeSet<HostId>,
+    /// What is to be looked at.
+    touched: Touched,
+    /// Looks that are under way, by number.
+    looks: BTreeMap<u64, LookUnderWay>,
+    /// How many looks were begun.
+    looks_begun: u64,
+    /// The number of the look that saw each host last, and of that which saw addresses.
+    seen_by: BTreeMap<HostId, u64>,
+    addresses_seen_by: u64,
+    /// Hosts that were seen since what was seen of them was last recorded.
+    pub unrecorded: BTreeSet<HostId>,
+    /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
+    /// get on is for them to say: two who see different things would contradict each other for ever.
+    pub told: BTreeSet<LeaseId>,
+    /// Nobody knows how hosts are: the fleet was not seen for long.
+    lost_sight: bool,
+    /// Hosts that were removed and that the fleet is still to have back.
+    pub left: BTreeSet<HostId>,
     pub in_flight: BTreeMap<Action, InFlight>,
     /// What became of steps, still to be recorded.
     pub outcomes: Vec<Finished>,
+    /// When the clock was last found to agree with the store's.
+    pub clocks_compared_at: Option<Timestamp>,
+    /// The store has a clock: others go by it as well.
+    pub shares_clock: bool,
     /// When old records were last cleared away.
     pub tidied_at: Option<Timestamp>,
     pub steps_done: u64,
@@ -53,68 +123,140 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Whether the fleet was seen, and answered when it was last asked. One that does not answer is not asked
+    /// for every detail.
+    pub fn sees(&self) -> bool {
+        self.seen_at.is_some() && self.blind == 0
+    }
+
     /// Whether what was seen is all there is to see of a lease: nothing of its is being done, or was done and
     /// not looked at.
     pub fn settled(&self, lease: LeaseId) -> bool {
-        self.up_to_date() && !self.in_flight.values().any(|step| step.lease == Some(lease))
+        let under_way = self.looks.values().map(|under_way| &under_way.touched);
+        self.sees()
+            && !self.in_flight.values().any(|step| step.lease == Some(lease))
+            && !under_way.chain([&self.touched]).any(|touched| touched.concerns(lease))
     }
 
-    /// Whether what was seen is what is there, as far as we know.
-    pub fn up_to_date(&self) -> bool {
-        self.seen_at.is_some() && self.blind == 0 && self.to_look_at.is_empty() && !self.look_at_addresses
-    }
-
-    /// The host is to be looked at.
-    pub fn look_at(&mut self, host: HostId) {
-        self.to_look_at.insert(host);
-    }
-
-    /// What is to be looked at: nothing if it is empty and addresses are not wanted.
-    pub fn to_look_at(&self) -> (BTreeSet<HostId>, bool) {
-        (self.to_look_at.clone(), self.look_at_addresses)
-    }
-
-    /// Those were looked at. Whatever was done to them since then is noted later.
-    pub fn looked_at(&mut self, hosts: &BTreeSet<HostId>) {
-        self.to_look_at.retain(|host| !hosts.contains(host));
-        self.look_at_addresses = false;
+    /// The host is to be looked at; before that nothing is concluded for the lease.
+    pub fn look_at(&mut self, host: HostId, lease: Option<LeaseId>) {
+        self.touched.hosts.entry(host).or_default().extend(lease);
     }
 
     /// What the action may have changed is to be looked at.
-    pub fn look_at_effect(&mut self, action: Action) {
+    pub fn look_at_effect(&mut self, action: Action, lease: Option<LeaseId>) {
         match host_of(action) {
-            Some(host) => self.look_at(host),
-            None => self.look_at_addresses = true,
+            Some(host) => self.look_at(host, lease),
+            None => self.touched.addresses.get_or_insert_default().extend(lease),
         }
     }
 
     /// The hosts of a lease that has ended are to be looked at before they are taken back: its project may
     /// have started guests there since.
     pub fn look_at_end(&mut self, lease: &Lease) {
-        let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
-        self.to_look_at.extend(hosts);
+        for host in lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()) {
+            self.look_at(host, Some(lease.id));
+        }
     }
 
-    /// Whether the action is about a host that is to be looked at first.
+    /// Whether the action is about something that is to be looked at first.
     pub fn waits_for_a_look(&self, action: Action) -> bool {
-        host_of(action).is_some_and(|host| self.to_look_at.contains(&host))
+        let under_way = self.looks.values().map(|under_way| &under_way.touched);
+        under_way.chain([&self.touched]).any(|touched| touched.has(action))
     }
 
-    /// The host was removed; the fleet may have it back.
+    /// Whether anything waits for a look that is not under way.
+    pub fn anything_to_look_at(&self) -> bool {
+        self.touched.addresses.is_some() || !self.hosts_to_look_at().is_empty()
+    }
+
+    /// Hosts that wait for a look, but for those that a look is begun for already.
+    pub fn hosts_to_look_at(&self) -> BTreeSet<HostId> {
+        let begun = |host: &HostId| self.looks.values().any(|look| look.touched.hosts.contains_key(host));
+        self.touched.hosts.keys().copied().filter(|host| !begun(host)).collect()
+    }
+
+    /// A look begins: at these hosts, and at all addresses.
+    pub fn begin_look(&mut self, all: bool, hosts: BTreeSet<HostId>, until: Timestamp) -> Look {
+        self.looks_begun += 1;
+        let look = Look { number: self.looks_begun, all, hosts, until };
+        // What is touched from here on is touched after it began. Who waits for one host need not wait until
+        // all of them are seen, unless there is no other way.
+        let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&look.hosts) };
+        self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched });
+        look
+    }
+
+    /// Whether the whole fleet is being looked at.
+    pub fn looks_at_all(&self) -> bool {
+        self.looks.values().any(|under_way| under_way.look.all)
+    }
+
+    /// What a look saw. Whatever a later one saw already stays, and hosts that are none of ours any more are
+    /// left out.
+    pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) {
+        self.looks.remove(&look.number);
+        for &host in look.hosts.iter().filter(|host| ours(**host)) {
+            let last = self.seen_by.entry(host).or_default();
+            if *last > look.number {
+                continue;
+            }
+            *last = look.number;
+            self.unrecorded.insert(host);
+            match seen.hosts.remove(&host) {
+                Some(observed) => self.observed.hosts.insert(host, observed),
+                None => self.observed.hosts.remove(&host),
+            };
+        }
+        if look.number > self.addresses_seen_by {
+            self.addresses_seen_by = look.number;
+            self.observed.floating_ips = seen.floating_ips;
+        }
+        if look.all {
+            self.lost_sight = false;
+            // A host that is known since the look began is not among what it saw; nor is one that has left.
+            self.observed.hosts.retain(|host, _| ours(*host));
+            self.seen_by.retain(|host, _| ours(*host));
+            self.touched.hosts.retain(|host, _| ours(*host));
+        }
+    }
+
+    /// A look saw nothing. What it was begun for waits for the next.
+    pub fn saw_nothing(&mut self, number: u64) {
+        if let Some(under_way) = self.looks.remove(&number) {
+            self.touched.merge(under_way.touched);
+        }
+    }
+
+    /// Gives up looks that should have come to an end, had they not broken off; and those that were begun
+    /// before the clock was set back, which would be waited for too long. A look lasts `longest` at most.
+    pub fn give_up_looks(&mut self, now: Timestamp, longest: SignedDuration) {
+        let patience = SignedDuration::from_secs(1);
+        let given_up = |look: &&Look| look.until + patience <= now || look.until > now + longest;
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        let numbers: Vec<u64> = looks.filter(given_up).map(|look| look.number).collect();
+        for number in numbers {
+            self.saw_nothing(number);
+        }
+    }
+
+    /// Nothing was heard of the fleet for so long that nobody knows how its hosts are.
+    pub fn lose_sight(&mut self) {
+        if std::mem::replace(&mut self.lost_sight, true) {
+            return;
+        }
+        for (id, host) in &mut self.observed.hosts {
+            host.health = Health::Unknown;
+            self.unrecorded.insert(*id);
+        }
+    }
+
+    /// The host was removed; the fleet is to have it back.
     pub fn leave(&mut self, host: HostId) {
         self.observed.hosts.remove(&host);
-        self.to_look_at.remove(&host);
+        self.seen_by.remove(&host);
+        self.touched.hosts.remove(&host);
         self.left.insert(host);
-    }
-
-    /// Hosts that the fleet does not have back yet.
-    pub fn left(&self) -> Vec<HostId> {
-        self.left.iter().copied().collect()
-    }
-
-    /// The fleet has it back.
-    pub fn has_left(&mut self, host: HostId) {
-        self.left.remove(&host);
     }
 
     /// How many steps the fleet is being asked to carry out at this moment.

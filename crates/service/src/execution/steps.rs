@@ -8,6 +8,7 @@ use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
 use crate::Service;
+use crate::writing::Writer;
 
 /// How long it is between two questions whether the fleet is done.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
@@ -33,22 +34,17 @@ pub struct Performed {
 }
 
 impl Service {
-    /// Has the fleet carry out a step, for as long as it is ours. What came of it is to be [noted](Self::note).
-    pub async fn perform(&self, step: ClaimedStep) -> Performed {
+    /// Has the fleet carry out a step, for as long as it is ours.
+    pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
         let key = OperationKey { key: action.to_string(), fence: step.claim.fence, lease: step.lease };
-        let answer = tokio::select! {
-            biased;
-            answer = fleet::perform(self.parts.fleet.as_ref(), action, &key) => answer,
-            () = self.parts.clock.sleep_until(step.until) => {
-                Err(FleetError::Unavailable("no answer in time".to_owned()))
-            }
-        };
+        let call = fleet::perform(self.parts.fleet.as_ref(), action, &key);
+        let answer = self.until(step.until, call).await;
         Performed { step, answer }
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
-    pub fn note(&self, performed: Performed) {
+    pub(super) fn note_step(&self, performed: Performed) {
         let Performed { step, answer } = performed;
         let action = step.claim.action;
         let now = self.now();
@@ -58,7 +54,7 @@ impl Service {
         let result = match answer {
             Ok(Outcome::Pending) => {
                 own.ask_again_at = Some(now + ASK_AGAIN);
-                progress.look_at_effect(action);
+                progress.look_at_effect(action, step.lease);
                 return;
             }
             Ok(Outcome::Done) => Ok(()),
@@ -68,7 +64,7 @@ impl Service {
             }
         };
         // A failed step may have had its effect all the same: only its answer was lost.
-        progress.look_at_effect(action);
+        progress.look_at_effect(action, step.lease);
         match result {
             Ok(()) => progress.steps_done += 1,
             Err(_) => progress.steps_failed += 1,
@@ -77,23 +73,28 @@ impl Service {
     }
 
     /// Records what became of steps, so that they can be claimed again.
-    pub(super) async fn record_outcomes(&self) -> Result<(), StoreError> {
+    pub(super) async fn record_outcomes(&self, writer: &Writer<'_>) -> Result<(), StoreError> {
         let outcomes = self.progress().outcomes.clone();
         if outcomes.is_empty() {
             return Ok(());
         }
         let now = self.now();
-        self.parts.store.finish(&outcomes, now).await?;
-        let mut state = self.state_mut();
-        let mut progress = self.progress();
-        for Finished { claim, result } in &outcomes {
-            match result {
-                Ok(()) => state.history.succeeded(claim.action, now),
-                Err(message) => state.history.failed(claim.action, now, message.as_str()),
+        let advance = self.parts.store.finish(&outcomes, now).await?;
+        {
+            let mut state = self.state_mut();
+            let mut progress = self.progress();
+            for Finished { claim, result } in &outcomes {
+                match result {
+                    Ok(()) => state.history.succeeded(claim.action, now),
+                    Err(message) => state.history.failed(claim.action, now, message.as_str()),
+                }
+                progress.in_flight.remove(&claim.action);
             }
-            progress.in_flight.remove(&claim.action);
+            progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
         }
-        progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
+        if let Some(advance) = advance {
+            writer.advanced(advance).await;
+        }
         Ok(())
     }
 

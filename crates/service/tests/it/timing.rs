@@ -2,7 +2,8 @@
 
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
-use leases::plan::GuestOwner;
+use leases::plan::{GuestOwner, Place};
+use service::Done;
 use simulation::Happened;
 
 use crate::terms::{
@@ -70,12 +71,28 @@ async fn w3_steps_that_the_fleet_is_at_leave_room_for_others() {
     assert_eq!((status(&world, ends.lease.id), status(&world, starts.lease.id)), ("TERMINATING", "ACTIVE"));
 }
 
+#[tokio::test]
+async fn w3_a_fleet_that_is_slow_to_say_what_is_there_holds_up_no_lease() {
+    let slow = Timing { question: Between { least: minutes(1), most: minutes(1) }, ..Timing::IMMEDIATE };
+    let mut world = world_with(1, settings(), None, |fleet| fleet.with_timing(slow)).await;
+    world.run_until(at(10)).await;
+    // The fleet is being looked at all the time, and each look takes two minutes.
+    assert!(world.under_way() > 0, "a look is under way");
+    let lease = make(&mut world, asking(15, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(15)).await;
+    assert_eq!(status(&world, lease.lease.id), "STARTING");
+    let place = world.fleet.look(hosts_of(&lease)[0]).map(|seen| seen.place);
+    assert_eq!(place, Some(Place::Fenced { verified_for: None }));
+    world.run_until(at(20)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
 /// Goes on until so many steps were noted; false if there were fewer.
 async fn run_steps(world: &mut simulation::World, steps: usize, until: jiff::Timestamp) -> bool {
     let mut noted = 0;
     while noted < steps {
         match world.next(until).await {
-            Some(Happened::Noted(_)) => noted += 1,
+            Some(Happened::Noted(Done::Step(_))) => noted += 1,
             Some(_) => {}
             None => return false,
         }
