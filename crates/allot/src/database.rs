@@ -1,7 +1,6 @@
 //! `allot database`: bringing a database's schema up to date, looking at it, and taking everything that is in one
 //! into another, as from a file into PostgreSQL. No service may be running on either.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
