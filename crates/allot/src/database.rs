@@ -1,67 +1,262 @@
-//! `allot database`: what is done to the file of a service from beside it.
+//! `allot database`: bringing a database's schema up to date, looking at it, and taking everything that is in one
+//! into another, as from a file into PostgreSQL. No service may be running on either, but for a backup.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
-use store_sqlite::BackupError;
+use store::archive::{Archive, ImportError};
+use store::{Store, StoreError};
+use store_postgres::PostgresStore;
+use store_sqlite::{BackupError, SqliteStore};
 use thiserror::Error;
 
 use crate::config::{self, ConfigError, DatabaseChoice};
 
-/// Settings that these commands read, as `allot serve` does.
+/// Settings that a backup reads, as `allot serve` does.
 const SETTINGS: [&str; 1] = ["database"];
+
+#[derive(Debug, Parser)]
+#[command(name = "allot database", bin_name = "allot database", about = "Look after the databases of leases")]
+#[command(disable_help_subcommand = true, subcommand_required = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make the schema, or bring it up to date, as a service does when it starts
+    Migrate {
+        /// `sqlite://FILE` or `postgres://USER@HOST/DATABASE`
+        #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
+        database: String,
+    },
+    /// Read everything and say how much there is, without changing anything but an old schema of a file
+    Check {
+        /// `sqlite://FILE` or `postgres://USER@HOST/DATABASE`
+        #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
+        database: String,
+    },
+    /// Copy the file of a service as of one instant, while the service goes on
+    #[command(after_help = "docs/operations.md says how a copy takes the database's place.")]
+    Backup {
+        /// Where to; it must not be there yet
+        #[arg(value_name = "FILE")]
+        copy: PathBuf,
+    },
+    /// Take everything from one database into another one, which must be empty; all or nothing
+    Copy {
+        /// Where it is
+        from: String,
+        /// Where it is to be
+        to: String,
+    },
+}
 
 /// Why nothing was done.
 #[derive(Debug, Error)]
 enum DatabaseError {
+    #[error("{0}")]
+    Address(String),
+    #[error("there is no file {0}")]
+    Missing(PathBuf),
+    #[error("a database in memory has nothing in it: name sqlite://FILE or postgres://USER@HOST/DATABASE")]
+    Memory,
+    #[error("the two are the same database")]
+    Same,
+    #[error("PostgreSQL has its own means of backup, such as pg_dump; or use `allot database copy`")]
+    NotAFile,
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("leases in memory cannot be copied: name a database with --database sqlite://FILE")]
-    Memory,
     #[error(transparent)]
     Backup(#[from] BackupError),
+    #[error(transparent)]
+    Sqlite(#[from] store_sqlite::OpenError),
+    #[error(transparent)]
+    Postgres(#[from] store_postgres::OpenError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("nothing was copied: {target}: {error}")]
+    Import { target: String, error: ImportError },
+    #[error("nothing was copied whole: {0} does not hold afterwards what was read; remove it and try again")]
+    Different(String),
     #[error("cannot run: {0}")]
     System(#[from] std::io::Error),
 }
 
 /// The command line.
-pub(crate) fn command() -> Command {
-    let copy = Arg::new("copy").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
-    let backup = Command::new("backup")
-        .about("Copy the database as of one instant, while the service goes on")
-        .arg(copy.help("Where to; it must not be there yet"))
-        .after_help("docs/operations.md says how a copy takes the database's place.");
-    Command::new("database")
-        .about("Look after the database of a service")
-        .disable_help_subcommand(true)
-        .subcommand_required(true)
-        .subcommand(config::flags_of(backup, &SETTINGS))
+pub(crate) fn command() -> clap::Command {
+    let with_settings = |backup: clap::Command| config::flags_of(backup, &SETTINGS);
+    Line::command().name("database").mut_subcommand("backup", with_settings)
 }
 
-/// Runs such a command; returns the exit status.
+/// Runs such a command (its name first); returns the exit status.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let command = command().name("allot database").bin_name("allot database");
-    let matches = match command.try_get_matches_from(arguments) {
-        Ok(matches) => matches,
+    let matches = command().try_get_matches_from(arguments);
+    let parsed = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)));
+    let (line, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return crate::usage(&error, io),
     };
-    // It is the only one, and required.
-    let Some(("backup", matches)) = matches.subcommand() else { return USAGE };
-    match backup(matches) {
-        Ok(()) => SUCCESS,
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.map_err(DatabaseError::from).and_then(|runtime| {
+        runtime.block_on(async {
+            match line.command {
+                Command::Migrate { database } => migrate(&database).await,
+                Command::Check { database } => check(&database).await,
+                Command::Backup { copy } => backup(matches.subcommand(), &copy).await,
+                Command::Copy { from, to } => copy(&from, &to).await,
+            }
+        })
+    });
+    match done {
+        Ok(text) if io.out.write_all(text.as_bytes()).is_ok() => SUCCESS,
+        Ok(_) => FAILURE,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
-            if matches!(error, DatabaseError::Config(_) | DatabaseError::Memory) { USAGE } else { FAILURE }
+            let misused = matches!(error, DatabaseError::Config(_) | DatabaseError::NotAFile);
+            if misused || matches!(error, DatabaseError::Memory) { USAGE } else { FAILURE }
         }
     }
 }
 
-fn backup(matches: &ArgMatches) -> Result<(), DatabaseError> {
-    let configuration = config::load(matches, &|name| env::var_os(name))?;
-    let DatabaseChoice::Sqlite(database) = &configuration.database else { return Err(DatabaseError::Memory) };
-    let copy: &PathBuf = matches.get_one("copy").ok_or(DatabaseError::Memory)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(store_sqlite::backup(database, copy))?)
+async fn backup(settings: Option<(&str, &ArgMatches)>, copy: &Path) -> Result<String, DatabaseError> {
+    let Some((_, settings)) = settings else { return Err(DatabaseError::NotAFile) };
+    match config::load(settings, &|name| env::var_os(name))?.database {
+        DatabaseChoice::Sqlite(database) => {
+            store_sqlite::backup(&database, copy).await?;
+            Ok(String::new())
+        }
+        DatabaseChoice::Postgres(_) => Err(DatabaseError::NotAFile),
+        DatabaseChoice::Memory => Err(DatabaseError::Memory),
+    }
+}
+
+fn choice(text: &str) -> Result<DatabaseChoice, DatabaseError> {
+    crate::config::database(text).map_err(DatabaseError::Address)
+}
+
+/// How a database is called in what is printed: never with a password.
+fn name(choice: &DatabaseChoice) -> String {
+    match choice {
+        DatabaseChoice::Sqlite(path) => format!("sqlite://{}", path.display()),
+        DatabaseChoice::Postgres(servers) => servers.to_string(),
+        DatabaseChoice::Memory => "memory".to_owned(),
+    }
+}
+
+/// Opens a database; makes it, or its schema, only if it may.
+async fn open(choice: &DatabaseChoice, may_make: bool) -> Result<Arc<dyn Store>, DatabaseError> {
+    Ok(match choice {
+        // Opening would make it, and a wrong name would look like an empty database.
+        DatabaseChoice::Sqlite(path) if !may_make && !path.exists() => {
+            return Err(DatabaseError::Missing(path.clone()));
+        }
+        DatabaseChoice::Sqlite(path) => Arc::new(SqliteStore::open(path).await?),
+        DatabaseChoice::Postgres(servers) if may_make => {
+            Arc::new(PostgresStore::open(servers.clone()).await?)
+        }
+        DatabaseChoice::Postgres(servers) => Arc::new(PostgresStore::open_as_it_is(servers.clone()).await?),
+        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
+    })
+}
+
+async fn migrate(database: &str) -> Result<String, DatabaseError> {
+    let choice = choice(database)?;
+    open(&choice, true).await?.check().await?;
+    Ok(format!("The schema of {} is up to date.\n", name(&choice)))
+}
+
+async fn check(database: &str) -> Result<String, DatabaseError> {
+    let choice = choice(database)?;
+    let archive = open(&choice, false).await?.export().await?;
+    Ok(format!("{} can be read:\n{}", name(&choice), counts(&archive)))
+}
+
+async fn copy(from: &str, to: &str) -> Result<String, DatabaseError> {
+    let (from, to) = (choice(from)?, choice(to)?);
+    if from == to {
+        return Err(DatabaseError::Same);
+    }
+    let source = open(&from, false).await?;
+    let archive = source.export().await?;
+    let target = open(&to, true).await?;
+    let imported = target.import(&archive).await;
+    imported.map_err(|error| DatabaseError::Import { target: name(&to), error })?;
+    let copied = target.export().await?;
+    if counts(&copied) != counts(&archive) || copied.snapshot.leases != archive.snapshot.leases {
+        return Err(DatabaseError::Different(name(&to)));
+    }
+    Ok(format!("Copied from {} to {}:\n{}", name(&from), name(&to), counts(&archive)))
+}
+
+/// How much there is of everything.
+fn counts(archive: &Archive) -> String {
+    let snapshot = &archive.snapshot;
+    [
+        (snapshot.leases.len(), "leases"),
+        (snapshot.hosts.len(), "hosts"),
+        (snapshot.floating_ips.len(), "floating IPs"),
+        (snapshot.flavors.len(), "flavors"),
+        (snapshot.properties.len(), "properties"),
+        (snapshot.history.failures.len() + snapshot.history.done.len(), "steps with a history"),
+        (archive.notifications.len(), "notifications"),
+        (archive.audit.len(), "audit records"),
+        (archive.requests.len(), "keys of requests"),
+    ]
+    .map(|(count, of)| format!("{count:>9} {of}\n"))
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use scratch_postgres::ScratchPostgres;
+    use store::conformance::sample::{add, add_hosts, audit, commit, hosts, lease, notification, window};
+
+    use super::*;
+
+    fn filled() -> store::Commit {
+        let mut writes = add_hosts([1, 2]);
+        writes.push(add(&lease(1, window(0, 60), vec![hosts(&[1, 2])])));
+        let (audit, notifications) = (vec![audit("lease.create")], vec![notification("lease.create")]);
+        store::Commit { audit, notifications, ..commit(writes) }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_copied_to_postgresql_and_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str| format!("sqlite://{}", directory.path().join(name).display());
+        let server = ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"));
+        let database = server.database(None).expect("a database");
+        let first = open(&choice(&file("a.db")).expect("a file"), true).await.expect("opens");
+        first.commit(&filled()).await.expect("accepted");
+        let before = first.export().await.expect("works");
+        drop(first);
+        let told = copy(&file("a.db"), &database).await.expect("copied");
+        assert!(told.contains("        1 leases\n        2 hosts\n"), "{told}");
+        let again = copy(&file("a.db"), &database).await.expect_err("it is not empty any more").to_string();
+        assert!(again.contains("nothing was copied") && again.contains("not empty"), "{again}");
+        assert!(check(&database).await.expect("works").contains("1 audit records"));
+        copy(&database, &file("b.db")).await.expect("copied");
+        let second = open(&choice(&file("b.db")).expect("a file"), false).await.expect("opens");
+        let after = second.export().await.expect("works");
+        assert_eq!(after.snapshot.leases, before.snapshot.leases);
+        assert_eq!((after.notifications, after.audit), (before.notifications, before.audit));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_is_not_made_to_be_looked_at() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("none.db");
+        let database = format!("sqlite://{}", path.display());
+        for result in [check(&database).await, copy(&database, "sqlite://other.db").await] {
+            assert!(result.expect_err("no file").to_string().contains("none.db"));
+        }
+        assert!(!path.exists());
+        assert!(matches!(copy("memory", &database).await, Err(DatabaseError::Memory)));
+        assert!(matches!(copy(&database, &database).await, Err(DatabaseError::Same)));
+    }
 }

@@ -47,6 +47,7 @@ Leasing hosts:
   events            say what happened, and go on with what happens
   audit             say who did what
   doctor            say where store and fleet differ, and set it right
+  database          bring a database up to date, check it, copy it to another one
 
 Questions about a Ganeti cluster:
   drain NODE...     say whether nodes can be emptied, and how

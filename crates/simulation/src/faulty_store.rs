@@ -10,6 +10,7 @@ use leases::plan::Action;
 use leases::project::ProjectId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
@@ -238,6 +239,14 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
         self.unless(self.inner.audit_page(filter, before, limit)).await
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        self.unless(self.inner.export()).await
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        self.inner.import(archive).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -72,19 +72,28 @@ pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<
         insertion.execute(&mut *db).await.map_err(failed)?;
     }
     if let Some(new) = &commit.idempotency {
-        let (at_us, lease) = (us(new.at), new.lease.0.to_be_bytes());
-        let lease = lease.as_slice();
-        let insertion = sqlx::query!(
-            "INSERT INTO request_key (project, key, fingerprint, lease, at_us) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (project, key) DO UPDATE SET fingerprint = ?3, lease = ?4, at_us = ?5",
-            new.project.0,
-            new.key,
-            new.fingerprint,
-            lease,
-            at_us,
-        );
-        insertion.execute(&mut *db).await.map_err(failed)?;
+        write_request(db, new).await.map_err(failed)?;
     }
+    Ok(())
+}
+
+/// Enters the key of a request, in place of one that was valid before.
+pub(crate) async fn write_request(
+    db: &mut SqliteConnection,
+    new: &IdempotencyRecord,
+) -> Result<(), sqlx::Error> {
+    let (at_us, lease) = (us(new.at), new.lease.0.to_be_bytes());
+    let lease = lease.as_slice();
+    let insertion = sqlx::query!(
+        "INSERT INTO request_key (project, key, fingerprint, lease, at_us) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (project, key) DO UPDATE SET fingerprint = ?3, lease = ?4, at_us = ?5",
+        new.project.0,
+        new.key,
+        new.fingerprint,
+        lease,
+        at_us,
+    );
+    insertion.execute(db).await?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
 //! `cargo xtask sqlx-prepare` writes that after a change.
 
+mod archive;
 mod backup;
 mod columns;
 mod commit;
@@ -31,6 +32,7 @@ use leases::plan::Action;
 use leases::project::ProjectId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
+use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
     IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
@@ -248,6 +250,19 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
         journal::audit_page(&mut *self.reading().await?, filter, before, limit).await
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        archive::export(&mut *self.reading().await?).await
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        archive::import(&mut transaction, archive).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        self.commits.send_replace(());
+        Ok(())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

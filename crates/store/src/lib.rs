@@ -17,6 +17,7 @@
 //!
 //! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
 
+pub mod archive;
 pub mod booking;
 pub mod conformance;
 pub mod encoding;
@@ -35,6 +36,7 @@ use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use thiserror::Error;
 
+use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
@@ -358,6 +360,12 @@ pub trait Store: fmt::Debug + Send + Sync {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError>;
+
+    /// Everything that is in it, as of one instant.
+    async fn export(&self) -> Result<Archive, StoreError>;
+
+    /// Takes in everything that was in another store, or nothing. It must be empty.
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError>;
 
     /// Whether it can be written to.
     async fn check(&self) -> Result<(), StoreError>;

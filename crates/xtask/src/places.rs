@@ -74,6 +74,11 @@ pub fn need_program(name: &str, package: &str) -> Result<()> {
     if has_program(name) { Ok(()) } else { install(&[package], name) }
 }
 
+/// PostgreSQL's server, which Debian keeps off the path; installs it if missing.
+pub fn need_postgres() -> Result<()> {
+    if scratch_postgres::is_installed() { Ok(()) } else { install(&["postgresql"], "PostgreSQL's server") }
+}
+
 /// Installs Debian packages, or fails with one line that says what to install.
 fn install(packages: &[&str], what: &str) -> Result<()> {
     let wanted = packages.join(" ");

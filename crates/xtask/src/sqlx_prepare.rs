@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
+use scratch_postgres::ScratchPostgres;
 
 use crate::arguments::Arguments;
-use crate::places::{cargo, need_program, root};
+use crate::places::{cargo, need_postgres, need_program, root};
 use crate::run::must_run;
 
 /// Runs the chore.
@@ -22,32 +23,47 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(check)
 }
 
-/// Describes the queries anew; with `check`, only compares.
+/// Describes the queries of both stores anew; with `check`, only compares.
 pub fn run(check: bool) -> Result<()> {
-    let crate_directory = root().join("crates/store-sqlite");
+    let scratch = tempfile::tempdir().context("no temporary directory")?;
+    let file = scratch.path().join("schema.db");
+    migrate(&file, &root().join("crates/store-sqlite/migrations"))?;
+    describe("store-sqlite", ("ALLOT_SQLITE_URL", &format!("sqlite://{}", file.display())), check)?;
+
+    need_postgres()?;
+    let server = ScratchPostgres::start().map_err(Error::msg)?;
+    let url = server.database(None).map_err(Error::msg)?;
+    let migrations = root().join("crates/store-postgres/migrations");
+    let scripts = files(&migrations)?.into_keys().filter(|name| is_script(name));
+    let scripts: Vec<PathBuf> = scripts.map(|name| migrations.join(name)).collect();
+    server.run_files("scratch0", &scripts).map_err(Error::msg)?;
+    describe("store-postgres", ("ALLOT_POSTGRES_URL", &url), check)
+}
+
+/// Compiles a crate against its database.
+fn describe(package: &str, (variable, url): (&str, &str), check: bool) -> Result<()> {
+    let crate_directory = root().join("crates").join(package);
     let described = crate_directory.join(".sqlx");
     let scratch = tempfile::tempdir().context("no temporary directory")?;
-    let database = scratch.path().join("schema.db");
-    migrate(&database, &crate_directory.join("migrations"))?;
     let fresh = scratch.path().join("sqlx");
     fs::create_dir(&fresh)?;
     // The compiler does not see that the database has changed.
     File::options().write(true).open(crate_directory.join("src/lib.rs"))?.set_modified(SystemTime::now())?;
     must_run(
         cargo()
-            .args(["check", "--quiet", "--package", "store-sqlite"])
-            .env("ALLOT_SQLITE_URL", format!("sqlite://{}", database.display()))
+            .args(["check", "--quiet", "--package", package])
+            .env(variable, url)
             .env("SQLX_OFFLINE", "false")
             .env("SQLX_OFFLINE_DIR", &fresh),
     )?;
     let (old, new) = (files(&described)?, files(&fresh)?);
     if old == new {
-        println!("{} queries are described as they are", new.len());
+        println!("{package}: {} queries are described as they are", new.len());
         return Ok(());
     }
     ensure!(
         !check,
-        "crates/store-sqlite/.sqlx is not what the queries and migrations are now; \
+        "crates/{package}/.sqlx is not what the queries and migrations are now; \
          run 'cargo xtask sqlx-prepare' and commit what it writes"
     );
     for name in old.keys().filter(|name| !new.contains_key(*name)) {
@@ -57,15 +73,20 @@ pub fn run(check: bool) -> Result<()> {
     for (name, content) in &new {
         fs::write(described.join(name), content)?;
     }
-    println!("{} queries described; commit crates/store-sqlite/.sqlx", new.len());
+    println!("{package}: {} queries described; commit crates/{package}/.sqlx", new.len());
     Ok(())
+}
+
+/// Whether a file is a migration, beside which there may be others.
+fn is_script(name: &Path) -> bool {
+    name.extension().is_some_and(|extension| extension == "sql")
 }
 
 /// Makes a database of all migrations, in order. By SQLite's own program, because the crate, which could do it as
 /// well, may not compile before this is done.
 fn migrate(database: &Path, migrations: &Path) -> Result<()> {
     need_program("sqlite3", "sqlite3")?;
-    for name in files(migrations)?.keys() {
+    for name in files(migrations)?.keys().filter(|name| is_script(name)) {
         let script = File::open(migrations.join(name))?;
         let mut command = Command::new("sqlite3");
         must_run(command.arg("-bail").arg(database).stdin(Stdio::from(script)))?;

@@ -26,6 +26,7 @@ pub fn main(arguments: Arguments) -> Result<()> {
     // What is missing is found out before minutes are spent.
     let reference = places::reference()?;
     places::need_program("valgrind", "valgrind")?;
+    places::need_postgres()?;
     leasing::prepare()?;
     let mut stages = Stages::default();
     if places::unattended() {

@@ -77,10 +77,15 @@ impl Values {
         let (text, origin) = self.0.get(key).unwrap_or(&standard);
         T::parse(text).map_err(|reason| ConfigError::Value {
             origin: origin.clone(),
-            value: text.clone(),
+            value: value::without_passwords(text),
             reason,
         })
     }
+}
+
+/// A database, as the setting of that name has it.
+pub(crate) fn database(text: &str) -> Result<DatabaseChoice, String> {
+    DatabaseChoice::parse(text)
 }
 
 /// Adds a flag for every setting, and one for the file, to a command.
@@ -169,7 +174,7 @@ fn merge(
 /// limit is not limited.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     /// Those of the client's commands, of the chores, and the file's.
-    const OTHERS: [&str; 11] = [
+    const OTHERS: [&str; 12] = [
         "ALLOT_CONFIG",
         "ALLOT_URL",
         "ALLOT_TOKEN",
@@ -179,6 +184,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<Stri
         "ALLOT_CLIENT_CERTIFICATE",
         "ALLOT_SHARED",
         "ALLOT_SQLITE_URL",
+        "ALLOT_POSTGRES_URL",
         "ALLOT_BLESS",
         "ALLOT_OURS",
     ];

@@ -92,7 +92,8 @@ settings! {
     "listen" listen: SocketAddr = "127.0.0.1:1234" as "ADDR:PORT";
     /// Address that clients reach the service at, for catalogues and links; without it, the one that they asked
     "public_url" public_url: Option<String> = "" as "URL";
-    /// Where leases are kept: `sqlite://FILE`, or `memory`, which forgets all at the end
+    /// Where leases are kept: `sqlite://FILE`, `postgres://USER:PASSWORD@HOST,HOST/DATABASE`, which several
+    /// services may share, or `memory`, which forgets all at the end
     "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
     /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
     "fleet" fleet: FleetChoice = "simulated" as "FLEET";
@@ -193,7 +194,7 @@ settings! {
     "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
     /// After how long without an observation the health of hosts counts as unknown
     "limits.unknown_after" unknown_after: Span = "3m" as "DURATION";
-    /// How far the clock may be from the database's. A service whose clock is further off changes nothing.
+    /// How far the clock may be from the database's; a service whose clock is further off changes nothing
     "limits.longest_clock_skew" longest_clock_skew: Span = "5s" as "DURATION";
     /// How long notifications, audit records and keys of requests are kept
     "limits.keep_records" keep_records: Span = "30d" as "DURATION";

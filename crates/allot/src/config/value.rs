@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jiff::SignedDuration;
 use leases::terms::BeforeEndAction;
+use store_postgres::{AddressError, Servers};
 
 /// A kind of value.
 pub(super) trait Value: Sized {
@@ -90,6 +91,8 @@ impl Value for Span {
 pub(crate) enum DatabaseChoice {
     /// An `SQLite` file.
     Sqlite(PathBuf),
+    /// A database of PostgreSQL, on one server or several.
+    Postgres(Servers),
     /// Nowhere: all is gone when the service stops.
     Memory,
 }
@@ -99,8 +102,31 @@ impl Value for DatabaseChoice {
         match text.strip_prefix("sqlite://") {
             _ if text == "memory" => Ok(Self::Memory),
             Some(path) if !path.is_empty() => Ok(Self::Sqlite(PathBuf::from(path))),
-            _ => Err("write sqlite://FILE, or memory".to_owned()),
+            _ if text.starts_with("postgres") => {
+                text.parse().map(Self::Postgres).map_err(|error: AddressError| error.to_string())
+            }
+            _ => Err("write sqlite://FILE, postgres://USER@HOST/DATABASE, or memory".to_owned()),
         }
+    }
+}
+
+/// The same text without the passwords in its addresses: what stands between a colon and the last `@` before the
+/// path. For errors, which are logged.
+pub(super) fn without_passwords(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        shown.push_str(before);
+        shown.push_str("://");
+        let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+        let user = after[..end].rfind('@').map_or("", |at| &after[..at]);
+        shown.push_str(user.split_once(':').map_or(user, |(name, _)| name));
+        rest = &after[user.len()..];
+    }
+    shown.push_str(rest);
+    match shown.find("password=") {
+        Some(at) => format!("{}password=...", &shown[..at]),
+        None => shown,
     }
 }
 
@@ -201,6 +227,36 @@ impl Value for BeforeEndAction {
             "nothing" => Ok(Self::None),
             "snapshot" => Ok(Self::Snapshot),
             _ => Err("write nothing or snapshot".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_are_not_shown() {
+        for (text, shown) in [
+            ("postgres://u:secret@h1,h2/db", "postgres://u@h1,h2/db"),
+            ("postgres://u:se:c@ret@h:x/db,postgres://v:secret@h", "postgres://u@h:x/db,postgres://v@h"),
+            ("postgres://h/db?user=u&password=secret", "postgres://h/db?user=u&password=..."),
+            ("sqlite://a:b@c", "sqlite://a@c"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_database_is_a_file_a_server_or_memory() {
+        assert_eq!(DatabaseChoice::parse("memory"), Ok(DatabaseChoice::Memory));
+        assert_eq!(DatabaseChoice::parse("sqlite://a"), Ok(DatabaseChoice::Sqlite("a".into())));
+        let servers = DatabaseChoice::parse("postgres://u:secret@h1,h2/db").expect("an address");
+        assert!(!format!("{servers:?}").contains("secret"));
+        for wrong in ["", "sqlite://", "mysql://h/db", "postgres://h", "postgres://u:secret@h:x/db"] {
+            let reason = DatabaseChoice::parse(wrong).expect_err(wrong);
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 }

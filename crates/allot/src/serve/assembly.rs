@@ -20,6 +20,7 @@ use server::{
 use service::{Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
 use store::{Holder, Store};
+use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -33,6 +34,9 @@ pub(crate) enum AssemblyError {
     /// The database.
     #[error(transparent)]
     Database(#[from] store_sqlite::OpenError),
+    /// The same in PostgreSQL.
+    #[error(transparent)]
+    Postgres(#[from] store_postgres::OpenError),
     /// What it holds.
     #[error(transparent)]
     Service(#[from] OpenError),
@@ -69,8 +73,8 @@ pub(crate) enum AssemblyError {
 /// The service with all that it needs.
 pub(crate) struct Assembly {
     service: Arc<Service>,
-    /// To be closed at the end, if it is a file.
-    database: Option<Arc<SqliteStore>>,
+    /// To be closed at the end.
+    database: Database,
     app: App,
     listener: std::net::TcpListener,
     address: SocketAddr,
@@ -164,25 +168,47 @@ impl Assembly {
         if let Err(error) = pushes.await {
             tracing::error!(%error, "pushing notifications broke off");
         }
-        if let Some(database) = self.database
-            && let Err(error) = database.close().await
-        {
-            tracing::warn!(%error, "the database is not closed; nothing is lost");
-        }
+        self.database.close().await;
         Ok(served?)
     }
 }
 
-/// The store, and once more if it is a file.
-async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Option<Arc<SqliteStore>>), AssemblyError> {
+/// What has to be closed of a store.
+enum Database {
+    File(Arc<SqliteStore>),
+    Server(Arc<PostgresStore>),
+    Nothing,
+}
+
+impl Database {
+    async fn close(self) {
+        match self {
+            Self::File(store) => {
+                if let Err(error) = store.close().await {
+                    tracing::warn!(%error, "the database is not closed; nothing is lost");
+                }
+            }
+            Self::Server(store) => store.close(),
+            Self::Nothing => {}
+        }
+    }
+}
+
+/// The store, and once more to be closed.
+async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), AssemblyError> {
     match choice {
         DatabaseChoice::Sqlite(path) => {
             let store = Arc::new(SqliteStore::open(path).await?);
-            Ok((store.clone(), Some(store)))
+            Ok((store.clone(), Database::File(store)))
+        }
+        DatabaseChoice::Postgres(servers) => {
+            let store = Arc::new(PostgresStore::open(servers.clone()).await?);
+            tracing::info!(database = %store.servers(), "leases are kept in PostgreSQL");
+            Ok((store.clone(), Database::Server(store)))
         }
         DatabaseChoice::Memory => {
             tracing::warn!("leases are kept in memory: all will be forgotten when the service stops");
-            Ok((Arc::new(MemoryStore::new()), None))
+            Ok((Arc::new(MemoryStore::new()), Database::Nothing))
         }
     }
 }
@@ -216,7 +242,8 @@ fn fleet(
 fn state_file(configuration: &Configuration) -> Option<PathBuf> {
     let beside = || match &configuration.database {
         DatabaseChoice::Sqlite(path) => Some(state_file_beside(path)),
-        DatabaseChoice::Memory => None,
+        // Machines that several services share cannot be simulated in the memory of each.
+        DatabaseChoice::Postgres(_) | DatabaseChoice::Memory => None,
     };
     configuration.simulated_state_file.clone().or_else(beside)
 }

@@ -19,6 +19,7 @@
 #![expect(clippy::missing_panics_doc, reason = "panicking is how a broken promise is told")]
 #![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]
 
+mod archives;
 mod bookings;
 mod changes;
 mod races;
@@ -29,6 +30,7 @@ mod steps;
 
 use std::sync::Arc;
 
+pub use archives::*;
 pub use bookings::*;
 pub use changes::*;
 pub use races::*;
@@ -83,6 +85,9 @@ macro_rules! promises {
             who_waits_for_a_change_is_woken
             of_parallel_commits_a_follower_misses_none
             one_holder_leads_in_a_role_at_a_time
+            what_was_exported_can_be_imported
+            a_store_with_something_in_it_imports_nothing
+            an_archive_that_contradicts_itself_is_imported_not_at_all
             random_commits_are_answered_as_the_model_answers_them
         }
     };

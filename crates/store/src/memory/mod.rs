@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use self::draft::{apply, work_out};
 use self::log::Log;
 use self::page::Page;
+use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
@@ -97,6 +98,45 @@ impl MemoryStore {
 }
 
 impl State {
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            revision: self.log.revision(),
+            hosts: self.hosts.values().cloned().collect(),
+            floating_ips: self.floating_ips.values().cloned().collect(),
+            flavors: self.flavors.values().cloned().collect(),
+            properties: self.properties.values().cloned().collect(),
+            leases: self.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
+            history: self.history.clone(),
+        }
+    }
+
+    fn export(&self) -> Archive {
+        Archive {
+            snapshot: self.snapshot(),
+            notifications: self.notifications.iter().cloned().collect(),
+            last_notification: self.last_number,
+            delivered: self.delivered.clone(),
+            audit: self.audit.iter().map(|(_, record)| record.clone()).collect(),
+            requests: self.requests.values().cloned().collect(),
+            last_fence: self.last_fence,
+        }
+    }
+
+    fn import(&mut self, archive: &Archive) -> Result<Advance, ImportError> {
+        if !self.export().is_empty() {
+            return Err(ImportError::NotEmpty);
+        }
+        let advance = self.commit(&archive.commit())?;
+        self.history = archive.snapshot.history.clone();
+        self.notifications = archive.notifications.iter().cloned().collect();
+        self.last_number = archive.last_notification;
+        self.delivered = archive.delivered.clone();
+        let keyed = archive.requests.iter().map(|r| ((r.project.clone(), r.key.clone()), r.clone()));
+        self.requests = keyed.collect();
+        self.last_fence = archive.last_fence;
+        Ok(advance)
+    }
+
     fn commit(&mut self, commit: &Commit) -> Result<Advance, CommitError> {
         if let Some(record) = &commit.idempotency {
             self.check_repetition(record, commit.at)?;
@@ -211,16 +251,7 @@ impl State {
 #[async_trait]
 impl Store for MemoryStore {
     async fn load(&self) -> Result<Snapshot, StoreError> {
-        let state = self.state();
-        Ok(Snapshot {
-            revision: state.log.revision(),
-            hosts: state.hosts.values().cloned().collect(),
-            floating_ips: state.floating_ips.values().cloned().collect(),
-            flavors: state.flavors.values().cloned().collect(),
-            properties: state.properties.values().cloned().collect(),
-            leases: state.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
-            history: state.history.clone(),
-        })
+        Ok(self.state().snapshot())
     }
 
     async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
@@ -347,6 +378,16 @@ impl Store for MemoryStore {
             state.audit.iter().rev().filter(|(number, _)| before.is_none_or(|before| *number < before));
         let found = earlier.filter(|(_, record)| filter.lets_through(record));
         Ok(found.take(limit as usize).cloned().collect())
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        Ok(self.state().export())
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        let advance = self.state().import(archive)?;
+        self.tell(Some(advance));
+        Ok(())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -1,0 +1,198 @@
+//! A PostgreSQL server for the duration of a test or a chore, in a directory of its own.
+//!
+//! It listens on a Unix socket in that directory and nowhere else, and ends with the process that started it,
+//! however that ends. Nothing in it outlives that, so it leaves writing to the disk to the operating system. The
+//! directory of an empty server is kept from one run to the next, since making it takes longer than most tests.
+
+mod programs;
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::programs::Programs;
+
+/// How often is looked whether it takes connections yet, and how long.
+const LOOKS: u32 = 600;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// PostgreSQL refuses to run as root. This user has no rights of its own.
+const NOBODY: u32 = 65_534;
+
+/// Starts the server and stops it when nobody holds the other end of its standard input any more: that is so
+/// after any end of whoever started it. What it writes goes to the log.
+const KEEPER: &str = r#"
+"$1" -D "$2" -c config_file="$2/postgresql.conf" >"$3" 2>&1 </dev/null &
+read -r _
+"$5" stop -s -m immediate -D "$2" 2>/dev/null
+rm -rf "$4"
+"#;
+
+/// Whether PostgreSQL's programs are here.
+pub fn is_installed() -> bool {
+    Programs::find().is_ok()
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct ScratchPostgres {
+    programs: Programs,
+    /// Removed by the keeper, which outlives this process.
+    directory: PathBuf,
+    keeper: Child,
+    /// Dropped first: that is what the keeper waits for.
+    line: Option<ChildStdin>,
+    databases: AtomicU32,
+}
+
+impl ScratchPostgres {
+    /// Starts one. Fails with a line that says what to install where there is no PostgreSQL.
+    pub fn start() -> Result<Self, String> {
+        let programs = Programs::find()?;
+        let directory = directory().map_err(|error| format!("no directory for PostgreSQL: {error}"))?;
+        let path = directory.path().to_owned();
+        let failed =
+            |error: io::Error| format!("PostgreSQL cannot be started in {}: {error}", path.display());
+        let data = path.join("data");
+        programs.copy_empty(&data)?;
+        configure(&data, &path).map_err(failed)?;
+        let mut command = Command::new("sh");
+        command.args(["-c", KEEPER, "sh"]).arg(programs.postgres()).arg(&data).arg(path.join("log"));
+        command.arg(&path).arg(programs.pg_ctl()).current_dir("/").stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // A signal from the keyboard is for whoever runs the tests; the keeper follows when they end.
+        command.process_group(0);
+        let mut keeper = unprivileged(&mut command).spawn().map_err(failed)?;
+        let line = keeper.stdin.take();
+        let directory = directory.keep();
+        let server = Self { programs, directory, keeper, line, databases: AtomicU32::new(0) };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// The address of a new database: empty, or a copy of another one of this server that nobody is connected to.
+    pub fn database(&self, template: Option<&str>) -> Result<String, String> {
+        let name = format!("scratch{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.run(&format!("CREATE DATABASE {name} TEMPLATE {}", template.unwrap_or("template0")))?;
+        Ok(self.url(&name))
+    }
+
+    /// The address of a database of that name.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@localhost/{database}?host={}", self.directory.display())
+    }
+
+    /// Runs a statement in the database `postgres`, by PostgreSQL's own client.
+    pub fn run(&self, statement: &str) -> Result<String, String> {
+        self.script("postgres", &["-c", statement])
+    }
+
+    /// Runs files in a database, in that order.
+    pub fn run_files(&self, database: &str, files: &[PathBuf]) -> Result<(), String> {
+        for file in files {
+            self.script(database, &["-f", &file.to_string_lossy()])?;
+        }
+        Ok(())
+    }
+
+    /// Stops the server at once and starts it again, as after a loss of power.
+    pub fn restart(&self) -> Result<(), String> {
+        let data = self.directory.join("data");
+        let mut command = Command::new(self.programs.pg_ctl());
+        command.args(["restart", "-s", "-w", "-m", "immediate", "-D"]).arg(&data).arg("-l");
+        command.arg(self.directory.join("log")).current_dir(&self.directory);
+        output(&mut command).map(drop)
+    }
+
+    /// Runs PostgreSQL's client in a database.
+    pub fn script(&self, database: &str, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(self.programs.psql());
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"]);
+        command.arg(&self.directory).args(["-d", database]).args(arguments);
+        output(&mut command)
+    }
+
+    fn wait_until_ready(&self) -> Result<(), String> {
+        let mut last = String::new();
+        for _ in 0..LOOKS {
+            match self.run("SELECT 1") {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+        Err(format!("PostgreSQL does not start: {last}\n{log}"))
+    }
+}
+
+impl Drop for ScratchPostgres {
+    fn drop(&mut self) {
+        drop(self.line.take());
+        // Whatever became of it, there is nobody to tell.
+        let _ = self.keeper.wait();
+    }
+}
+
+/// An empty directory that the server may use.
+fn directory() -> io::Result<TempDir> {
+    let directory = tempfile::Builder::new().prefix("allot-pg-").tempdir()?;
+    give_away(directory.path())?;
+    Ok(directory)
+}
+
+/// Whether this is root, who owns the root directory and every process's own entry.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+fn give_away(path: &Path) -> io::Result<()> {
+    if is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
+}
+
+fn unprivileged(command: &mut Command) -> &mut Command {
+    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
+}
+
+fn configure(data: &Path, sockets: &Path) -> io::Result<()> {
+    let settings = format!(
+        "listen_addresses = ''\nunix_socket_directories = '{}'\nfsync = off\n\
+         full_page_writes = off\nmax_connections = 100\nshared_buffers = 16MB\nautovacuum = off\n\
+         dynamic_shared_memory_type = mmap\n",
+        sockets.display()
+    );
+    fs::write(data.join("postgresql.conf"), settings)
+}
+
+/// What a command printed, or what it complained of.
+fn output(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    // The output is read to its end, which comes when nobody has the stream any more: not a server's.
+    let output = unprivileged(command).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    }
+}
+
+/// A file that is locked until it is dropped.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Makes a directory that only its owner may enter.
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
+}

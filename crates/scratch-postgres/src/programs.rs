@@ -1,0 +1,99 @@
+//! PostgreSQL's programs, and an empty server that is copied.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{NOBODY, give_away, is_root, locked, make_private, output, unprivileged};
+
+const MISSING: &str = "PostgreSQL's server is missing: install it with 'apt-get install postgresql' (as root), or put \
+                       initdb on the path, and try again";
+
+/// Where they are.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    directory: PathBuf,
+    version: String,
+}
+
+impl Programs {
+    /// The newest of those on the path and at Debian's place.
+    pub(crate) fn find() -> Result<Self, String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut found: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+            .collect();
+        versions.sort();
+        // Links and wrappers on the path lead to Debian's place, which has all programs side by side.
+        found.splice(0..0, versions.into_iter().rev());
+        let whole = |directory: &PathBuf| {
+            ["initdb", "postgres", "pg_ctl", "psql"].iter().all(|name| directory.join(name).is_file())
+        };
+        let directory = found.into_iter().find(whole).ok_or(MISSING)?;
+        let version = output(Command::new(directory.join("postgres")).arg("--version"))?;
+        Ok(Self { directory, version: version.replace(|c: char| !c.is_ascii_alphanumeric(), "-") })
+    }
+
+    pub(crate) fn postgres(&self) -> PathBuf {
+        self.directory.join("postgres")
+    }
+
+    pub(crate) fn pg_ctl(&self) -> PathBuf {
+        self.directory.join("pg_ctl")
+    }
+
+    pub(crate) fn psql(&self) -> PathBuf {
+        self.directory.join("psql")
+    }
+
+    /// Makes the directory of an empty server by copying one that was made before.
+    pub(crate) fn copy_empty(&self, data: &Path) -> Result<(), String> {
+        let empty = self.empty()?;
+        let mut copy = Command::new("cp");
+        output(copy.args(["-a", "--reflink=auto"]).arg(&empty).arg(data)).map(drop)
+    }
+
+    fn empty(&self) -> Result<PathBuf, String> {
+        let owner = if is_root() { NOBODY } else { fs::metadata("/proc/self").map_err(text)?.uid() };
+        let store = std::env::temp_dir().join(format!("allot-empty-postgres-{owner}"));
+        match make_private(&store) {
+            Ok(()) => give_away(&store).map_err(text)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(text(error)),
+        }
+        let known = fs::symlink_metadata(&store).map_err(text)?;
+        if !known.is_dir() || known.uid() != owner {
+            return Err(format!("{} belongs to somebody else: remove it", store.display()));
+        }
+        // Tests start together, and one of them makes it for all.
+        let _lock = locked(&store.join(".lock")).map_err(text)?;
+        let empty = store.join(&self.version);
+        if !empty.exists() {
+            self.initialise(&empty)?;
+        }
+        Ok(empty)
+    }
+
+    /// Beside its place first, so that what is at its place is whole.
+    fn initialise(&self, empty: &Path) -> Result<(), String> {
+        let unfinished = empty.with_extension("unfinished");
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(text)?;
+        }
+        let mut command = Command::new(self.directory.join("initdb"));
+        command.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        command.arg("--no-instructions").arg("-D").arg(&unfinished).current_dir("/");
+        output(unprivileged(&mut command))?;
+        fs::rename(&unfinished, empty).map_err(text)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
+fn text(error: io::Error) -> String {
+    format!("an empty PostgreSQL server cannot be made: {error}")
+}

@@ -1,0 +1,91 @@
+//! Trying again, a bounded number of times.
+
+use std::time::Duration;
+
+use crate::error::Trouble;
+use crate::pool::Pool;
+
+/// How often a transaction is tried at most.
+const ATTEMPTS: u32 = 6;
+
+/// How long to wait after the first that was in the way of another one; then twice as long each time.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long anything may take. It is longer than what the server grants its parts, so this is for servers that
+/// do not answer any more.
+pub(crate) const LIMIT: Duration = Duration::from_secs(150);
+
+/// Counts attempts.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(u32);
+
+impl Attempts {
+    /// Waits if it is worth trying again; otherwise that was all.
+    pub(crate) async fn again(&mut self, pool: &Pool, trouble: Trouble) -> Result<(), Trouble> {
+        self.0 += 1;
+        match trouble {
+            Trouble::Disconnected(_) if self.0 < ATTEMPTS => {
+                tracing::debug!(?trouble, "connecting anew");
+                pool.forget_idle();
+            }
+            Trouble::Overrun(_) if self.0 < ATTEMPTS => {
+                tracing::debug!(?trouble, "trying again");
+                tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
+            }
+            // Once more tells what is in the way, unless it is gone.
+            Trouble::Obstructed if self.0 < ATTEMPTS => {}
+            other => return Err(other),
+        }
+        Ok(())
+    }
+}
+
+/// Does work in a transaction, and again if it came to nothing without anybody's fault. The work is an expression
+/// that may be evaluated several times, with the connection under the name given.
+macro_rules! transaction {
+    ($pool:expr, $begin:literal, $db:ident => $work:expr) => {{
+        let mut attempts = $crate::attempt::Attempts::default();
+        loop {
+            let attempt = async {
+                let mut pooled = $pool.acquire().await?;
+                let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
+                let $db = &mut *transaction;
+                let done: Result<_, $crate::error::Trouble> = async { $work }.await;
+                match done {
+                    Ok(done) => {
+                        $crate::attempt::ended(transaction.commit().await)?;
+                        pooled.give_back();
+                        Ok(done)
+                    }
+                    Err(trouble) => {
+                        if transaction.rollback().await.is_ok() {
+                            pooled.give_back();
+                        }
+                        Err(trouble)
+                    }
+                }
+            };
+            let attempt = ::tokio::time::timeout($crate::attempt::LIMIT, attempt).await;
+            let trouble = match attempt.unwrap_or_else(|_| Err($crate::attempt::too_slow())) {
+                Ok(done) => break Ok(done),
+                Err(trouble) => trouble,
+            };
+            if let Err(trouble) = attempts.again($pool, trouble).await {
+                break Err(trouble);
+            }
+        }
+    }};
+}
+pub(crate) use transaction;
+
+/// A commit that broke off may have happened, so it is not to be tried again.
+pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
+    commit.map_err(|error| match Trouble::from(error) {
+        Trouble::Disconnected(error) => Trouble::Failed(error),
+        other => other,
+    })
+}
+
+pub(crate) fn too_slow() -> Trouble {
+    Trouble::Failed(store::StoreError::Unavailable("the database does not answer".to_owned()))
+}

@@ -1,0 +1,197 @@
+//! Hosts, floating IPs, flavors and properties.
+
+use ::leases::host::Host;
+use ::leases::ids::{FloatingIpId, HostId};
+use sqlx::PgConnection;
+use store::booking::Subject;
+use store::encoding::{amounts, health_name, json};
+use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
+
+use crate::columns::{capacity, text, us, uuid};
+use crate::error::{Refusal, Trouble, exists, refusal};
+
+/// Writes what is not a lease.
+pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Trouble> {
+    match write {
+        Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+        Write::Host { record, expected } => write_host(db, record, *expected).await,
+        Write::RemoveHost { id, expected } => remove_host(db, *id, *expected).await,
+        Write::AddFloatingIp(record) => add_floating_ip(db, record).await,
+        Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
+        Write::Flavor(record) => Ok(write_flavor(db, record).await?),
+        Write::RemoveFlavor(id) => remove_flavor(db, id).await,
+        Write::Property(record) => Ok(write_property(db, record).await?),
+    }
+}
+
+async fn write_host(
+    db: &mut PgConnection,
+    record: &HostRecord,
+    expected: Option<Version>,
+) -> Result<(), Trouble> {
+    // Whoever else writes this host waits for its lock, which is held already if there is the host.
+    let id = record.host.id.0.cast_signed();
+    let found = sqlx::query_scalar!("SELECT version FROM host WHERE id = $1", id);
+    let found = found.fetch_optional(&mut *db).await?;
+    if found != expected.map(|version| version.0.cast_signed()) {
+        return Err(CommitError::stale_host(record.host.id).into());
+    }
+    match write_host_row(db, record, expected).await {
+        Ok(0) => return Err(CommitError::stale_host(record.host.id).into()),
+        Ok(_) => {}
+        Err(error) if exists(&error) => return Err(CommitError::host_exists(&record.host.name).into()),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(write_capacity(db, &record.host).await?)
+}
+
+/// Returns the number of rows written: none if another one made the host at the same time.
+async fn write_host_row(
+    db: &mut PgConnection,
+    record: &HostRecord,
+    expected: Option<Version>,
+) -> Result<u64, sqlx::Error> {
+    let host = &record.host;
+    let (id, version) = (host.id.0.cast_signed(), record.version.0.cast_signed());
+    let (traits, capabilities) = (json(&host.traits), json(&host.capabilities));
+    let (hypervisor_version, health) = (host.hypervisor_version.cast_signed(), health_name(host.health));
+    let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
+    let write = sqlx::query!(
+        "INSERT INTO host (
+             id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us
+         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+         ON CONFLICT (id) DO UPDATE SET
+             version = $2, name = $3, service_name = $4, traits = $5, cpu_info = $6, hypervisor_type = $7,
+             hypervisor_version = $8, availability_zone = $9, capabilities = $10, reservable = $11,
+             health = $12, created_at_us = $13, updated_at_us = $14
+         WHERE host.version = $15",
+        id,
+        version,
+        &text(&host.name),
+        &text(&host.service_name),
+        traits,
+        &text(&host.cpu_info),
+        &text(&host.hypervisor_type),
+        hypervisor_version,
+        &text(&host.availability_zone),
+        capabilities,
+        host.reservable,
+        health,
+        created_at_us,
+        updated_at_us,
+        expected.map(|version| version.0.cast_signed()),
+    );
+    Ok(write.execute(db).await?.rows_affected())
+}
+
+async fn write_capacity(db: &mut PgConnection, host: &Host) -> Result<(), sqlx::Error> {
+    let id = host.id.0.cast_signed();
+    sqlx::query!("DELETE FROM host_capacity WHERE host = $1", id).execute(&mut *db).await?;
+    let resources = host.capacity();
+    let (classes, amounts): (Vec<String>, Vec<i64>) =
+        amounts(&resources).map(|(class, amount)| (text(class).into_owned(), capacity(amount))).unzip();
+    let insertion = sqlx::query!(
+        "INSERT INTO host_capacity (host, class, amount)
+         SELECT $1, class, amount FROM unnest($2::text[], $3::bigint[]) AS of_host (class, amount)",
+        id,
+        &classes,
+        &amounts,
+    );
+    insertion.execute(db).await?;
+    Ok(())
+}
+
+async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Result<(), Trouble> {
+    let (row, expected) = (id.0.cast_signed(), expected.0.cast_signed());
+    let deletion = sqlx::query!("DELETE FROM host WHERE id = $1 AND version = $2", row, expected);
+    removed(deletion.execute(db).await, Subject::Host(id))
+}
+
+/// A removal that removed nothing was too late.
+fn removed(
+    result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>,
+    subject: Subject,
+) -> Result<(), Trouble> {
+    match result {
+        Ok(result) if result.rows_affected() == 0 => Err(CommitError::stale_subject(subject).into()),
+        Ok(_) => Ok(()),
+        Err(error) if refusal(&error) == Some(Refusal::InUse) => Err(CommitError::in_use(subject).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn add_floating_ip(db: &mut PgConnection, record: &FloatingIpRecord) -> Result<(), Trouble> {
+    let ip = &record.floating_ip;
+    let (id, address, created_at_us) = (uuid(ip.id.0), ip.address.to_string(), us(record.created_at));
+    let insertion = sqlx::query!(
+        "INSERT INTO floating_ip (id, network, address, subnet, reservable, created_at_us)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        id,
+        &text(&ip.network.0),
+        address,
+        &text(&record.subnet),
+        ip.reservable,
+        created_at_us,
+    );
+    match insertion.execute(db).await {
+        Ok(_) => Ok(()),
+        Err(error) if exists(&error) => Err(CommitError::floating_ip_exists(ip).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn remove_floating_ip(db: &mut PgConnection, id: FloatingIpId) -> Result<(), Trouble> {
+    let deletion = sqlx::query!("DELETE FROM floating_ip WHERE id = $1", uuid(id.0));
+    removed(deletion.execute(db).await, Subject::FloatingIp(id))
+}
+
+async fn write_flavor(db: &mut PgConnection, record: &FlavorRecord) -> Result<(), sqlx::Error> {
+    let (size, extra_specs) = (record.size, json(&record.extra_specs));
+    let (vcpus, memory_mib, disk_gib) =
+        (size.instance.vcpus(), size.instance.memory_mib(), size.instance.disk_gib());
+    let created_at_us = us(record.created_at);
+    let write = sqlx::query!(
+        "INSERT INTO flavor (
+             id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public, extra_specs, created_at_us
+         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         ON CONFLICT (id) DO UPDATE SET
+             name = $2, vcpus = $3, memory_mib = $4, disk_gib = $5, ephemeral_gib = $6, swap_mib = $7,
+             public = $8, extra_specs = $9, created_at_us = $10",
+        &text(&record.id),
+        &text(&record.name),
+        i64::from(vcpus),
+        i64::from(memory_mib),
+        i64::from(disk_gib),
+        i64::from(size.ephemeral_gib),
+        i64::from(record.swap_mib),
+        record.public,
+        extra_specs,
+        created_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}
+
+async fn remove_flavor(db: &mut PgConnection, id: &str) -> Result<(), Trouble> {
+    let deletion = sqlx::query!("DELETE FROM flavor WHERE id = $1", &text(id));
+    match deletion.execute(db).await?.rows_affected() {
+        0 => Err(CommitError::stale_flavor(id).into()),
+        _ => Ok(()),
+    }
+}
+
+async fn write_property(db: &mut PgConnection, record: &PropertyRecord) -> Result<(), sqlx::Error> {
+    let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
+    let write = sqlx::query!(
+        "INSERT INTO property (name, id, private, created_at_us, updated_at_us) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (name) DO UPDATE SET id = $2, private = $3, created_at_us = $4, updated_at_us = $5",
+        &text(&record.name),
+        uuid(record.id),
+        record.private,
+        created_at_us,
+        updated_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}

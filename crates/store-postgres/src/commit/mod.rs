@@ -1,0 +1,67 @@
+//! Commits: leases give up, hosts and addresses come and go, leases take; at last it becomes a revision.
+//!
+//! Locks are taken in one order by all commits, so that they wait for each other in no circle: the key of the
+//! request, leases, hosts, addresses, each sorted, and the row of the revision at the very end. What else may
+//! collide, as two new hosts of one name, the database notices and undoes, and it is tried again.
+
+mod bookings;
+mod inventory;
+mod leases;
+mod slots;
+mod take;
+
+use std::collections::BTreeSet;
+
+use sqlx::PgConnection;
+use store::booking::Subject;
+use store::{Advance, Commit, Write};
+
+use crate::columns::uuid;
+use crate::error::Trouble;
+use crate::{feed, journal};
+
+pub(crate) use take::Pace;
+
+/// Writes a commit; whoever calls ends the transaction.
+pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) -> Result<Advance, Trouble> {
+    journal::enter_request(db, commit).await?;
+    let mut taken = leases::write(db, &commit.writes).await?;
+    let subjects = taken.iter().map(|(_, key, _)| key.subject);
+    lock(db, subjects.chain(commit.writes.iter().filter_map(subject)).collect()).await?;
+    for write in &commit.writes {
+        inventory::write(db, write).await?;
+    }
+    take::all(db, &mut taken, pace).await?;
+    feed::commit(db, commit).await
+}
+
+/// The host or address that is changed or removed.
+fn subject(write: &Write) -> Option<Subject> {
+    match write {
+        Write::Host { record, .. } => Some(Subject::Host(record.host.id)),
+        Write::RemoveHost { id, .. } => Some(Subject::Host(*id)),
+        Write::RemoveFloatingIp(id) => Some(Subject::FloatingIp(*id)),
+        _ => None,
+    }
+}
+
+/// Locks hosts and addresses that there are, in order.
+async fn lock(db: &mut PgConnection, subjects: BTreeSet<Subject>) -> Result<(), Trouble> {
+    let (mut hosts, mut floating_ips) = (Vec::new(), Vec::new());
+    for subject in subjects {
+        match subject {
+            Subject::Host(id) => hosts.push(id.0.cast_signed()),
+            Subject::FloatingIp(id) => floating_ips.push(uuid(id.0)),
+        }
+    }
+    if !hosts.is_empty() {
+        let lock = sqlx::query!("SELECT FROM host WHERE id = ANY($1) ORDER BY id FOR UPDATE", &hosts);
+        lock.execute(&mut *db).await?;
+    }
+    if !floating_ips.is_empty() {
+        let lock =
+            sqlx::query!("SELECT FROM floating_ip WHERE id = ANY($1) ORDER BY id FOR UPDATE", &floating_ips);
+        lock.execute(&mut *db).await?;
+    }
+    Ok(())
+}

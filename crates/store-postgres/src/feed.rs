@@ -1,0 +1,117 @@
+//! Revisions: what was changed when.
+//!
+//! The row of the revision is changed as the last thing of a transaction, and its lock is held until that is
+//! visible. So numbers become visible in order, and a reader that knows one has seen all before it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use sqlx::PgConnection;
+use store::encoding::{record_key_from_text, record_key_text};
+use store::{Advance, Changes, Commit, Delta, KEPT_REVISIONS, RecordKey, Revision, StoreError};
+use uuid::Uuid;
+
+use crate::columns::{plain, text, us, uuid};
+use crate::error::Trouble;
+use crate::load::{self, Wanted};
+
+/// So many are forgotten together.
+const FORGOTTEN_TOGETHER: u64 = 1000;
+
+/// The last revision.
+pub(crate) async fn last(db: &mut PgConnection) -> Result<Revision, Trouble> {
+    let row = sqlx::query!("SELECT number, mark FROM revision").fetch_one(db).await?;
+    Ok(Revision { number: row.number.cast_unsigned(), mark: row.mark.as_u128() })
+}
+
+/// Makes a revision of a commit, with what it tells and who did it.
+pub(crate) async fn commit(db: &mut PgConnection, commit: &Commit) -> Result<Advance, Trouble> {
+    enter(db, &commit.keys(), commit).await
+}
+
+/// Makes a revision in which these steps have another history, if there are any.
+pub(crate) async fn steps(
+    db: &mut PgConnection,
+    changed: &BTreeSet<RecordKey>,
+    at: Timestamp,
+) -> Result<Option<Advance>, Trouble> {
+    if changed.is_empty() { Ok(None) } else { enter(db, changed, &Commit::new(at)).await.map(Some) }
+}
+
+/// One statement, since everybody else waits for its end. Notifications are numbered here for the same reason as
+/// revisions.
+async fn enter(
+    db: &mut PgConnection,
+    keys: &BTreeSet<RecordKey>,
+    commit: &Commit,
+) -> Result<Advance, Trouble> {
+    let keys: Vec<String> = keys.iter().map(|key| text(&record_key_text(key)).into_owned()).collect();
+    let (told, audited) = (&commit.notifications, &commit.audit);
+    let leases: Vec<Uuid> = told.iter().map(|new| uuid(new.lease.0)).collect();
+    let audited_us: Vec<i64> = audited.iter().map(|record| us(record.at)).collect();
+    let row = sqlx::query!(
+        "WITH made AS (
+             UPDATE revision SET
+                 number = number + 1, previous_mark = mark, mark = gen_random_uuid(),
+                 notifications = notifications + cardinality($3::uuid[])
+             RETURNING number, mark, previous_mark, notifications
+         ), entered AS (
+             INSERT INTO change (number, mark, keys) SELECT number, mark, $1::text[] FROM made
+         ), told AS (
+             INSERT INTO notification (number, at_us, lease, project, event_type, payload)
+             SELECT notifications - cardinality($3) + position, $2, new.lease, project, event_type, payload
+             FROM made, unnest($3, $4::text[], $5::text[], $6::text[])
+                 WITH ORDINALITY AS new (lease, project, event_type, payload, position)
+         ), audited AS (
+             INSERT INTO audit (at_us, user_id, project, request_id, action, object)
+             SELECT at_us, user_id, project, request_id, action, object
+             FROM made, unnest($7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
+                 WITH ORDINALITY AS new (at_us, user_id, project, request_id, action, object, position)
+             ORDER BY position
+         )
+         SELECT number, mark, previous_mark FROM made",
+        &keys,
+        us(commit.at),
+        &leases,
+        &column(told, |new| &new.project.0),
+        &column(told, |new| &new.event_type),
+        &column(told, |new| &new.payload),
+        &audited_us,
+        &column(audited, |record| &record.user.0),
+        &column(audited, |record| &record.project.0),
+        &column(audited, |record| &record.request_id),
+        &column(audited, |record| &record.action),
+        &column(audited, |record| &record.object),
+    );
+    let row = row.fetch_one(&mut *db).await?;
+    let number = row.number.cast_unsigned();
+    if number % FORGOTTEN_TOGETHER == 0 {
+        let oldest = number.saturating_sub(KEPT_REVISIONS).cast_signed();
+        sqlx::query!("DELETE FROM change WHERE number < $1", oldest).execute(db).await?;
+    }
+    Ok(Advance {
+        from: Revision { number: number - 1, mark: row.previous_mark.as_u128() },
+        to: Revision { number, mark: row.mark.as_u128() },
+    })
+}
+
+/// A column of these records.
+pub(crate) fn column<R>(records: &[R], of: fn(&R) -> &str) -> Vec<String> {
+    records.iter().map(|record| text(of(record)).into_owned()).collect()
+}
+
+/// What has changed since then, in a transaction that sees one instant.
+pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, Trouble> {
+    let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
+    let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= $1 ORDER BY number", number);
+    let mut rows = rows.fetch_all(&mut *db).await?.into_iter();
+    if rows.next().map(|row| row.mark.as_u128()) != Some(revision.mark) {
+        return Ok(Changes::Reload);
+    }
+    let mut changed = BTreeSet::new();
+    for key in rows.flat_map(|row| row.keys) {
+        changed.insert(record_key_from_text(&plain(key)).map_err(StoreError::from)?);
+    }
+    let snapshot = load::snapshot(db, Wanted::only(&changed)).await?;
+    Ok(Changes::Delta(Box::new(Delta::of(changed, snapshot))))
+}

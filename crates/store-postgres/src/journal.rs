@@ -1,0 +1,189 @@
+//! What is written with commits and never changed: notifications, the audit log, keys of requests.
+
+use jiff::Timestamp;
+use leases::ids::LeaseId;
+use leases::project::{ProjectId, UserId};
+use sqlx::PgConnection;
+use store::{
+    AuditFilter, AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification,
+};
+
+use crate::columns::{instant, maybe_text, plain, text, us, uuid};
+use crate::error::Trouble;
+
+/// Enters the key of the request; refuses one that was served. Of two at the same time, the second waits here for
+/// the end of the first.
+pub(crate) async fn enter_request(db: &mut PgConnection, commit: &Commit) -> Result<(), Trouble> {
+    let Some(new) = &commit.idempotency else { return Ok(()) };
+    let valid_us = i64::try_from(IdempotencyRecord::VALID_FOR.as_micros()).unwrap_or(i64::MAX);
+    let free_until_us = us(commit.at).saturating_sub(valid_us);
+    if write_request(db, new, free_until_us).await? {
+        Ok(())
+    } else {
+        Err(CommitError::Repeated(new.key.clone()).into())
+    }
+}
+
+/// Enters a key unless there is one from after that time; whether it was entered.
+pub(crate) async fn write_request(
+    db: &mut PgConnection,
+    new: &IdempotencyRecord,
+    free_until_us: i64,
+) -> Result<bool, sqlx::Error> {
+    let entered = sqlx::query!(
+        "INSERT INTO request_key (project, key, fingerprint, lease, at_us) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (project, key) DO UPDATE SET fingerprint = $3, lease = $4, at_us = $5
+             WHERE request_key.at_us <= $6",
+        &text(&new.project.0),
+        &text(&new.key),
+        &text(&new.fingerprint),
+        uuid(new.lease.0),
+        us(new.at),
+        free_until_us,
+    );
+    Ok(entered.execute(db).await?.rows_affected() == 1)
+}
+
+/// The request of that key, however long ago.
+pub(crate) async fn request(
+    db: &mut PgConnection,
+    project: &ProjectId,
+    key: &str,
+) -> Result<Option<IdempotencyRecord>, Trouble> {
+    let row = sqlx::query!(
+        "SELECT fingerprint, lease, at_us FROM request_key WHERE project = $1 AND key = $2",
+        &text(&project.0),
+        &text(key),
+    );
+    let Some(row) = row.fetch_optional(db).await? else { return Ok(None) };
+    Ok(Some(IdempotencyRecord {
+        project: project.clone(),
+        key: key.to_owned(),
+        fingerprint: plain(row.fingerprint),
+        lease: LeaseId(row.lease.as_u128()),
+        at: instant(row.at_us)?,
+    }))
+}
+
+/// Notifications after that number.
+pub(crate) async fn notifications(
+    db: &mut PgConnection,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Notification>, Trouble> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = sqlx::query!(
+        "SELECT number, at_us, lease, project, event_type, payload FROM notification
+         WHERE number > $1 ORDER BY number LIMIT $2",
+        after,
+        i64::from(limit),
+    );
+    let rows = rows.fetch_all(db).await?;
+    let read = rows.into_iter().map(|row| {
+        Ok(Notification {
+            number: row.number.cast_unsigned(),
+            at: instant(row.at_us)?,
+            content: NewNotification {
+                lease: LeaseId(row.lease.as_u128()),
+                project: ProjectId(plain(row.project)),
+                event_type: plain(row.event_type),
+                payload: plain(row.payload),
+            },
+        })
+    });
+    read.collect()
+}
+
+/// How far a listener was told.
+pub(crate) async fn delivered(db: &mut PgConnection, listener: &str) -> Result<u64, Trouble> {
+    let told = sqlx::query_scalar!("SELECT delivered FROM listener WHERE name = $1", &text(listener));
+    Ok(told.fetch_optional(db).await?.unwrap_or(0).cast_unsigned())
+}
+
+/// Notes how far a listener was told.
+pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number: u64) -> Result<(), Trouble> {
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    let noted = sqlx::query!(
+        "INSERT INTO listener (name, delivered) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET delivered = greatest(listener.delivered, $2)",
+        &text(listener),
+        number,
+    );
+    noted.execute(db).await?;
+    Ok(())
+}
+
+/// Forgets what is old.
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp) -> Result<(), Trouble> {
+    let before_us = us(before);
+    let notifications = sqlx::query!(
+        "DELETE FROM notification WHERE at_us < $1
+         AND number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807)",
+        before_us,
+    );
+    notifications.execute(&mut *db).await?;
+    sqlx::query!("DELETE FROM audit WHERE at_us < $1", before_us).execute(&mut *db).await?;
+    sqlx::query!("DELETE FROM request_key WHERE at_us < $1", before_us).execute(db).await?;
+    Ok(())
+}
+
+/// The last audit records, newest first.
+pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<AuditRecord>, Trouble> {
+    let rows = sqlx::query!(
+        "SELECT at_us, user_id, project, request_id, action, object FROM audit ORDER BY number DESC LIMIT $1",
+        i64::from(limit),
+    );
+    let rows = rows.fetch_all(db).await?;
+    let read = rows.into_iter().map(|row| {
+        Ok(AuditRecord {
+            at: instant(row.at_us)?,
+            user: UserId(plain(row.user_id)),
+            project: ProjectId(plain(row.project)),
+            request_id: plain(row.request_id),
+            action: plain(row.action),
+            object: plain(row.object),
+        })
+    });
+    read.collect()
+}
+
+/// Such audit records with their numbers, newest first.
+pub(crate) async fn audit_page(
+    db: &mut PgConnection,
+    filter: &AuditFilter,
+    before: Option<u64>,
+    limit: u32,
+) -> Result<Vec<(u64, AuditRecord)>, Trouble> {
+    let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+    let user = maybe_text(filter.user.as_ref().map(|user| user.0.as_str()));
+    let project = maybe_text(filter.project.as_ref().map(|project| project.0.as_str()));
+    let [request_id, action, object] =
+        [&filter.request_id, &filter.action, &filter.object].map(|wanted| maybe_text(wanted.as_deref()));
+    let rows = sqlx::query!(
+        "SELECT number, at_us, user_id, project, request_id, action, object FROM audit
+         WHERE number < $1 AND ($2::text IS NULL OR user_id = $2) AND ($3::text IS NULL OR project = $3)
+         AND ($4::text IS NULL OR request_id = $4) AND ($5::text IS NULL OR action = $5)
+         AND ($6::text IS NULL OR object = $6)
+         ORDER BY number DESC LIMIT $7",
+        before,
+        user.as_deref(),
+        project.as_deref(),
+        request_id.as_deref(),
+        action.as_deref(),
+        object.as_deref(),
+        i64::from(limit),
+    );
+    let rows = rows.fetch_all(db).await?;
+    let read = rows.into_iter().map(|row| {
+        let record = AuditRecord {
+            at: instant(row.at_us)?,
+            user: UserId(plain(row.user_id)),
+            project: ProjectId(plain(row.project)),
+            request_id: plain(row.request_id),
+            action: plain(row.action),
+            object: plain(row.object),
+        };
+        Ok((row.number.cast_unsigned(), record))
+    });
+    read.collect()
+}

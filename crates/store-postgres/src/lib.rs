@@ -1,0 +1,230 @@
+//! The store in PostgreSQL, for any number of services that share it.
+//!
+//! The schema (`migrations/`) refuses what must not be, whoever writes; what is done here is to take locks in an
+//! order in which nobody waits for ever, to put rows in an order in which nothing that is allowed is refused, and
+//! to find words for what is. A transaction that was in the way of another, or whose connection broke before it
+//! was to be committed, is tried again a few times.
+//!
+//! Of several servers, the one that takes writes is used ([`Servers`]); which one that is may change.
+//!
+//! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
+//! `cargo xtask sqlx-prepare` writes that after a change.
+
+mod archive;
+mod attempt;
+mod columns;
+mod commit;
+mod error;
+mod feed;
+mod hints;
+mod journal;
+mod load;
+mod open;
+mod pool;
+mod servers;
+mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use store::archive::{Archive, ImportError};
+use store::{
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
+};
+
+pub use self::open::{OpenError, SchemaState};
+pub use self::servers::{AddressError, NoServer, Servers};
+
+use crate::attempt::transaction;
+use crate::commit::Pace;
+use crate::error::Trouble;
+use crate::hints::Hints;
+use crate::load::Wanted;
+use crate::pool::Pool;
+
+/// How often who waits for a change looks for one when no hint comes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Begins a transaction that writes.
+macro_rules! writing {
+    ($store:expr, $db:ident => $work:expr) => {
+        transaction!(&$store.pool, "BEGIN", $db => $work)
+    };
+}
+
+/// Begins one that sees everything as of one instant.
+macro_rules! reading {
+    ($store:expr, $db:ident => $work:expr) => {
+        transaction!(&$store.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", $db => $work)
+    };
+}
+
+/// A store in PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    hints: Hints,
+}
+
+impl PostgresStore {
+    /// Where it is, without passwords.
+    pub fn servers(&self) -> &Servers {
+        self.pool.servers()
+    }
+
+    /// Lets go of all connections. Afterwards nothing works any more.
+    ///
+    /// Not needed for safety: a store that is dropped has lost nothing.
+    pub fn close(&self) {
+        self.hints.stop();
+        self.pool.close();
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn load(&self) -> Result<Snapshot, StoreError> {
+        Ok(reading!(self, db => load::snapshot(db, Wanted::ALL).await)?)
+    }
+
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        Ok(reading!(self, db => feed::since(db, revision).await)?)
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        let mut hints = self.hints.subscribe();
+        while reading!(self, db => feed::last(db).await)? == revision {
+            // Nothing more than when to look depends on which of the two it was.
+            let _ = tokio::time::timeout(LOOK_AGAIN, hints.changed()).await;
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
+        let together = writing!(self, db => commit::write(db, commit, Pace::Together).await);
+        match together {
+            // What is in the way may be gone by now; then it is committed.
+            Err(Trouble::Obstructed) => {
+                Ok(writing!(self, db => commit::write(db, commit, Pace::OneByOne).await)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError> {
+        if actions.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(writing!(self, db => steps::claim(db, actions, holder, now, until).await)?)
+    }
+
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
+        if finished.is_empty() {
+            return Ok(None);
+        }
+        let advance = writing!(self, db => {
+            let changed = steps::finish(db, finished, now).await?;
+            feed::steps(db, &changed, now).await
+        });
+        Ok(advance?)
+    }
+
+    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
+        Ok(writing!(self, db => steps::release(db, holder).await)?)
+    }
+
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
+        let advance = writing!(self, db => {
+            let changed = steps::prune(db, gone).await?;
+            // Of what changes with it, nothing has a time.
+            feed::steps(db, &changed, Timestamp::UNIX_EPOCH).await
+        });
+        Ok(advance?)
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => steps::lead(db, role, holder, now, until).await)?)
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        let now_us = reading!(self, db => {
+            let now = sqlx::query_scalar!(
+                r#"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS "now_us!""#
+            );
+            Ok(now.fetch_one(db).await?)
+        })?;
+        columns::instant(now_us).map(Some)
+    }
+
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        let record = reading!(self, db => journal::request(db, project, key).await)?;
+        Ok(record.filter(|record| record.counts_at(now)))
+    }
+
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+        Ok(reading!(self, db => journal::notifications(db, after, limit).await)?)
+    }
+
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
+        Ok(reading!(self, db => journal::delivered(db, listener).await)?)
+    }
+
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
+        Ok(writing!(self, db => journal::set_delivered(db, listener, number).await)?)
+    }
+
+    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
+        Ok(writing!(self, db => journal::prune(db, before).await)?)
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        Ok(reading!(self, db => journal::audit(db, limit).await)?)
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        Ok(reading!(self, db => journal::audit_page(db, filter, before, limit).await)?)
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        Ok(reading!(self, db => archive::export(db).await)?)
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        let imported = writing!(self, db => archive::import(db, archive).await);
+        if imported.map_err(CommitError::from)? { Ok(()) } else { Err(ImportError::NotEmpty) }
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(writing!(self, db => {
+            sqlx::query!("UPDATE probe SET writes = writes + 1").execute(db).await?;
+            Ok(())
+        })?)
+    }
+}

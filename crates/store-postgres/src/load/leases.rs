@@ -1,0 +1,173 @@
+//! Leases. Tables are read whole and joined here: with a hundred thousand leases, nothing else is quick.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use ::leases::lease::{Allocation, EventStatuses, Lease, Reservation};
+use ::leases::project::{Owner, ProjectId, UserId};
+use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
+use ::leases::terms::ReservationTerms;
+use futures::TryStreamExt;
+use sqlx::PgConnection;
+use store::encoding::{end_action_from_name, named, terms_from_json};
+use store::{LeaseRecord, StoreError, Version, Wording};
+use uuid::Uuid;
+
+use super::Wanted;
+use crate::columns::{instant, maybe_instant, number, plain, window};
+use crate::error::Trouble;
+
+/// A reservation, by its lease and itself.
+type Key = (LeaseId, ReservationId);
+
+pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<LeaseRecord>, Trouble> {
+    let mut given = allocations(db, wanted).await?;
+    let mut reservations = reservations(db, wanted, &mut given).await?;
+    let mut rows = sqlx::query!(
+        "SELECT id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
+             start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
+         FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
+        wanted.leases.as_deref(),
+    )
+    .fetch(db);
+    let mut records = Vec::new();
+    while let Some(row) = rows.try_next().await? {
+        let id = LeaseId(row.id.as_u128());
+        let event = |name: &str| named("event status", name, EventStatus::from_name);
+        let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
+        let lease = Lease {
+            id,
+            name: plain(row.name),
+            owner: Owner { project: ProjectId(plain(row.project)), user: UserId(plain(row.user_id)) },
+            window: window(row.starts_us, row.ends_us)?,
+            before_end: maybe_instant(row.before_end_us)?,
+            end_action: named("end action", &row.end_action, end_action_from_name)?,
+            reservations: reservations.into_values().collect(),
+            status: named("lease status", &row.status, LeaseStatus::from_name)?,
+            events: EventStatuses {
+                start: event(&row.start_event)?,
+                before_end: event(&row.before_end_event)?,
+                end: event(&row.end_event)?,
+            },
+            reason: row.reason.map(plain),
+        };
+        records.push(LeaseRecord {
+            lease,
+            wording,
+            version: Version(row.version.cast_unsigned()),
+            created_at: instant(row.created_at_us)?,
+            updated_at: maybe_instant(row.updated_at_us)?,
+        });
+    }
+    Ok(records)
+}
+
+/// What belongs to a lease.
+#[derive(Default)]
+struct OfLease {
+    /// By position.
+    reservations: BTreeMap<i64, Reservation>,
+    wording: BTreeMap<ReservationId, Wording>,
+}
+
+async fn reservations(
+    db: &mut PgConnection,
+    wanted: &Wanted,
+    given: &mut HashMap<Key, Given>,
+) -> Result<HashMap<LeaseId, OfLease>, Trouble> {
+    let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
+    let mut rows = sqlx::query!(
+        "SELECT lease, id, position, terms, status, missing_resources,
+             resources_changed, hypervisor_properties, resource_properties
+         FROM reservation WHERE $1::uuid[] IS NULL OR lease = ANY($1)",
+        wanted.leases.as_deref(),
+    )
+    .fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let key = (LeaseId(row.lease.as_u128()), ReservationId(row.id.as_u128()));
+        let of_lease = of_leases.entry(key.0).or_default();
+        let terms = terms_from_json(&row.terms)?;
+        let reservation = Reservation {
+            id: key.1,
+            allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
+            terms,
+            status: named("reservation status", &row.status, ReservationStatus::from_name)?,
+            missing_resources: row.missing_resources,
+            resources_changed: row.resources_changed,
+        };
+        of_lease.reservations.insert(row.position, reservation);
+        let wording = Wording {
+            hypervisor_properties: row.hypervisor_properties.map(plain),
+            resource_properties: row.resource_properties.map(plain),
+        };
+        if wording != Wording::default() {
+            of_lease.wording.insert(key.1, wording);
+        }
+    }
+    Ok(of_leases)
+}
+
+/// What a reservation was given.
+#[derive(Default)]
+struct Given {
+    hosts: Vec<HostId>,
+    slots: Vec<(HostId, u32)>,
+    floating_ips: Vec<FloatingIpId>,
+}
+
+impl Given {
+    /// As the terms have it.
+    fn allocation(self, terms: &ReservationTerms) -> Allocation {
+        match terms {
+            ReservationTerms::Hosts(_) => Allocation::Hosts(self.hosts.into_iter().collect()),
+            ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => {
+                Allocation::Slots(self.slots.into_iter().collect())
+            }
+            ReservationTerms::FloatingIps(_) => {
+                Allocation::FloatingIps(self.floating_ips.into_iter().collect())
+            }
+        }
+    }
+}
+
+/// Hosts and slots come as one list for each reservation: there are many, and a row costs more than a number.
+async fn allocations(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<Key, Given>, Trouble> {
+    let key =
+        |lease: Uuid, reservation: Uuid| (LeaseId(lease.as_u128()), ReservationId(reservation.as_u128()));
+    let mut given: HashMap<Key, Given> = HashMap::new();
+    let rows = sqlx::query!(
+        r#"SELECT lease, reservation, array_agg(host) AS "hosts!" FROM host_allocation
+         WHERE $1::uuid[] IS NULL OR lease = ANY($1) GROUP BY lease, reservation"#,
+        wanted.leases.as_deref(),
+    );
+    let mut rows = rows.fetch(&mut *db);
+    while let Some(row) = rows.try_next().await? {
+        let hosts = row.hosts.into_iter().map(|host| HostId(host.cast_unsigned())).collect();
+        given.entry(key(row.lease, row.reservation)).or_default().hosts = hosts;
+    }
+    drop(rows);
+    let rows = sqlx::query!(
+        r#"SELECT lease, reservation, array_agg(host ORDER BY host) AS "hosts!",
+             array_agg(slots ORDER BY host) AS "slots!"
+         FROM slot_allocation WHERE $1::uuid[] IS NULL OR lease = ANY($1) GROUP BY lease, reservation"#,
+        wanted.leases.as_deref(),
+    );
+    let mut rows = rows.fetch(&mut *db);
+    while let Some(row) = rows.try_next().await? {
+        let pairs = row.hosts.into_iter().zip(row.slots);
+        let slots: Result<Vec<(HostId, u32)>, StoreError> =
+            pairs.map(|(host, slots)| Ok((HostId(host.cast_unsigned()), number(slots)?))).collect();
+        given.entry(key(row.lease, row.reservation)).or_default().slots = slots?;
+    }
+    drop(rows);
+    let rows = sqlx::query!(
+        "SELECT lease, reservation, floating_ip FROM floating_ip_allocation
+         WHERE $1::uuid[] IS NULL OR lease = ANY($1)",
+        wanted.leases.as_deref(),
+    );
+    for row in rows.fetch_all(&mut *db).await? {
+        let ip = FloatingIpId(row.floating_ip.as_u128());
+        given.entry(key(row.lease, row.reservation)).or_default().floating_ips.push(ip);
+    }
+    Ok(given)
+}

@@ -1,0 +1,112 @@
+//! Reading records: a few queries over whole tables, or over those records that are wanted, put together in
+//! memory.
+
+mod inventory;
+mod leases;
+
+use std::collections::BTreeSet;
+
+use ::leases::plan::{Failures, History};
+use sqlx::PgConnection;
+use store::encoding::{action_from_key, action_key};
+use store::{RecordKey, Snapshot};
+use uuid::Uuid;
+
+use crate::columns::{instant, number, plain, text, uuid};
+use crate::error::Trouble;
+use crate::feed;
+
+/// Which records are read. None of a kind stands for all of it, an empty list for nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    leases: Option<Vec<Uuid>>,
+    hosts: Option<Vec<i64>>,
+    floating_ips: Option<Vec<Uuid>>,
+    flavors: Option<Vec<String>>,
+    properties: Option<Vec<String>>,
+    steps: Option<Vec<String>>,
+}
+
+impl Wanted {
+    /// Everything.
+    pub(crate) const ALL: Self =
+        Self { leases: None, hosts: None, floating_ips: None, flavors: None, properties: None, steps: None };
+
+    /// These records.
+    pub(crate) fn only(keys: &BTreeSet<RecordKey>) -> Self {
+        let mut leases = Vec::new();
+        let mut hosts = Vec::new();
+        let mut floating_ips = Vec::new();
+        let mut flavors = Vec::new();
+        let mut properties = Vec::new();
+        let mut steps = Vec::new();
+        for key in keys {
+            match key {
+                RecordKey::Lease(id) => leases.push(uuid(id.0)),
+                RecordKey::Host(id) => hosts.push(id.0.cast_signed()),
+                RecordKey::FloatingIp(id) => floating_ips.push(uuid(id.0)),
+                RecordKey::Flavor(id) => flavors.push(text(id).into_owned()),
+                RecordKey::Property(name) => properties.push(text(name).into_owned()),
+                RecordKey::Step(action) => steps.push(action_key(*action)),
+            }
+        }
+        Self {
+            leases: Some(leases),
+            hosts: Some(hosts),
+            floating_ips: Some(floating_ips),
+            flavors: Some(flavors),
+            properties: Some(properties),
+            steps: Some(steps),
+        }
+    }
+}
+
+/// Reads in a transaction that sees one instant.
+pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, Trouble> {
+    let mut snapshot = Snapshot { revision: feed::last(db).await?, ..Snapshot::default() };
+    if is_any(wanted.hosts.as_ref()) {
+        snapshot.hosts = inventory::hosts(db, &wanted).await?;
+    }
+    if is_any(wanted.floating_ips.as_ref()) {
+        snapshot.floating_ips = inventory::floating_ips(db, &wanted).await?;
+    }
+    if is_any(wanted.flavors.as_ref()) {
+        snapshot.flavors = inventory::flavors(db, &wanted).await?;
+    }
+    if is_any(wanted.properties.as_ref()) {
+        snapshot.properties = inventory::properties(db, &wanted).await?;
+    }
+    if is_any(wanted.leases.as_ref()) {
+        snapshot.leases = leases::read(db, &wanted).await?;
+    }
+    if is_any(wanted.steps.as_ref()) {
+        snapshot.history = history(db, &wanted).await?;
+    }
+    Ok(snapshot)
+}
+
+/// Whether anything of a kind is wanted: most changes are of one kind, and a query for nothing is a query.
+fn is_any<T>(list: Option<&Vec<T>>) -> bool {
+    list.is_none_or(|list| !list.is_empty())
+}
+
+async fn history(db: &mut PgConnection, wanted: &Wanted) -> Result<History, Trouble> {
+    let mut history = History::default();
+    let rows = sqlx::query!(
+        "SELECT step, times, last_at_us, message FROM step_failure WHERE $1::text[] IS NULL OR step = ANY($1)",
+        wanted.steps.as_deref(),
+    );
+    for row in rows.fetch_all(&mut *db).await? {
+        let (times, last_at) = (number(row.times)?, instant(row.last_at_us)?);
+        let failures = Failures { times, last_at, message: plain(row.message) };
+        history.failures.insert(action_from_key(&row.step)?, failures);
+    }
+    let rows = sqlx::query!(
+        "SELECT step, at_us FROM step_success WHERE $1::text[] IS NULL OR step = ANY($1)",
+        wanted.steps.as_deref(),
+    );
+    for row in rows.fetch_all(db).await? {
+        history.done.insert(action_from_key(&row.step)?, instant(row.at_us)?);
+    }
+    Ok(history)
+}

@@ -1,0 +1,158 @@
+//! Opening the database, and bringing its schema up to date.
+
+use std::sync::Arc;
+
+use sqlx::PgConnection;
+use sqlx::migrate::{MigrateError, Migrator};
+use store::schema::{Newer, Schema};
+use thiserror::Error;
+
+use crate::PostgresStore;
+use crate::hints::Hints;
+use crate::pool::Pool;
+use crate::servers::{Found, NoServer, Servers};
+
+/// The schema's history. Whether later migrations than these are bearable is not for the migrator to say
+/// ([`Schema::check`]).
+fn migrations() -> Migrator {
+    let mut migrations = sqlx::migrate!();
+    migrations.set_ignore_missing(true);
+    migrations
+}
+
+/// The newest migration of these.
+fn newest(migrations: &Migrator) -> i64 {
+    migrations.iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// No server takes writes.
+    #[error("{servers}: {error}")]
+    NoServer {
+        /// The database.
+        servers: Servers,
+        /// Why.
+        #[source]
+        error: NoServer,
+    },
+    /// It is of a later version.
+    #[error("{servers}: {error}")]
+    Newer {
+        /// The database.
+        servers: Servers,
+        /// Why.
+        #[source]
+        error: Newer,
+    },
+    /// It has no schema, or an old one, and was not to be changed.
+    #[error(
+        "{servers}: its schema is {found}, and this version of allot needs {needed}: run `allot database migrate`"
+    )]
+    Older {
+        /// The database.
+        servers: Servers,
+        /// The newest migration that was run.
+        found: i64,
+        /// The newest migration that there is.
+        needed: i64,
+    },
+    /// It is none of ours, damaged, or its owner must do something first.
+    #[error("{servers} cannot be brought up to date: {error}")]
+    Migrate {
+        /// The database.
+        servers: Servers,
+        /// Why.
+        #[source]
+        error: MigrateError,
+    },
+    /// It broke off.
+    #[error("{servers}: {error}")]
+    Open {
+        /// The database.
+        servers: Servers,
+        /// Why.
+        #[source]
+        error: sqlx::Error,
+    },
+}
+
+/// How far a database's schema is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaState {
+    /// The newest migration that was run; 0 if none was.
+    pub found: i64,
+    /// The newest that this version knows.
+    pub known: i64,
+}
+
+impl PostgresStore {
+    /// Opens the store in that database, and makes or renews its schema if need be. Of several services that do
+    /// so at the same time, one does it and the others wait.
+    pub async fn open(servers: Servers) -> Result<Self, OpenError> {
+        let Found { mut connection, .. } = connect(&servers).await?;
+        let migrations = migrations();
+        check(&servers, &mut connection, &migrations).await?;
+        let migrated = migrations.run(&mut connection).await;
+        migrated.map_err(|error| OpenError::Migrate { servers: servers.clone(), error })?;
+        Ok(Self::of(servers))
+    }
+
+    /// The same, but changes no schema: one that is old, or that is missing, is an error.
+    pub async fn open_as_it_is(servers: Servers) -> Result<Self, OpenError> {
+        let SchemaState { found, known } = Self::schema(&servers).await?;
+        if found < known {
+            return Err(OpenError::Older { servers, found, needed: known });
+        }
+        Ok(Self::of(servers))
+    }
+
+    /// How far the schema is. One that this version cannot work with is an error.
+    pub async fn schema(servers: &Servers) -> Result<SchemaState, OpenError> {
+        let Found { mut connection, .. } = connect(servers).await?;
+        let migrations = migrations();
+        let found = check(servers, &mut connection, &migrations).await?;
+        Ok(SchemaState { found, known: newest(&migrations) })
+    }
+
+    fn of(servers: Servers) -> Self {
+        let pool = Arc::new(Pool::new(servers));
+        Self { hints: Hints::of(Arc::clone(&pool)), pool }
+    }
+}
+
+async fn connect(servers: &Servers) -> Result<Found, OpenError> {
+    let found = servers.connect(0).await;
+    found.map_err(|error| OpenError::NoServer { servers: servers.clone(), error })
+}
+
+/// Refuses a schema of a later version that says so; returns the newest migration that was run.
+async fn check(
+    servers: &Servers,
+    connection: &mut PgConnection,
+    migrations: &Migrator,
+) -> Result<i64, OpenError> {
+    let schema = schema(connection).await;
+    match schema.map_err(|error| OpenError::Open { servers: servers.clone(), error })? {
+        None => Ok(0),
+        Some(schema) => {
+            let checked = schema.check(newest(migrations));
+            checked.map_err(|error| OpenError::Newer { servers: servers.clone(), error })?;
+            Ok(schema.newest)
+        }
+    }
+}
+
+/// What schema there is, if any.
+async fn schema(connection: &mut PgConnection) -> Result<Option<Schema>, sqlx::Error> {
+    let written = sqlx::query_scalar!(r#"SELECT to_regclass('compatibility') IS NOT NULL AS "written!""#);
+    if !written.fetch_one(&mut *connection).await? {
+        return Ok(None);
+    }
+    // The compiler does not see the table that the migrator makes.
+    let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations");
+    let newest: i64 = newest.fetch_one(&mut *connection).await?;
+    let oldest = sqlx::query_scalar!("SELECT oldest FROM compatibility").fetch_one(connection).await?;
+    Ok(Some(Schema { newest, oldest }))
+}

@@ -1,0 +1,127 @@
+//! Connections to whichever server takes writes at present.
+//!
+//! `sqlx` has a pool of its own, but that one knows one server, and waits for it when it is gone.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use store::StoreError;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::error::Trouble;
+use crate::servers::{Found, Servers};
+
+/// How many there are at most. Commits come one after another in the end, so that more would only wait for each
+/// other there.
+const CONNECTIONS: usize = 12;
+
+/// How long to wait for one that is free.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// The connections.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    servers: Servers,
+    /// Closed when the pool is.
+    permits: Semaphore,
+    idle: Mutex<Vec<PgConnection>>,
+    /// The server that took writes last.
+    server: AtomicUsize,
+}
+
+impl Pool {
+    pub(crate) fn new(servers: Servers) -> Self {
+        Self {
+            servers,
+            permits: Semaphore::new(CONNECTIONS),
+            idle: Mutex::default(),
+            server: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// The number of the server that took writes last.
+    pub(crate) fn server(&self) -> usize {
+        self.server.load(Ordering::Relaxed)
+    }
+
+    /// A connection, used before or new.
+    pub(crate) async fn acquire(&self) -> Result<Pooled<'_>, Trouble> {
+        let unavailable = |why: &str| StoreError::Unavailable(why.to_owned());
+        let permit = tokio::time::timeout(WAIT, self.permits.acquire()).await;
+        let permit = permit.map_err(|_| unavailable("all connections are in use"))?;
+        let permit = permit.map_err(|_| unavailable("it was closed"))?;
+        let idle = self.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        Ok(Pooled { connection, pool: self, _permit: permit })
+    }
+
+    async fn connect(&self) -> Result<PgConnection, StoreError> {
+        let found = self.servers.connect(self.server()).await;
+        let Found { connection, server } =
+            found.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        if self.server.swap(server, Ordering::Relaxed) != server {
+            // Whatever the other one was, it is no more.
+            self.forget_idle();
+        }
+        Ok(connection)
+    }
+
+    /// Lets go of connections that are likely as broken as one that was.
+    pub(crate) fn forget_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle());
+        drop(idle);
+    }
+
+    /// Afterwards no connection can be had any more.
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        self.forget_idle();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection for one at a time. It is closed when it is dropped: who breaks off does not know in which state
+/// it is, and who is done gives it back.
+#[derive(Debug)]
+pub(crate) struct Pooled<'a> {
+    connection: PgConnection,
+    pool: &'a Pool,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl Pooled<'_> {
+    /// For the next one, with no transaction open.
+    pub(crate) fn give_back(self) {
+        let Self { connection, pool, _permit } = self;
+        if !pool.permits.is_closed() {
+            pool.idle().push(connection);
+        }
+    }
+}
+
+impl Deref for Pooled<'_> {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Pooled<'_> {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}

@@ -1,0 +1,155 @@
+//! Claims of steps and what became of steps; who leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use leases::plan::Action;
+use sqlx::PgConnection;
+use store::encoding::{action_from_key, action_key};
+use store::{Claim, Finished, Holder, RecordKey, StoreError};
+
+use crate::columns::{plain, text, us};
+use crate::error::Trouble;
+
+/// Claims those that are not claimed, or whose claim is over.
+///
+/// Claims come one after another, by the lock of the fence's row, so that a step's later claim has the higher
+/// number.
+pub(crate) async fn claim(
+    db: &mut PgConnection,
+    actions: &[Action],
+    holder: &Holder,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Vec<Claim>, Trouble> {
+    let steps: BTreeSet<String> = actions.iter().map(|action| action_key(*action)).collect();
+    let steps: Vec<String> = steps.into_iter().collect();
+    let last = sqlx::query_scalar!("UPDATE fence SET last = last + $1 RETURNING last", steps.len() as i64);
+    let last = last.fetch_one(&mut *db).await?;
+    let rows = sqlx::query!(
+        "INSERT INTO step_claim (step, holder, fence, until_us)
+         SELECT step, $2, $3 - position, $4 FROM unnest($1::text[]) WITH ORDINALITY AS new (step, position)
+         ON CONFLICT (step) DO UPDATE SET holder = $2, fence = excluded.fence, until_us = $4
+             WHERE step_claim.until_us <= $5
+         RETURNING step, fence",
+        &steps,
+        &text(&holder.0),
+        last + 1,
+        us(until),
+        us(now),
+    );
+    let mut fences: BTreeMap<Action, u64> = BTreeMap::new();
+    for row in rows.fetch_all(db).await? {
+        fences.insert(action_from_key(&row.step)?, row.fence.cast_unsigned());
+    }
+    let claimed = actions.iter().filter_map(|action| {
+        let fence = fences.remove(action)?;
+        Some(Claim { action: *action, fence })
+    });
+    Ok(claimed.collect())
+}
+
+/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
+/// history now.
+pub(crate) async fn finish(
+    db: &mut PgConnection,
+    finished: &[Finished],
+    now: Timestamp,
+) -> Result<BTreeSet<RecordKey>, Trouble> {
+    let mut changed = BTreeSet::new();
+    let mut sorted: Vec<&Finished> = finished.iter().collect();
+    sorted.sort_by_cached_key(|finished| action_key(finished.claim.action));
+    for Finished { claim, result } in sorted {
+        let (step, fence) = (action_key(claim.action), claim.fence.cast_signed());
+        let given_up = sqlx::query!("DELETE FROM step_claim WHERE step = $1 AND fence = $2", &step, fence);
+        if given_up.execute(&mut *db).await?.rows_affected() == 0 {
+            continue;
+        }
+        let has_changed = match result {
+            Ok(()) => succeeded(db, claim.action, &step, us(now)).await?,
+            Err(message) => failed(db, &step, us(now), message).await.map(|()| true)?,
+        };
+        if has_changed {
+            changed.insert(RecordKey::Step(claim.action));
+        }
+    }
+    Ok(changed)
+}
+
+async fn succeeded(
+    db: &mut PgConnection,
+    action: Action,
+    step: &str,
+    now_us: i64,
+) -> Result<bool, sqlx::Error> {
+    let had_failed = sqlx::query!("DELETE FROM step_failure WHERE step = $1", step);
+    let had_failed = had_failed.execute(&mut *db).await?.rows_affected() > 0;
+    if matches!(action, Action::Snapshot(..)) {
+        let noted = sqlx::query!(
+            "INSERT INTO step_success (step, at_us) VALUES ($1, $2)
+             ON CONFLICT (step) DO UPDATE SET at_us = $2",
+            step,
+            now_us,
+        );
+        noted.execute(db).await?;
+        return Ok(true);
+    }
+    Ok(had_failed)
+}
+
+async fn failed(db: &mut PgConnection, step: &str, now_us: i64, message: &str) -> Result<(), sqlx::Error> {
+    let noted = sqlx::query!(
+        "INSERT INTO step_failure (step, times, last_at_us, message) VALUES ($1, 1, $2, $3)
+         ON CONFLICT (step) DO UPDATE SET
+             times = least(step_failure.times + 1, 4294967295), last_at_us = $2, message = $3",
+        step,
+        now_us,
+        &text(message),
+    );
+    noted.execute(db).await?;
+    Ok(())
+}
+
+/// Gives up all claims of a holder.
+pub(crate) async fn release(db: &mut PgConnection, holder: &Holder) -> Result<(), Trouble> {
+    sqlx::query!("DELETE FROM step_claim WHERE holder = $1", &text(&holder.0)).execute(db).await?;
+    Ok(())
+}
+
+/// Forgets what became of steps. Returns those of which anything was known.
+pub(crate) async fn prune(db: &mut PgConnection, gone: &[Action]) -> Result<BTreeSet<RecordKey>, Trouble> {
+    let steps: BTreeSet<String> = gone.iter().map(|action| action_key(*action)).collect();
+    let steps: Vec<String> = steps.into_iter().collect();
+    let known = sqlx::query_scalar!(
+        r#"WITH failure AS (DELETE FROM step_failure WHERE step = ANY($1) RETURNING step),
+             success AS (DELETE FROM step_success WHERE step = ANY($1) RETURNING step)
+         SELECT step AS "step!" FROM failure UNION SELECT step FROM success"#,
+        &steps,
+    );
+    let mut changed = BTreeSet::new();
+    for step in known.fetch_all(db).await? {
+        changed.insert(RecordKey::Step(action_from_key(&plain(step)).map_err(StoreError::from)?));
+    }
+    Ok(changed)
+}
+
+/// Whether the holder leads now.
+pub(crate) async fn lead(
+    db: &mut PgConnection,
+    role: &str,
+    holder: &Holder,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool, Trouble> {
+    let taken = sqlx::query!(
+        "INSERT INTO leader (role, holder, until_us) VALUES ($1, $2, $3)
+         ON CONFLICT (role) DO UPDATE SET holder = $2, until_us = $3
+             WHERE leader.holder = $2 OR leader.until_us <= $4",
+        &text(role),
+        &text(&holder.0),
+        us(until),
+        us(now),
+    );
+    let taken = taken.execute(db).await?.rows_affected() == 1;
+    Ok(taken && now < until)
+}

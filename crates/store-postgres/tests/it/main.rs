@@ -1,0 +1,35 @@
+//! The store in PostgreSQL on a real server, which is started for these tests.
+
+mod connections;
+mod promises;
+mod schema;
+mod sharing;
+
+use std::sync::{Arc, LazyLock};
+
+use scratch_postgres::ScratchPostgres;
+use store_postgres::{PostgresStore, Servers};
+
+/// One for all tests of a process. It ends with the process.
+static SERVER: LazyLock<ScratchPostgres> = LazyLock::new(own_server);
+
+/// One that a test may stop.
+fn own_server() -> ScratchPostgres {
+    ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The address of a new, empty database.
+fn database() -> Servers {
+    let url = SERVER.database(None).expect("a database");
+    url.parse().expect("an address")
+}
+
+async fn open(servers: &Servers) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(servers.clone()).await.expect("it can be opened"))
+}
+
+/// The name of a database.
+fn name(servers: &Servers) -> String {
+    let text = servers.to_string();
+    text.rsplit('/').next().unwrap_or_default().to_owned()
+}

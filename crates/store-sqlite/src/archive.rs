@@ -1,0 +1,136 @@
+//! Everything at once: out of this file, or into it while it is empty.
+
+use ::leases::ids::LeaseId;
+use ::leases::project::ProjectId;
+use sqlx::SqliteConnection;
+use store::archive::{Archive, ImportError};
+use store::encoding::action_key;
+use store::{IdempotencyRecord, Snapshot, StoreError};
+
+use crate::columns::{instant, us, uuid};
+use crate::error::unavailable;
+use crate::{commit, journal, load};
+
+/// Reads everything in one transaction, and so as of one instant.
+pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
+    let snapshot = load::snapshot(db).await?;
+    let mut archive = Archive { snapshot, ..Archive::default() };
+    archive.notifications = journal::notifications(db, 0, u32::MAX).await?;
+    archive.last_notification = last_notification(db).await?.cast_unsigned();
+    let rows = sqlx::query!("SELECT name, delivered FROM listener");
+    for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
+        archive.delivered.insert(row.name, row.delivered.cast_unsigned());
+    }
+    archive.audit = journal::audit(db, u32::MAX).await?;
+    archive.audit.reverse();
+    archive.requests = requests(db).await?;
+    let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await.map_err(unavailable)?;
+    archive.last_fence = last.cast_unsigned();
+    Ok(archive)
+}
+
+/// SQLite counts itself, and keeps the count when rows go.
+async fn last_notification(db: &mut SqliteConnection) -> Result<i64, StoreError> {
+    // The compiler does not see tables of SQLite's own.
+    let last =
+        sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'notification'");
+    last.fetch_one(db).await.map_err(unavailable)
+}
+
+async fn requests(db: &mut SqliteConnection) -> Result<Vec<IdempotencyRecord>, StoreError> {
+    let rows =
+        sqlx::query!("SELECT project, key, fingerprint, lease, at_us FROM request_key ORDER BY project, key");
+    let read = rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(|row| {
+        Ok(IdempotencyRecord {
+            project: ProjectId(row.project),
+            key: row.key,
+            fingerprint: row.fingerprint,
+            lease: LeaseId(uuid(&row.lease)?),
+            at: instant(row.at_us)?,
+        })
+    });
+    read.collect()
+}
+
+/// Enters everything; whoever calls ends the transaction.
+pub(crate) async fn import(db: &mut SqliteConnection, archive: &Archive) -> Result<(), ImportError> {
+    if !export(db).await?.is_empty() {
+        return Err(ImportError::NotEmpty);
+    }
+    commit::write(db, &archive.commit()).await?;
+    import_history(db, &archive.snapshot).await.map_err(unavailable)?;
+    import_journal(db, archive).await.map_err(unavailable)?;
+    Ok(())
+}
+
+async fn import_history(db: &mut SqliteConnection, snapshot: &Snapshot) -> Result<(), sqlx::Error> {
+    for (action, failures) in &snapshot.history.failures {
+        let (step, last_at_us) = (action_key(*action), us(failures.last_at));
+        let insertion = sqlx::query!(
+            "INSERT INTO step_failure (step, times, last_at_us, message) VALUES (?, ?, ?, ?)",
+            step,
+            failures.times,
+            last_at_us,
+            failures.message,
+        );
+        insertion.execute(&mut *db).await?;
+    }
+    for (action, at) in &snapshot.history.done {
+        let (step, at_us) = (action_key(*action), us(*at));
+        let insertion = sqlx::query!("INSERT INTO step_success (step, at_us) VALUES (?, ?)", step, at_us);
+        insertion.execute(&mut *db).await?;
+    }
+    Ok(())
+}
+
+async fn import_journal(db: &mut SqliteConnection, archive: &Archive) -> Result<(), sqlx::Error> {
+    for notification in &archive.notifications {
+        import_notification(db, notification).await?;
+    }
+    count_on_from(db, archive.last_notification.cast_signed()).await?;
+    for (name, delivered) in &archive.delivered {
+        let delivered = delivered.cast_signed();
+        let insertion = sqlx::query!("INSERT INTO listener (name, delivered) VALUES (?, ?)", name, delivered);
+        insertion.execute(&mut *db).await?;
+    }
+    for request in &archive.requests {
+        journal::write_request(db, request).await?;
+    }
+    let last = archive.last_fence.cast_signed();
+    sqlx::query!("UPDATE fence SET last = ?", last).execute(db).await?;
+    Ok(())
+}
+
+/// SQLite counts on from the highest row there ever was.
+async fn count_on_from(db: &mut SqliteConnection, number: i64) -> Result<(), sqlx::Error> {
+    let insertion = sqlx::query!(
+        "INSERT INTO notification (number, at_us, lease, project, event_type, payload)
+         VALUES (?, 0, zeroblob(16), '', '', '') ON CONFLICT (number) DO NOTHING",
+        number,
+    );
+    if insertion.execute(&mut *db).await?.rows_affected() > 0 {
+        sqlx::query!("DELETE FROM notification WHERE number = ?", number).execute(db).await?;
+    }
+    Ok(())
+}
+
+async fn import_notification(
+    db: &mut SqliteConnection,
+    notification: &store::Notification,
+) -> Result<(), sqlx::Error> {
+    let (number, at_us) = (notification.number.cast_signed(), us(notification.at));
+    let lease = notification.content.lease.0.to_be_bytes();
+    let lease = lease.as_slice();
+    let insertion = sqlx::query!(
+        "INSERT INTO notification (number, at_us, lease, project, event_type, payload)
+         VALUES (?, ?, ?, ?, ?, ?)",
+        number,
+        at_us,
+        lease,
+        notification.content.project.0,
+        notification.content.event_type,
+        notification.content.payload,
+    );
+    insertion.execute(db).await?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Everything that a store keeps, to be taken into another one.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::{AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, Snapshot, StoreError, Write};
+
+/// The contents of a store: all but who claims steps and who leads, which is over when nobody works on it.
+#[derive(Clone, Debug, Default)]
+pub struct Archive {
+    /// Records. Their revision is the store's own, and not taken into another one.
+    pub snapshot: Snapshot,
+    /// Notifications, oldest first, with their numbers.
+    pub notifications: Vec<Notification>,
+    /// The highest number that was given to a notification.
+    pub last_notification: u64,
+    /// How far listeners were told.
+    pub delivered: BTreeMap<String, u64>,
+    /// The audit log, oldest first.
+    pub audit: Vec<AuditRecord>,
+    /// Keys of requests.
+    pub requests: Vec<IdempotencyRecord>,
+    /// The highest fence that was given out: what carries out steps refuses lower ones.
+    pub last_fence: u64,
+}
+
+/// Why nothing was taken in.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// Only an empty store takes anything in: what is there would be mixed up with it.
+    #[error("it is not empty")]
+    NotEmpty,
+    /// The records contradict each other.
+    #[error("what is to be taken in is refused: {0}")]
+    Refused(CommitError),
+    /// The store does not work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CommitError> for ImportError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Store(error) => Self::Store(error),
+            refused => Self::Refused(refused),
+        }
+    }
+}
+
+impl Archive {
+    /// A commit that enters all records, with the audit log.
+    pub fn commit(&self) -> Commit {
+        let Snapshot { hosts, floating_ips, flavors, properties, leases, .. } = &self.snapshot;
+        let mut writes = Vec::with_capacity(hosts.len() + leases.len());
+        writes.extend(
+            hosts.iter().map(|record| Write::Host { record: Box::new(record.clone()), expected: None }),
+        );
+        writes.extend(floating_ips.iter().cloned().map(Write::AddFloatingIp));
+        writes.extend(flavors.iter().cloned().map(Write::Flavor));
+        writes.extend(properties.iter().cloned().map(Write::Property));
+        writes.extend(
+            leases.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None }),
+        );
+        // No record takes its time from it.
+        Commit { writes, audit: self.audit.clone(), ..Commit::new(Timestamp::UNIX_EPOCH) }
+    }
+
+    /// Whether there is nothing in it, and never was.
+    pub fn is_empty(&self) -> bool {
+        let Snapshot { hosts, floating_ips, flavors, properties, leases, .. } = &self.snapshot;
+        hosts.is_empty()
+            && floating_ips.is_empty()
+            && flavors.is_empty()
+            && properties.is_empty()
+            && leases.is_empty()
+            && self.audit.is_empty()
+            && self.last_notification == 0
+    }
+}

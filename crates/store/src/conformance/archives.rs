@@ -1,0 +1,77 @@
+//! Promises about taking everything from one store into another.
+
+use std::sync::Arc;
+
+use leases::ids::HostId;
+use leases::plan::Action;
+
+use super::records::{accept, everything, loaded};
+use super::sample::*;
+use crate::archive::{Archive, ImportError};
+use crate::memory::MemoryStore;
+use crate::{Commit, Finished, Holder, Store};
+
+/// Something of everything that an archive has.
+async fn fill(store: &Arc<dyn Store>) {
+    let rich = Commit {
+        writes: everything(),
+        audit: vec![audit("a"), audit("b")],
+        notifications: vec![notification("a"), notification("b")],
+        idempotency: Some(request("key", at(0))),
+        ..Commit::new(at(0))
+    };
+    store.commit(&rich).await.expect("accepted");
+    let steps = [Action::Fence(HostId(1)), Action::Snapshot(HostId(1), leases::ids::ReservationId(7))];
+    let claims = store.claim(&steps, &Holder("me".into()), at(0), at(5)).await.expect("works");
+    let results = [Err("no route".to_owned()), Ok(())];
+    let finished: Vec<Finished> =
+        claims.into_iter().zip(results).map(|(claim, result)| Finished { claim, result }).collect();
+    store.finish(&finished, at(1)).await.expect("works");
+    store.set_delivered("listener", 1).await.expect("works");
+}
+
+fn shown(archive: &Archive) -> String {
+    let mut archive = archive.clone();
+    archive.snapshot.revision = crate::Revision::default();
+    format!("{archive:?}")
+}
+
+/// Through the model and back into the store's kind.
+pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
+    let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    fill(&model).await;
+    let archive = model.export().await.expect("works");
+    store.import(&archive).await.expect("it is empty");
+    let again = store.export().await.expect("works");
+    assert_eq!(shown(&again), shown(&archive));
+    // What comes later goes on from there.
+    let later = Commit { notifications: vec![notification("c")], ..Commit::new(at(9)) };
+    store.commit(&later).await.expect("accepted");
+    let told = store.notifications(archive.last_notification, 9).await.expect("works");
+    assert_eq!(told.len(), 1);
+    let claims = store.claim(&[Action::Fence(HostId(1))], &Holder("me".into()), at(9), at(10)).await;
+    assert!(claims.expect("works")[0].fence > archive.last_fence);
+}
+
+/// Nor is anything of it changed by the attempt.
+pub async fn a_store_with_something_in_it_imports_nothing(store: &Arc<dyn Store>) {
+    let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    fill(&model).await;
+    let archive = model.export().await.expect("works");
+    accept(store, add_hosts([77])).await;
+    let before = format!("{:?}", loaded(store).await);
+    let error = store.import(&archive).await.expect_err("it is not empty");
+    assert!(matches!(error, ImportError::NotEmpty), "{error}");
+    assert_eq!(format!("{:?}", loaded(store).await), before);
+}
+
+/// A lease too many, at the end of all.
+pub async fn an_archive_that_contradicts_itself_is_imported_not_at_all(store: &Arc<dyn Store>) {
+    let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    fill(&model).await;
+    let mut archive = model.export().await.expect("works");
+    archive.snapshot.leases.push(lease(99, window(60, 90), vec![hosts(&[1])]));
+    let error = store.import(&archive).await.expect_err("host 1 is taken");
+    assert!(matches!(error, ImportError::Refused(_)), "{error}");
+    assert!(store.export().await.expect("works").is_empty());
+}
