@@ -146,7 +146,7 @@ impl Ways {
             clocks,
             news,
             only_slow,
-            days: if several { one_of(&[1, 3, 5]) } else { one_of(&[3, 7, 14]) },
+            days: if several { one_of(&[1, 2, 4]) } else { one_of(&[3, 5, 10]) },
             layout,
             settings,
             timing: if only_slow || one_of(&[0, 1]) == 1 { slow } else { Timing::IMMEDIATE },

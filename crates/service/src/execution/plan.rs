@@ -53,9 +53,10 @@ impl Service {
         let rules = self.plan_rules(&progress);
         let world = World { observed: &progress.observed, history: &state.history, rules: &rules, now };
         let mut plan = plan::plan(state.due(&progress.observed, now), world);
-        plan.changes.retain(|change| match concluded(change) {
-            Some(lease) => progress.settled(lease),
-            None => !progress.told.contains(&change.lease()) || !changes_reason_only(change, &state),
+        plan.changes.retain(|change| {
+            let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
+            let said = progress.told.contains(&change.lease()) && changes_reason_only(change, &state);
+            certain && !said
         });
         plan
     }
