@@ -56,6 +56,12 @@ impl Http {
 
     /// Sends a request to a path such as `/v1/leases`.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
+        let (status, text) = self.fetch(method, path, body).await?;
+        Ok(Answer { status, body: serde_json::from_slice(&text).unwrap_or(Value::Null) })
+    }
+
+    /// Sends a request; the status and the body as it came.
+    pub async fn fetch(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
         request = request.header("accept", "application/json");
         if let Some(body) = body {
@@ -63,8 +69,8 @@ impl Http {
         }
         let answer = request.send().await.with_context(|| format!("{method} {path}"))?;
         let status = answer.status().as_u16();
-        let text = answer.text().await.with_context(|| format!("{method} {path}"))?;
-        Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) })
+        let body = answer.bytes().await.with_context(|| format!("{method} {path}"))?;
+        Ok((status, body.to_vec()))
     }
 
     /// Sends a request and waits for the answer.
