@@ -108,6 +108,11 @@ impl ScratchPostgres {
         self.directory.join(".s.PGSQL.5432")
     }
 
+    /// Another of PostgreSQL's programs, `pgbench` for one.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.path(name)
+    }
+
     /// Stops the server at once and starts it again, as after a loss of power.
     pub fn restart(&self) -> Result<(), String> {
         self.restart_by("immediate")

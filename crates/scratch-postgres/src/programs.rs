@@ -39,6 +39,11 @@ impl Programs {
         Ok(Self { directory, version: version.replace(|c: char| !c.is_ascii_alphanumeric(), "-") })
     }
 
+    /// A program of that name.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
     pub(crate) fn postgres(&self) -> PathBuf {
         self.directory.join("postgres")
     }

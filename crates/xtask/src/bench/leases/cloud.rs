@@ -97,7 +97,8 @@ impl Cloud {
         self.of(&reservation, YEAR_HOURS, hours)
     }
 
-    fn small_lease(&mut self) -> Value {
+    /// A lease of one host for some hours.
+    pub fn small_lease(&mut self) -> Value {
         let reservation = json!({"resource_type": "physical:host", "min": 1, "max": 1,
                                  "hypervisor_properties": "", "resource_properties": ""});
         let hours = self.random.between(1, 24);

@@ -24,15 +24,11 @@ const CLIENTS: usize = 4;
 /// Creating, extending and deleting: by one client, one request after the other, and by several at once.
 pub fn changes(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut Report) -> Result<()> {
     for clients in [1, CLIENTS] {
-        let requests: Vec<Vec<Value>> =
-            (0..clients).map(|_| (0..samples / clients).map(|_| cloud.lease()).collect()).collect();
+        let requests = |_| (0..samples / clients).map(|_| cloud.lease()).collect();
+        let requests: Vec<_> = (0..clients).map(requests).map(|all| (caller.http().clone(), all)).collect();
         let started = Instant::now();
-        let done = caller.wait(join_all(requests.iter().map(|requests| client(caller.http(), requests))));
+        let times = change(caller, &requests)?;
         let elapsed = started.elapsed();
-        let mut times = Times::default();
-        for client in done {
-            times.append(client?);
-        }
         let by = if clients == 1 { String::new() } else { format!(" ({clients} clients at once)") };
         let changes = times.changes();
         report.add(Row::of(&format!("create a lease{by}"), times.create)?.wanted_below(WANTED_CHANGE));
@@ -44,11 +40,22 @@ pub fn changes(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut 
     Ok(())
 }
 
+/// Clients, each of one service and with leases of its own, at once.
+pub fn change(caller: &Caller, clients: &[(Http, Vec<Value>)]) -> Result<Times> {
+    let done = caller.wait(join_all(clients.iter().map(|(http, requests)| client(http, requests))));
+    let mut times = Times::default();
+    for client in done {
+        times.append(client?);
+    }
+    Ok(times)
+}
+
+/// How long each change took.
 #[derive(Debug, Default)]
-struct Times {
-    create: Vec<Duration>,
-    extend: Vec<Duration>,
-    delete: Vec<Duration>,
+pub struct Times {
+    pub create: Vec<Duration>,
+    pub extend: Vec<Duration>,
+    pub delete: Vec<Duration>,
 }
 
 impl Times {
@@ -58,7 +65,8 @@ impl Times {
         self.delete.extend(other.delete);
     }
 
-    fn changes(&self) -> usize {
+    /// How many.
+    pub fn changes(&self) -> usize {
         self.create.len() + self.extend.len() + self.delete.len()
     }
 }

@@ -1,11 +1,13 @@
 //! `cargo xtask bench leases`: what the leasing service costs, through its front door.
 //!
-//! The service and what asks it share the machine. Every row says what is wanted of it.
+//! The service and what asks it share the machine. Rows say what is wanted of them. With `--throughput`: instead,
+//! changes in a second by many clients, on both databases.
 
 mod cloud;
 mod latency;
 mod report;
 mod starts;
+mod throughput;
 
 use std::fs;
 use std::time::Instant;
@@ -40,12 +42,18 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         samples: arguments.value("--samples", 1000)?,
     };
     let json = arguments.switch("--json");
+    let throughput = arguments.switch("--throughput");
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
     let ours = ours.map_or_else(places::ours, Ok)?;
     let mut report = Report::default();
-    service(&ours, sizes, &mut report)?;
-    core(&mut report)?;
+    if throughput {
+        let Sizes { hosts, many, samples, .. } = sizes;
+        throughput::run(&ours, throughput::Sizes { hosts, leases: many, samples }, &mut report)?;
+    } else {
+        service(&ours, sizes, &mut report)?;
+        core(&mut report)?;
+    }
     report.print(json);
     report.conclude()
 }
