@@ -38,6 +38,14 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
+    /// Those who share it cannot keep out of each other's way.
+    #[error("cannot lock files in {path}: {source}; put state_file on a file system that has locks")]
+    Lock {
+        /// Which directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// It cannot be told as text.
     #[error("cannot tell the state of the fleet as JSON: {0}")]
     Encode(serde_json::Error),

@@ -103,11 +103,25 @@ impl ScratchPostgres {
         Ok(())
     }
 
+    /// The socket that it listens on.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join(".s.PGSQL.5432")
+    }
+
     /// Stops the server at once and starts it again, as after a loss of power.
     pub fn restart(&self) -> Result<(), String> {
+        self.restart_by("immediate")
+    }
+
+    /// Stops the server in good order and starts it again: what was begun is broken off, and clients are told.
+    pub fn restart_in_order(&self) -> Result<(), String> {
+        self.restart_by("fast")
+    }
+
+    fn restart_by(&self, mode: &str) -> Result<(), String> {
         let data = self.directory.join("data");
         let mut command = Command::new(self.programs.pg_ctl());
-        command.args(["restart", "-s", "-w", "-m", "immediate", "-D"]).arg(&data).arg("-l");
+        command.args(["restart", "-s", "-w", "-m", mode, "-D"]).arg(&data).arg("-l");
         command.arg(self.directory.join("log")).current_dir(&self.directory);
         output(&mut command).map(drop)
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::plan::{GuestOwner, Observed};
-use tokio::sync::MutexGuard;
 
 use super::HooksFleet;
 use super::call::Subject;
 use super::config::Moment;
-use super::ledger::{Handed, UNCERTAIN};
+use super::ledger::{Handed, Part, UNCERTAIN};
+use super::shared::HostTurn;
 use crate::site::Site;
 use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome};
 
@@ -18,11 +18,8 @@ type Answer = Result<Outcome, FleetError>;
 
 impl HooksFleet {
     /// Waits until nobody else is at work on the host.
-    async fn turn(&self, host: HostId) -> Result<MutexGuard<'_, ()>, FleetError> {
-        match self.turns.get(&host) {
-            Some(turn) => Ok(turn.lock().await),
-            None => Err(FleetError::Refused(format!("host {host} is not in the fleet"))),
-        }
+    async fn turn(&self, host: HostId) -> Result<HostTurn, FleetError> {
+        self.shared.host_turn(host).await
     }
 
     /// The guest's owner, if it was seen there and is one that may be touched at all.
@@ -70,6 +67,7 @@ impl Inventory for HooksFleet {
     }
 
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+        self.shared.read().await?;
         let there = hosts.iter().filter(|host| self.machines.contains_key(host));
         let taken_on: Vec<HostId> =
             there.copied().filter(|host| self.site(*host) != Site::Elsewhere).collect();
@@ -86,52 +84,52 @@ impl Inventory for HooksFleet {
 #[async_trait]
 impl Isolation for HooksFleet {
     async fn adopt(&self, host: HostId) -> Answer {
-        let _turn = self.turn(host).await?;
+        let turn = self.turn(host).await?;
         if self.site(host) != Site::Elsewhere {
             return Ok(Outcome::Done);
         }
         if !self.check(host).await?.guests.is_empty() {
             return Err(FleetError::Refused(format!("a guest runs on host {host}")));
         }
-        self.write_host(host, |record| record.site = Site::FreePool).await?;
+        self.write_host(&turn, |record| record.site = Site::FreePool).await?;
         Ok(Outcome::Done)
     }
 
     async fn abandon(&self, host: HostId) -> Answer {
-        let _turn = self.turn(host).await?;
+        let turn = self.turn(host).await?;
         let free = self.ledger().hosts.get(&host).is_none_or(|record| {
             record.site == Site::Elsewhere || (record.site == Site::FreePool && record.slots.is_empty())
         });
         if !free {
             return Err(FleetError::Refused(format!("host {host} is not in the free pool")));
         }
-        self.write_host(host, |record| record.site = Site::Elsewhere).await?;
+        self.write_host(&turn, |record| record.site = Site::Elsewhere).await?;
         Ok(Outcome::Done)
     }
 
     async fn fence(&self, host: HostId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.fence_host(host, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.fence_host(&turn, key).await }
     }
 
     async fn unfence(&self, host: HostId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.unfence_host(host, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.unfence_host(&turn, key).await }
     }
 
     async fn verify(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.verify_host(host, reservation, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.verify_host(&turn, reservation, key).await }
     }
 
     async fn hold(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.hold_host(host, reservation, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.hold_host(&turn, reservation, key).await }
     }
 
     async fn release(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.release_host(host, reservation, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.release_host(&turn, reservation, key).await }
     }
 
     async fn grant(
@@ -141,36 +139,38 @@ impl Isolation for HooksFleet {
         slots: u32,
         key: &OperationKey,
     ) -> Answer {
-        let _turn = self.turn(host).await?;
+        let turn = self.turn(host).await?;
         if self.is_late(key) {
             Ok(Outcome::Done)
         } else {
-            self.grant_slots(host, reservation, slots, key).await
+            self.grant_slots(&turn, reservation, slots, key).await
         }
     }
 
     async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
-        if self.is_late(key) { Ok(Outcome::Done) } else { self.withdraw_slots(host, reservation, key).await }
+        let turn = self.turn(host).await?;
+        if self.is_late(key) { Ok(Outcome::Done) } else { self.withdraw_slots(&turn, reservation, key).await }
     }
 
     async fn assign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.address_turn.lock().await;
+        let turn = self.shared.turn(Part::Addresses).await?;
         let known = self.ledger().floating_ips.get(&ip).copied();
         let others = known.is_some_and(|handed| handed.certain || handed.reservation != reservation);
         if self.is_late(key) || others {
             return Ok(Outcome::Done);
         }
         let handed = Handed { reservation, lease: key.lease, certain: false };
-        self.write(|ledger| ledger.floating_ips.insert(ip, handed)).await?;
+        self.shared.write(&turn, |ledger| ledger.floating_ips.insert(ip, handed)).await?;
         let subject = Subject::address(ip).of(reservation, key.lease).under(key);
         self.hooks.call(Moment::OnAssign, &subject).await?;
-        self.write(|ledger| ledger.floating_ips.insert(ip, Handed { certain: true, ..handed })).await?;
+        self.shared
+            .write(&turn, |ledger| ledger.floating_ips.insert(ip, Handed { certain: true, ..handed }))
+            .await?;
         Ok(Outcome::Done)
     }
 
     async fn unassign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        let _turn = self.address_turn.lock().await;
+        let turn = self.shared.turn(Part::Addresses).await?;
         let known = self.ledger().floating_ips.get(&ip).copied();
         let concerned = |handed: &Handed| handed.reservation == reservation || handed.holder() == reservation;
         let Some(handed) = known.filter(concerned) else { return Ok(Outcome::Done) };
@@ -180,7 +180,7 @@ impl Isolation for HooksFleet {
         debug_assert_ne!(handed.reservation, UNCERTAIN);
         let subject = Subject::address(ip).of(handed.reservation, handed.lease).under(key);
         self.hooks.call(Moment::OnUnassign, &subject).await?;
-        self.write(|ledger| ledger.floating_ips.remove(&ip)).await?;
+        self.shared.write(&turn, |ledger| ledger.floating_ips.remove(&ip)).await?;
         Ok(Outcome::Done)
     }
 }
@@ -188,7 +188,7 @@ impl Isolation for HooksFleet {
 #[async_trait]
 impl Guests for HooksFleet {
     async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
-        let _turn = self.turn(host).await?;
+        let turn = self.turn(host).await?;
         let stopping = |ledger: &super::Ledger| {
             ledger.hosts.get(&host).is_some_and(|record| record.stopping.contains_key(&guest))
         };
@@ -198,7 +198,7 @@ impl Guests for HooksFleet {
         self.require(Moment::OnStop)?;
         self.hooks.call(Moment::OnStop, &self.subject(host, key).guest(guest)).await?;
         let now = self.clock.now();
-        self.write_host(host, |record| _ = record.stopping.insert(guest, now)).await?;
+        self.write_host(&turn, |record| _ = record.stopping.insert(guest, now)).await?;
         Ok(Outcome::Done)
     }
 

@@ -1,7 +1,8 @@
 //! What the driver knows of its machines. Written down before a hook is called, so that after a crash it is known
 //! what may have been done, and after it has succeeded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use jiff::Timestamp;
 use leases::host::Health;
@@ -17,12 +18,33 @@ use crate::site::Site;
 /// know it, has the address taken back before it is handed out again.
 pub(super) const UNCERTAIN: ReservationId = ReservationId(0);
 
+/// What only one at a time is at work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// A host.
+    Host(HostId),
+    /// All addresses.
+    Addresses,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(host) => write!(f, "host {host}"),
+            Self::Addresses => f.write_str("addresses"),
+        }
+    }
+}
+
 /// Everything.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ledger {
     /// Counts changes since the start.
     #[serde(skip)]
     pub(super) version: u64,
+    /// What was changed here and is not written yet.
+    #[serde(skip)]
+    pub(super) changed: BTreeSet<Part>,
     #[serde(with = "by_id")]
     pub(super) hosts: BTreeMap<HostId, Record>,
     #[serde(with = "by_id")]
@@ -84,6 +106,22 @@ pub(super) struct Seen {
 pub(super) struct SeenGuest {
     pub(super) name: String,
     pub(super) owner: GuestOwner,
+}
+
+impl Ledger {
+    /// Takes over what another service has written, but for what is being changed here. What was seen is not
+    /// written, and stays.
+    pub(super) fn take_in(&mut self, theirs: Self) {
+        for (host, record) in theirs.hosts {
+            if !self.changed.contains(&Part::Host(host)) {
+                let ours = self.hosts.entry(host).or_default();
+                *ours = Record { seen: ours.seen.take(), ..record };
+            }
+        }
+        if !self.changed.contains(&Part::Addresses) {
+            self.floating_ips = theirs.floating_ips;
+        }
+    }
 }
 
 impl Record {

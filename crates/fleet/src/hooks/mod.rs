@@ -43,6 +43,11 @@
 //! and the lease wants the host after all, it is repeated until it succeeds, and only then `on_hold` follows. After `on_release` the
 //! host is in the free pool; `on_unfence` does not follow.
 //!
+//! **Several services** that hand over the same machines have the same configuration, and with it the same
+//! `state_file`, on a file system that all of them reach and that has locks (a local one if they run on one
+//! machine). One hook at a time is called for a host, whichever of them calls it. If one dies in the middle, what
+//! its hook still does is not waited for: another one repeats it, perhaps beside it.
+//!
 //! **`check`** answers on its standard output, or in the body:
 //! `{"healthy": true, "guests": [{"id": UUID, "name": TEXT, "owner": "preemptible"|"lease"|"other", "lease": UUID}]}`.
 //! Everything but `id` and `owner` may be left out; no answer at all means that the host works and nothing runs
@@ -56,26 +61,27 @@ mod check;
 mod config;
 mod driver;
 mod ledger;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ambient::Clock;
 use futures::future::join_all;
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::GuestOwner;
-use tokio::sync::{Mutex as Turn, Semaphore};
+use tokio::sync::Semaphore;
 
 use self::call::{Hooks, Subject};
 pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
 };
 use self::ledger::{Granted, Handed, Ledger, Record, Seen};
-use crate::saved::{self, StateFile};
+use self::shared::{HostTurn, Shared};
 use crate::site::Site;
 use crate::{FleetError, Machine, Network, OperationKey, Outcome};
 
@@ -88,12 +94,7 @@ pub struct HooksFleet {
     machines: BTreeMap<HostId, Machine>,
     networks: Vec<Network>,
     hooks: Hooks,
-    ledger: Mutex<Ledger>,
-    file: StateFile,
-    /// One call at a time for each host.
-    turns: BTreeMap<HostId, Turn<()>>,
-    /// And for addresses.
-    address_turn: Turn<()>,
+    shared: Arc<Shared>,
     checks: Semaphore,
 }
 
@@ -110,51 +111,21 @@ impl HooksFleet {
         let machines = config.machines()?;
         let networks = config.networks()?;
         let hooks = Hooks::new(config)?;
-        let mut ledger: Ledger = saved::read(&config.state_file)?.unwrap_or_default();
-        for &host in machines.keys() {
-            ledger.hosts.entry(host).or_default();
-        }
-        // Not to be able to write is better known now.
-        saved::write(&config.state_file, &saved::text(&ledger)?)?;
-        Ok(Self {
-            clock,
-            turns: machines.keys().map(|host| (*host, Turn::new(()))).collect(),
-            machines,
-            networks,
-            hooks,
-            ledger: Mutex::new(ledger),
-            file: StateFile::new(&config.state_file),
-            address_turn: Turn::new(()),
-            checks: Semaphore::new(CHECKS_AT_ONCE),
-        })
+        let shared = Shared::open(&config.state_file, machines.keys().copied())?;
+        Ok(Self { clock, machines, networks, hooks, shared, checks: Semaphore::new(CHECKS_AT_ONCE) })
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.ledger()
     }
 
-    /// Changes what is known, and returns when it is written down.
-    async fn write<T>(&self, change: impl FnOnce(&mut Ledger) -> T) -> Result<T, FleetError> {
-        let (result, version) = {
-            let mut ledger = self.ledger();
-            ledger.version += 1;
-            (change(&mut ledger), ledger.version)
-        };
-        let current = || {
-            let ledger = self.ledger();
-            (ledger.version, saved::text(&*ledger))
-        };
-        self.file.keep(current, version).await?;
-        Ok(result)
-    }
-
-    /// The same for one host.
+    /// Changes what is known of a host, and returns when it is written down.
     async fn write_host<T>(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         change: impl FnOnce(&mut Record) -> T,
     ) -> Result<T, FleetError> {
-        self.write(|ledger| change(ledger.hosts.entry(host).or_default())).await
+        self.shared.write_host(turn, change).await
     }
 
     fn site(&self, host: HostId) -> Site {
@@ -169,100 +140,105 @@ impl HooksFleet {
         self.machines.get(&host).map(Subject::host).unwrap_or_default().under(key)
     }
 
-    async fn fence_host(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError> {
-        let begun = self.write_host(host, |record| {
+    async fn fence_host(&self, turn: &HostTurn, key: &OperationKey) -> Result<Outcome, FleetError> {
+        let begun = self.write_host(turn, |record| {
             record.uncertain_fence |= record.site == Site::FreePool;
             record.site = record.site.fenced();
             record.uncertain_fence
         });
         if begun.await? {
-            self.make_fence_certain(host, key).await?;
+            self.make_fence_certain(turn, key).await?;
         }
         Ok(Outcome::Done)
     }
 
-    async fn make_fence_certain(&self, host: HostId, key: &OperationKey) -> Result<(), FleetError> {
+    async fn make_fence_certain(&self, turn: &HostTurn, key: &OperationKey) -> Result<(), FleetError> {
+        let host = turn.host;
         self.hooks.call(Moment::OnFence, &self.subject(host, key)).await?;
-        self.write_host(host, |record| record.uncertain_fence = false).await
+        self.write_host(turn, |record| record.uncertain_fence = false).await
     }
 
-    async fn unfence_host(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError> {
+    async fn unfence_host(&self, turn: &HostTurn, key: &OperationKey) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         if !matches!(self.site(host), Site::Fenced { .. }) {
             return Ok(Outcome::Done);
         }
-        self.undo_hold(host, None, key).await?;
+        self.undo_hold(turn, None, key).await?;
         let begin = |record: &mut Record| {
             record.site = Site::Fenced { verified_for: None };
             record.uncertain_fence = true;
         };
-        self.write_host(host, begin).await?;
+        self.write_host(turn, begin).await?;
         self.hooks.call(Moment::OnUnfence, &self.subject(host, key)).await?;
         let end = |record: &mut Record| {
             record.site = Site::FreePool;
             record.uncertain_fence = false;
         };
-        self.write_host(host, end).await?;
+        self.write_host(turn, end).await?;
         Ok(Outcome::Done)
     }
 
     /// Takes a host back that may have been handed over to another reservation than that.
     async fn undo_hold(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         but: Option<ReservationId>,
         key: &OperationKey,
     ) -> Result<(), FleetError> {
+        let host = turn.host;
         let begun = self.ledger().hosts.get(&host).and_then(|record| record.begun_hold);
         let Some(begun) = begun.filter(|begun| Some(begun.reservation) != but) else { return Ok(()) };
         let subject = self.subject(host, key).of(begun.reservation, begun.lease);
         self.hooks.call(Moment::OnRelease, &subject).await?;
-        self.write_host(host, |record| record.begun_hold = None).await
+        self.write_host(turn, |record| record.begun_hold = None).await
     }
 
     async fn verify_host(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         if !matches!(self.site(host), Site::Fenced { .. }) {
             return Ok(Outcome::Done);
         }
         if self.ledger().hosts.get(&host).is_some_and(|record| record.uncertain_fence) {
-            self.make_fence_certain(host, key).await?;
+            self.make_fence_certain(turn, key).await?;
         }
-        self.undo_hold(host, Some(reservation), key).await?;
+        self.undo_hold(turn, Some(reservation), key).await?;
         let seen = self.check(host).await?;
         if seen.health == Health::Failed {
             return Err(FleetError::Unavailable(format!("host {host} does not work, says the hook check")));
         }
         let is_own = |owner| key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
         if seen.guests.values().all(|guest| is_own(guest.owner)) {
-            self.write_host(host, |record| record.site = record.site.verified(reservation)).await?;
+            self.write_host(turn, |record| record.site = record.site.verified(reservation)).await?;
         }
         Ok(Outcome::Done)
     }
 
     async fn hold_host(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         let before = self.site(host);
         let after = before.held(reservation, key.lease);
         if after == before {
             return Ok(Outcome::Done);
         }
         let handed = Handed { reservation, lease: key.lease, certain: false };
-        self.write_host(host, |record| record.begun_hold = Some(handed)).await?;
+        self.write_host(turn, |record| record.begun_hold = Some(handed)).await?;
         let subject = self.subject(host, key).of(reservation, key.lease);
         self.hooks.call(Moment::OnHold, &subject).await?;
         let end = |record: &mut Record| {
             record.site = after;
             record.begun_hold = None;
         };
-        self.write_host(host, end).await?;
+        self.write_host(turn, end).await?;
         Ok(Outcome::Done)
     }
 
@@ -270,33 +246,35 @@ impl HooksFleet {
     /// it waits for, and gets the host only from the beginning if it wants it after all.
     async fn release_host(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         let before = self.site(host);
         let after = before.released(reservation);
         if after == before {
             return Ok(Outcome::Done);
         }
-        self.write_host(host, |record| record.begun_release = true).await?;
+        self.write_host(turn, |record| record.begun_release = true).await?;
         let subject = self.subject(host, key).of(reservation, lease_of(before));
         self.hooks.call(Moment::OnRelease, &subject).await?;
         let end = |record: &mut Record| {
             record.site = after;
             record.begun_release = false;
         };
-        self.write_host(host, end).await?;
+        self.write_host(turn, end).await?;
         Ok(Outcome::Done)
     }
 
     async fn grant_slots(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         reservation: ReservationId,
         count: u32,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         if self.site(host) == Site::Elsewhere {
             return Ok(Outcome::Done);
         }
@@ -305,25 +283,26 @@ impl HooksFleet {
             return Ok(Outcome::Done);
         }
         let set = |count| move |record: &mut Record| _ = record.slots.insert(reservation, granted(count));
-        self.write_host(host, set(0)).await?;
+        self.write_host(turn, set(0)).await?;
         let subject = self.subject(host, key).of(reservation, key.lease);
         self.hooks.call(Moment::OnGrant, &Subject { slots: Some(count), ..subject }).await?;
-        self.write_host(host, set(count)).await?;
+        self.write_host(turn, set(count)).await?;
         Ok(Outcome::Done)
     }
 
     async fn withdraw_slots(
         &self,
-        host: HostId,
+        turn: &HostTurn,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError> {
+        let host = turn.host;
         let Some(granted) = self.slots(host, reservation) else { return Ok(Outcome::Done) };
         let uncertain = Granted { count: 0, ..granted };
-        self.write_host(host, |record| _ = record.slots.insert(reservation, uncertain)).await?;
+        self.write_host(turn, |record| _ = record.slots.insert(reservation, uncertain)).await?;
         let subject = self.subject(host, key).of(reservation, granted.lease);
         self.hooks.call(Moment::OnWithdraw, &subject).await?;
-        self.write_host(host, |record| _ = record.slots.remove(&reservation)).await?;
+        self.write_host(turn, |record| _ = record.slots.remove(&reservation)).await?;
         Ok(Outcome::Done)
     }
 

@@ -210,6 +210,52 @@ async fn a_hook_is_called_once_for_what_is_done_once() {
 }
 
 #[tokio::test]
+async fn what_one_service_did_to_a_host_another_that_shares_it_sees_and_does_not_do_again() {
+    let rack = rack();
+    let other = open(&rack.directory);
+    rack.verified().await;
+    assert_eq!(other.hold(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(rack.place().await, Place::Held(MINE));
+    assert_eq!(rack.fleet.hold(HOST, MINE, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_hold node1 {MINE}")]);
+    assert_eq!(rack.fleet.release(HOST, MINE, &key(3)).await, Ok(Outcome::Done));
+    assert_eq!(other.release(HOST, MINE, &key(4)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_release node1 {MINE}")]);
+    let seen = other.observe(&[HOST].into()).await.expect("an answer");
+    assert_eq!(seen.hosts[&HOST].place, Place::FreePool);
+}
+
+#[tokio::test]
+async fn services_that_share_hosts_do_not_write_over_what_others_wrote() {
+    let rack = rack();
+    let other = open(&rack.directory);
+    let two = HostId(2);
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    assert_eq!(other.adopt(two).await, Ok(Outcome::Done));
+    let ip = FloatingIpId(0xc1);
+    assert_eq!(rack.fleet.assign(ip, MINE, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(other.fence(two, &key(1)).await, Ok(Outcome::Done));
+    for fleet in [&rack.fleet, &other, &open(&rack.directory)] {
+        let seen = fleet.observe(&[HOST, two].into()).await.expect("an answer");
+        assert_eq!(seen.hosts[&HOST].place, Place::FreePool);
+        assert_eq!(seen.hosts[&two].place, Place::Fenced { verified_for: None });
+        assert_eq!(seen.floating_ips[&ip], MINE);
+    }
+}
+
+#[tokio::test]
+async fn two_services_are_not_at_work_on_one_host_at_once() {
+    let rack = rack();
+    let other = open(&rack.directory);
+    rack.verified().await;
+    // Both hand it over, and one of the two finds it done.
+    let (one, two) = (key(1), key(2));
+    let both = tokio::join!(rack.fleet.hold(HOST, MINE, &one), other.hold(HOST, MINE, &two));
+    assert_eq!(both, (Ok(Outcome::Done), Ok(Outcome::Done)));
+    assert_eq!(rack.log(), [format!("on_hold node1 {MINE}")]);
+}
+
+#[tokio::test]
 async fn a_hook_that_fails_is_called_again_and_its_last_line_is_the_reason() {
     let rack = rack();
     rack.verified().await;

@@ -9,6 +9,8 @@ use reqwest::{Client, Method};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+/// How long an answer is waited for.
+pub const LIMIT: Duration = Duration::from_mins(1);
 /// After that long a connection is not used again.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -89,8 +91,13 @@ pub struct Caller {
 impl Caller {
     /// A client of the service at that address.
     pub fn new(base: &str) -> Result<Self> {
+        Self::impatient(base, LIMIT)
+    }
+
+    /// The same that does not wait longer than that for an answer.
+    pub fn impatient(base: &str, limit: Duration) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, Duration::from_mins(1))? })
+        Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, limit)? })
     }
 
     /// The client itself, to send many requests at once.

@@ -1,18 +1,21 @@
 //! `cargo xtask leasing`: the leasing service as a process, seen from outside: by the stock clients, by other
-//! people's test programs, by many at once, and through power cuts.
+//! people's test programs, by many at once, through power cuts, and by several on one database.
 //!
 //! Nothing here knows the service's code. What is asked of it is in the specification of Blazar's interface, and
 //! in what the service promises beyond it.
 
+pub mod acknowledged;
 pub mod cases;
 mod clients;
 pub mod date;
 mod fleet;
 mod gabbi;
+pub mod hooks;
 pub mod http;
 mod processes;
 mod python;
 mod race;
+pub mod replicas;
 mod schemathesis;
 pub mod server;
 pub mod soak;
@@ -27,24 +30,28 @@ use crate::tally::Tally;
 
 /// Rounds of each race in continuous integration.
 const RACES: usize = 10;
-/// What races draw from there; other seeds are for the soak.
-const RACE_SEED: u64 = 1;
+/// Rounds of faults of several services there.
+const REPLICA_ROUNDS: usize = 1;
+/// What is drawn from there; other seeds are for the soak.
+const SEED: u64 = 1;
 
 /// A stage: a name and what it does with our program.
 pub type Stage = (&'static str, fn(&Executable) -> Result<Tally>);
 
 /// All stages, in order of cost.
-pub const STAGES: [Stage; 5] = [
-    ("races", |ours| race::run(ours, RACE_SEED, RACES)),
+pub const STAGES: [Stage; 6] = [
+    ("races", |ours| race::run(ours, SEED, RACES)),
     ("gabbi", gabbi::run),
     ("schemathesis", schemathesis::run),
     ("processes", processes::run),
+    ("replicas", |ours| replicas::run(ours, SEED, REPLICA_ROUNDS)),
     ("clients", clients::run),
 ];
 
 /// Sees to it that what the stages need is there.
 pub fn prepare() -> Result<()> {
     Python::ready()?;
+    places::need_postgres()?;
     processes::prepare()
 }
 

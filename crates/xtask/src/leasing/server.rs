@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::hooks::Hooks;
 use super::http::Caller;
 use crate::run::{Executable, output_of};
 
@@ -24,25 +25,37 @@ const LINES_SHOWN: usize = 15;
 pub struct Launch {
     program: PathBuf,
     directory: PathBuf,
-    database: PathBuf,
-    timing: &'static str,
+    fleet: Fleet,
+    listen: Option<String>,
+    log: String,
     arguments: Vec<String>,
     through: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
+/// What runs the machines.
+#[derive(Clone, Debug)]
+enum Fleet {
+    /// Machines in the memory of this one service, with that timing.
+    Simulated(&'static str),
+    /// Hooks as that file says, which several services may share.
+    Hooks(PathBuf),
+}
+
 impl Launch {
     /// A service without authentication that keeps everything in that directory.
     pub fn new(ours: &Executable, directory: &Path) -> Self {
-        Self {
+        let service = Self {
             program: ours.path.clone(),
             directory: directory.to_owned(),
-            database: directory.join("allot.db"),
-            timing: "immediate",
+            fleet: Fleet::Simulated("immediate"),
+            listen: None,
+            log: "serve.log".to_owned(),
             arguments: Vec::new(),
             through: Vec::new(),
             environment: Vec::new(),
-        }
+        };
+        service.with_database(&format!("sqlite://{}", directory.join("allot.db").display()))
     }
 
     /// The same with further options.
@@ -63,7 +76,23 @@ impl Launch {
 
     /// The same with machines that take their time, as real ones do. Usually everything is done at once.
     pub fn with_lifelike_machines(self) -> Self {
-        Self { timing: "lifelike", ..self }
+        Self { fleet: Fleet::Simulated("lifelike"), ..self }
+    }
+
+    /// The same with machines that change hands by hooks, as those of several services must.
+    pub fn with_hooks(self, hooks: &Hooks) -> Self {
+        Self { fleet: Fleet::Hooks(hooks.config()), ..self }
+    }
+
+    /// The same with a name among those that share a database, and with a log of its own. The name is in the
+    /// environment, so that hooks know who calls them.
+    pub fn with_name(self, name: &str) -> Self {
+        Self { log: format!("{name}.log"), ..self.environment("ALLOT_NAME", name) }
+    }
+
+    /// The same on a certain address, `ADDRESS:PORT`. Without this, it is a free port of this machine.
+    pub fn at(self, address: &str) -> Self {
+        Self { listen: Some(address.to_owned()), ..self }
     }
 
     /// The same as an argument of another program, which becomes it.
@@ -78,9 +107,10 @@ impl Launch {
         self
     }
 
-    /// The same with the database elsewhere.
-    pub fn with_database(self, file: PathBuf) -> Self {
-        Self { database: file, ..self }
+    /// The same with another database: `sqlite://FILE` or `postgres://...`. It is told in the environment, where
+    /// not everybody on the machine sees the password.
+    pub fn with_database(self, url: &str) -> Self {
+        self.environment("ALLOT_DATABASE", url)
     }
 
     /// Starts it, and returns when it is ready.
@@ -92,20 +122,11 @@ impl Launch {
 
     /// Starts it.
     pub fn spawn(&self) -> Result<Server> {
-        let listen = free_address()?;
-        let log = self.directory.join("serve.log");
+        let listen = self.listen.clone().map_or_else(free_address, Ok)?;
+        let log = self.directory.join(&self.log);
         let written = File::options().create(true).append(true).open(&log);
         let written = written.with_context(|| format!("cannot write {}", log.display()))?;
-        let mut words: Vec<String> = self.through.clone();
-        words.push(self.program.display().to_string());
-        words.extend(["serve".to_owned(), "--listen".to_owned(), listen.clone(), "--database".to_owned()]);
-        words.push(format!("sqlite://{}", self.database.display()));
-        words.extend(["--fleet".to_owned(), "simulated".to_owned()]);
-        // Machines are as they were left when the service starts again, as real ones would be.
-        words.push("--simulated-state-file".to_owned());
-        words.push(self.directory.join("machines.json").display().to_string());
-        words.extend(["--simulated-timing".to_owned(), self.timing.to_owned()]);
-        words.extend(self.arguments.iter().cloned());
+        let words = self.words(&listen);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(&self.directory).stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
@@ -118,6 +139,24 @@ impl Launch {
         let child = command.spawn().with_context(|| format!("cannot run {}", words[0]))?;
         let url = format!("http://{listen}");
         Ok(Server { child, caller: Caller::new(&url)?, url, log })
+    }
+
+    /// The command line.
+    fn words(&self, listen: &str) -> Vec<String> {
+        let mut words: Vec<String> = self.through.clone();
+        words.push(self.program.display().to_string());
+        words.extend(["serve", "--listen", listen, "--fleet"].map(str::to_owned));
+        match &self.fleet {
+            Fleet::Hooks(config) => words.push(format!("hooks:{}", config.display())),
+            Fleet::Simulated(timing) => {
+                // Machines are as they were left when the service starts again, as real ones would be.
+                let state = self.directory.join("machines.json").display().to_string();
+                let simulated = ["simulated", "--simulated-timing", timing, "--simulated-state-file", &state];
+                words.extend(simulated.map(str::to_owned));
+            }
+        }
+        words.extend(self.arguments.iter().cloned());
+        words
     }
 }
 
@@ -200,7 +239,7 @@ impl Drop for Server {
 
 /// An address of this machine that nobody listens on. Somebody else may take it before it is used; then the
 /// service does not start, and says so.
-fn free_address() -> Result<String> {
+pub fn free_address() -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on this machine")?;
     Ok(listener.local_addr()?.to_string())
 }

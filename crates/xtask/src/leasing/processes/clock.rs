@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::acknowledged::of_hosts;
+use crate::leasing::acknowledged::of_hosts;
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Caller, text};

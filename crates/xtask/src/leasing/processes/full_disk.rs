@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::acknowledged::{Acknowledged, of_hosts};
+use crate::leasing::acknowledged::{Acknowledged, of_hosts};
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::leasing::http::Caller;
@@ -36,7 +36,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let disk = Disk::new(&directory.path().join("disk"))?;
     println!("full disk: {}", disk.described());
     let launch = Launch::new(ours, directory.path());
-    let launch = launch.with_database(disk.database()).through(disk.words());
+    let launch = launch.with_database(&disk.database()).through(disk.words());
     let server = launch.start()?;
     server.caller().post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
     let mut acknowledged = Acknowledged::default();
@@ -120,9 +120,9 @@ impl Disk {
         }
     }
 
-    fn database(&self) -> PathBuf {
+    fn database(&self) -> String {
         let (Self::Mounted(directory, _) | Self::Limited(directory)) = self;
-        directory.join("allot.db")
+        format!("sqlite://{}", directory.join("allot.db").display())
     }
 
     /// What the service is started through.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::acknowledged::Acknowledged;
+use crate::leasing::acknowledged::{Acknowledged, every_host_can_be_leased};
 use crate::leasing::cases::Cases;
 use crate::leasing::http::Caller;
 use crate::leasing::race::no_overlap;
@@ -50,7 +50,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         ensure!(acknowledged.len() > KILLS, "hardly any lease was acknowledged");
         acknowledged.all_settle(server.caller()).with_context(|| server.last_lines())
     });
-    cases.check("w4_after_kills_no_host_is_stranded", || every_host_can_be_leased(server.caller()));
+    cases.check("w4_after_kills_no_host_is_stranded", || every_host_can_be_leased(server.caller(), HOSTS));
     cases.check("a service that is told to stop does so, and ends well", || {
         let status = server.stop()?;
         ensure!(status.success(), "it ended with {status}");
@@ -105,15 +105,4 @@ fn asked_until_it_is_gone(url: &str) -> Result<Vec<crate::leasing::http::Answer>
         thread::sleep(Duration::from_millis(20));
     }
     Ok(answers)
-}
-
-/// When all leases are deleted, one of all hosts becomes active.
-fn every_host_can_be_leased(caller: &Caller) -> Result<()> {
-    for lease in caller.leases()? {
-        caller.delete(&format!("/v1/leases/{}", lease["id"].as_str().context("no id")?))?.expect(204)?;
-    }
-    let mut all = Acknowledged::default();
-    let answer = all.create(caller, HOSTS)?;
-    ensure!(answer.status == 201, "not all hosts are free: {answer:?}");
-    all.all_settle(caller)
 }

@@ -3,7 +3,6 @@
 //! When a process is killed is left to chance within a round, as power cuts are. What was acknowledged is there
 //! afterwards in every run.
 
-mod acknowledged;
 mod clock;
 mod full_disk;
 mod kills;

@@ -1,0 +1,143 @@
+//! Races of which it is known how many win.
+
+use anyhow::{Context, Result, ensure};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, hosts, no_overlap};
+use crate::leasing::date::Minute;
+use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
+use crate::leasing::http::{Caller, list, text};
+
+/// Clients that want something of the same at the same time.
+pub struct Race {
+    what: &'static str,
+    /// What they want; one after the other if it is not the same for all.
+    wanted: Vec<Value>,
+    winners: usize,
+}
+
+/// All races. Of machines and addresses there are as many.
+pub fn all(caller: &Caller) -> Result<Vec<Race>> {
+    let number = MACHINES.len();
+    // An instance as large as the host.
+    let vcpus = caller.hosts()?.iter().filter_map(|host| host["vcpus"].as_u64()).min().context("no hosts")?;
+    let room = |amount: usize| {
+        json!({"resource_type": "virtual:instance", "vcpus": vcpus, "memory_mb": 256, "disk_gb": 0,
+               "amount": amount, "affinity": null, "resource_properties": ""})
+    };
+    let addresses = |amount: usize| {
+        json!({"resource_type": "virtual:floatingip", "network_id": NETWORK, "amount": amount,
+               "required_floatingips": []})
+    };
+    let race = |what, winners, wanted: &[Value]| Race { what, winners, wanted: wanted.to_vec() };
+    Ok(vec![
+        race("all hosts", 1, &[hosts(number, number)]),
+        race("all room for instances", 1, &[room(number)]),
+        race("all addresses", 1, &[addresses(ADDRESSES.len())]),
+        race("all hosts or all room", 1, &[hosts(number, number), room(number)]),
+        race("a host each", number, &[hosts(1, 1)]),
+        race("an address each", ADDRESSES.len(), &[addresses(1)]),
+        race("a host or the room of one each", number, &[hosts(1, 1), room(1)]),
+    ])
+}
+
+impl Race {
+    pub fn sentence(&self) -> String {
+        format!("w1_of_{RUNNERS}_requests_for {}, {} are accepted", self.what, self.winners)
+    }
+
+    /// As many get it as there is for; the others are told that there is not enough.
+    pub fn run(&self, ground: &Ground) -> Result<()> {
+        let start = Minute::now().plus(DAYS_AHEAD * DAY);
+        let request = |runner: usize| {
+            let wanted = &self.wanted[runner % self.wanted.len()];
+            create(&format!("runner {runner}"), start, start.plus(DAY), wanted)
+        };
+        let answers = ground.together(&(0..RUNNERS).map(request).collect::<Vec<_>>())?;
+        let accepted = answers.iter().filter(|answer| answer.status == 201).count();
+        let refused = answers.iter().filter(|answer| answer.message().starts_with("Not enough ")).count();
+        let there = leases_at_each(ground)?;
+        let checked = no_overlap(&ground.caller);
+        ground.clear()?;
+        ensure!(accepted == self.winners, "{accepted} were accepted: {answers:?}");
+        ensure!(
+            refused == RUNNERS - self.winners,
+            "{refused} were told that there is not enough: {answers:?}"
+        );
+        ensure!(there.iter().all(|there| *there == self.winners), "services show {there:?} leases");
+        checked
+    }
+}
+
+/// How many leases each service shows.
+fn leases_at_each(ground: &Ground) -> Result<Vec<usize>> {
+    let list_leases = (Method::GET, "/v1/leases".to_owned(), None);
+    let answers = ground.together(&vec![list_leases; ground.services.len()])?;
+    answers.into_iter().map(|answer| Ok(list(answer.expect(200)?, "leases")?.len())).collect()
+}
+
+/// A lease has all hosts but one for a day. At the same moment some want it to last for another day, some want as
+/// many hosts for that day, and some want the host that it has not to be removed.
+///
+/// Either it is extended or one of the others is accepted, since there are not hosts enough for both; and either
+/// somebody has the last host or it is gone.
+pub fn extended_created_or_removed(ground: &Ground) -> Result<()> {
+    let checked = extended_created_or_removed_once(ground);
+    ground.clear()?;
+    let there = ground.caller.hosts()?;
+    for machine in MACHINES {
+        if !there.iter().any(|host| host["hypervisor_hostname"] == machine) {
+            ground.caller.post("/v1/os-hosts", &json!({"name": machine}))?.expect(201)?;
+        }
+    }
+    checked
+}
+
+fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
+    let caller = &ground.caller;
+    let (start, wanted) = (Minute::now().plus(DAYS_AHEAD * DAY), MACHINES.len() - 1);
+    let (tomorrow, after) = (start.plus(DAY), start.plus(2 * DAY));
+    let (method, path, body) = create("first", start, tomorrow, &hosts(wanted, wanted));
+    let first = caller.wait(caller.http().send(method, &path, body.as_ref()))?.expect(201)?;
+    let lease = format!("/v1/leases/{}", text(&first["lease"], "id")?);
+    let free = unallocated(caller)?.into_iter().next().context("no host is left")?;
+    let request = |runner: usize| match runner % 3 {
+        0 => (Method::PUT, lease.clone(), Some(json!({"end_date": after.sent()}))),
+        1 => create(&format!("runner {runner}"), tomorrow, after, &hosts(wanted, wanted)),
+        _ => (Method::DELETE, format!("/v1/os-hosts/{free}"), None),
+    };
+    // Not in the order of the services, or each kind would have one of its own.
+    let order: Vec<usize> = (0..RUNNERS).map(|place| place / 4 + place % 4 * 3).collect();
+    let answers = ground.together(&order.iter().map(|runner| request(*runner)).collect::<Vec<_>>())?;
+    let succeeded = |kind: usize| {
+        let answered = order.iter().zip(&answers).filter(|(runner, _)| *runner % 3 == kind);
+        answered.filter(|(_, answer)| (200..300).contains(&answer.status)).count()
+    };
+    let (extended, created, removed) = (succeeded(0), succeeded(1), succeeded(2));
+    let said = || format!("{extended} extensions, {created} leases and {removed} removals: {answers:?}");
+    // The same extension once more changes nothing, and so is accepted.
+    ensure!(extended == 0 || extended == RUNNERS / 3, "{}", said());
+    ensure!(created + usize::from(extended > 0) == 1, "{}", said());
+    let there = caller.hosts()?.iter().any(|host| host["id"] == free.as_str());
+    let is_free = unallocated(caller)?.contains(&free);
+    ensure!(
+        removed == usize::from(!there),
+        "the host is {}: {}",
+        if there { "there" } else { "gone" },
+        said()
+    );
+    ensure!(!is_free, "a host that nobody has was not removed: {}", said());
+    no_overlap(caller)
+}
+
+/// Identifiers of hosts that no lease has.
+fn unallocated(caller: &Caller) -> Result<Vec<String>> {
+    let allocations = list(caller.get("/v1/os-hosts/allocations")?.expect(200)?, "allocations")?;
+    let taken = |host: &Value| {
+        let mut of_host = allocations.iter().filter(|allocated| allocated["resource_id"] == host["id"]);
+        of_host.any(|allocated| allocated["reservations"].as_array().is_some_and(|held| !held.is_empty()))
+    };
+    let hosts = caller.hosts()?;
+    hosts.iter().filter(|host| !taken(host)).map(|host| Ok(text(host, "id")?.to_owned())).collect()
+}

@@ -1,0 +1,165 @@
+//! What goes wrong, one after the other: services die or are told to stop, the database is started anew,
+//! connections break off.
+
+use std::fmt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail, ensure};
+use jiff::Timestamp;
+
+use super::cluster::{Cluster, NAMES};
+use super::proxy::Line;
+use super::verdict::{Killed, Outage, under_way};
+use crate::random::Random;
+
+/// How long hooks take as a rule, and while a service is told to stop.
+pub const USUAL_HOOK: Duration = Duration::from_millis(300);
+pub const LONG_HOOK: Duration = Duration::from_millis(1500);
+/// Within that time every service hands something over.
+const UNTIL_BUSY: Duration = Duration::from_secs(20);
+/// How long a service or a line is gone, in milliseconds.
+const GONE_MILLIS: (i64, i64) = (500, 4000);
+/// How often connections break off, one after the other.
+const BREAKS: usize = 4;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A service is killed in the middle of a hand-over, and started again after a while.
+    Kill,
+    /// All of them are, at once.
+    KillAll,
+    /// A service is told to stop in the middle of a hand-over, which it brings to its end.
+    Stop,
+    /// The database is started anew, in good order.
+    Restart,
+    /// And as after a loss of power.
+    Crash,
+    /// The database ends all connections, several times.
+    Terminate,
+    /// The line between a service and the database is cut for a while.
+    Cut,
+    /// Nothing gets through on it for a while.
+    HoldUp,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Kill,
+        Self::Stop,
+        Self::Terminate,
+        Self::Restart,
+        Self::Cut,
+        Self::KillAll,
+        Self::HoldUp,
+        Self::Crash,
+    ];
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kill => "a service is killed",
+            Self::KillAll => "all services are killed",
+            Self::Stop => "a service is told to stop",
+            Self::Restart => "the database is started anew",
+            Self::Crash => "the database crashes",
+            Self::Terminate => "the database ends all connections",
+            Self::Cut => "the line of a service to the database is cut",
+            Self::HoldUp => "nothing gets through on the line of a service to the database",
+        })
+    }
+}
+
+/// What went wrong so far.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub outages: Vec<Outage>,
+    pub killed: Vec<Killed>,
+}
+
+impl Faults {
+    /// It goes wrong. Returns when everything works again, and how long that took.
+    pub fn happen(&mut self, fault: Fault, cluster: &mut Cluster, random: &mut Random) -> Result<Duration> {
+        let which = random.below(NAMES.len());
+        let gone = Duration::from_millis(random.between(GONE_MILLIS.0, GONE_MILLIS.1) as u64);
+        if matches!(fault, Fault::Kill | Fault::KillAll | Fault::Stop) {
+            until_busy(cluster, NAMES[which])?;
+        }
+        let from_millis = now_millis();
+        match fault {
+            Fault::Kill => self.kill(cluster, &[which], gone)?,
+            Fault::KillAll => self.kill(cluster, &[0, 1, 2], Duration::ZERO)?,
+            Fault::Stop => stop(cluster, which)?,
+            Fault::Restart => cluster.postgres.restart_in_order().map_err(|error| anyhow!(error))?,
+            Fault::Crash => cluster.postgres.restart().map_err(|error| anyhow!(error))?,
+            Fault::Terminate => terminate(cluster, random)?,
+            Fault::Cut => hold(cluster, which, Line::Cut, gone),
+            Fault::HoldUp => hold(cluster, which, Line::HeldUp, gone),
+        }
+        cluster.until_all_work()?;
+        let until_millis = now_millis();
+        self.outages.push(Outage { from_millis, until_millis });
+        Ok(Duration::from_millis((until_millis - from_millis).max(0) as u64))
+    }
+
+    fn kill(&mut self, cluster: &mut Cluster, which: &[usize], gone: Duration) -> Result<()> {
+        for &number in which {
+            let replica = &mut cluster.replicas[number];
+            let at_millis = now_millis();
+            replica.kill()?;
+            self.killed.push(Killed { service: replica.name.to_owned(), at_millis });
+        }
+        sleep(gone);
+        which.iter().try_for_each(|&number| cluster.replicas[number].start_again())
+    }
+}
+
+/// A service that is told to stop brings to its end what it has begun, and only then ends.
+fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
+    cluster.hooks.take(LONG_HOOK)?;
+    until_busy(cluster, NAMES[which])?;
+    let stopped = cluster.replicas[which].stop();
+    cluster.hooks.take(USUAL_HOOK)?;
+    stopped?;
+    let log = cluster.hooks.log()?;
+    let left = under_way(&log, NAMES[which]);
+    ensure!(left.is_empty(), "it has ended, and what it began has not: {left:?}");
+    cluster.replicas[which].start_again()
+}
+
+/// Waits until the service is handing a host over, or taking one back.
+fn until_busy(cluster: &Cluster, service: &str) -> Result<()> {
+    let started = Instant::now();
+    while under_way(&cluster.hooks.log()?, service).is_empty() {
+        if started.elapsed() > UNTIL_BUSY {
+            bail!("{service} has handed nothing over for {} s", UNTIL_BUSY.as_secs());
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn terminate(cluster: &Cluster, random: &mut Random) -> Result<()> {
+    for _ in 0..BREAKS {
+        let ended = cluster.postgres.run(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'allot'",
+        );
+        ended.map_err(|error| anyhow!(error))?;
+        sleep(Duration::from_millis(random.between(20, 300) as u64));
+    }
+    Ok(())
+}
+
+fn hold(cluster: &Cluster, which: usize, line: Line, gone: Duration) {
+    let proxy = &cluster.replicas[which].proxy;
+    proxy.set(line);
+    sleep(gone);
+    proxy.set(Line::Whole);
+}
+
+fn now_millis() -> i64 {
+    Timestamp::now().as_millisecond()
+}

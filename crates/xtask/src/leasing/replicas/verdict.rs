@@ -1,0 +1,271 @@
+//! What must be true of what was done, whatever went wrong meanwhile: judged by what hooks noted and by what was
+//! told when, not by what a service says of itself at the end.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::leasing::date::Minute;
+use crate::leasing::hooks::Note;
+use crate::leasing::http::{Caller, list, text};
+
+/// Notifications that are asked for at once.
+const PAGE: usize = 1000;
+
+/// A time in which not everything worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    pub from_millis: i64,
+    /// When everything worked again, as seen by a client of every service.
+    pub until_millis: i64,
+}
+
+/// A service that was killed. What it had called went on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Killed {
+    pub service: String,
+    pub at_millis: i64,
+}
+
+/// Calls that began and have not ended, by that service.
+pub fn under_way<'a>(log: &'a [Note], service: &str) -> Vec<&'a Note> {
+    let ended = |call: &Note| log.iter().any(|note| note.ends && note.call == call.call && note.is_of(call));
+    log.iter().filter(|note| !note.ends && note.service == service && !ended(note)).collect()
+}
+
+/// Every host goes from one lease to the next only after it was taken back, and nothing is done to it twice at
+/// once. Returns who has each host at the end.
+///
+/// What a service that was killed had called goes on by itself, so that another one may repeat it beside it.
+pub fn hosts_change_hands_in_turn(log: &[Note], killed: &[Killed]) -> Result<BTreeMap<String, String>> {
+    let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
+    for note in log.iter().filter(|note| note.host != "-") {
+        hosts.entry(&note.host).or_default().goes_on(note, killed)?;
+    }
+    let mut held = BTreeMap::new();
+    for (name, host) in hosts {
+        if let Some(call) = host.running.first() {
+            bail!("a call never ended: {call:?}");
+        }
+        if let Some(lease) = host.lease.filter(|_| !host.taken_back) {
+            held.insert(name.to_owned(), lease.to_owned());
+        }
+    }
+    Ok(held)
+}
+
+/// What is known of a host from the log up to a point.
+#[derive(Debug, Default)]
+struct Host<'a> {
+    /// For whom it was last handed over, or that was begun.
+    lease: Option<&'a str>,
+    /// And then taken back, to the end.
+    taken_back: bool,
+    /// Calls that have not ended.
+    running: Vec<&'a Note>,
+}
+
+impl<'a> Host<'a> {
+    fn goes_on(&mut self, note: &'a Note, killed: &[Killed]) -> Result<()> {
+        let of_the_dead = |call: &&Note| {
+            let time = call.at_millis..=note.at_millis;
+            killed.iter().any(|killed| killed.service == call.service && time.contains(&killed.at_millis))
+        };
+        if note.ends {
+            let call = self.running.iter().position(|call| call.call == note.call && note.is_of(call));
+            let call = self.running.remove(call.with_context(|| format!("it never began: {note:?}"))?);
+            // What ends after something newer has begun says nothing about now.
+            let last = self.lease == Some(&call.lease) && self.running.iter().all(of_the_dead);
+            self.taken_back |= note.moment == "on_release" && last;
+            return Ok(());
+        }
+        if let Some(other) = self.running.iter().find(|call| !of_the_dead(call)) {
+            bail!("two calls for one host at once: {other:?} and {note:?}");
+        }
+        let same = self.lease == Some(note.lease.as_str());
+        match note.moment.as_str() {
+            "on_hold" => {
+                let free = self.lease.is_none() || self.taken_back || same;
+                ensure!(free, "the host is handed over while {:?} has it: {note:?}", self.lease);
+                self.lease = Some(&note.lease);
+                self.taken_back = false;
+            }
+            "on_release" => ensure!(same, "the host is taken back from {:?}: {note:?}", self.lease),
+            _ => {}
+        }
+        self.running.push(note);
+        Ok(())
+    }
+}
+
+impl Note {
+    fn is_of(&self, call: &Note) -> bool {
+        self.service == call.service && self.host == call.host && self.moment == call.moment
+    }
+}
+
+/// How late leases began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Starts {
+    pub leases: usize,
+    /// The latest in peace, and the latest that an outage held up.
+    pub latest_in_peace_millis: i64,
+    pub latest_millis: i64,
+}
+
+impl fmt::Display for Starts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |millis: i64| millis as f64 / 1000.0;
+        let (peace, outage) = (seconds(self.latest_in_peace_millis), seconds(self.latest_millis));
+        write!(
+            f,
+            "{} leases began, the latest {peace:.1} s late, or {outage:.1} s with an outage",
+            self.leases
+        )
+    }
+}
+
+/// No lease began later than it should have by more than the margin and what outages account for.
+///
+/// While nothing works nothing begins; and whoever tries again waits twice as long each time, a second at first,
+/// so that it may notice the end of an outage only after it has lasted as long again.
+pub fn leases_begin_in_time(told: &[Value], outages: &[Outage], margin_millis: i64) -> Result<Starts> {
+    let mut due: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut starts = Starts::default();
+    for told in told {
+        let (lease, at) = (text(told, "lease_id")?, millis(told)?);
+        match text(told, "event_type")? {
+            "lease.create" => {
+                let start = Minute::read(text(&told["payload"], "start_date")?)?;
+                due.insert(lease, at.max(start.instant().as_millisecond()));
+            }
+            "lease.event.start_lease" => {
+                let due = *due.get(lease).with_context(|| format!("{lease} was never made"))?;
+                let late = at - due;
+                let out = overlap(outages, due, at);
+                let allowed = margin_millis + if out > 0 { 2 * out + 1000 } else { 0 };
+                ensure!(late <= allowed, "{lease} began {late} ms late, with outages of {out} ms meanwhile");
+                starts.leases += 1;
+                let latest =
+                    if out > 0 { &mut starts.latest_millis } else { &mut starts.latest_in_peace_millis };
+                *latest = late.max(*latest);
+            }
+            _ => {}
+        }
+    }
+    Ok(starts)
+}
+
+/// How long there was an outage in that time. They do not overlap.
+fn overlap(outages: &[Outage], from: i64, until: i64) -> i64 {
+    outages.iter().map(|out| (out.until_millis.min(until) - out.from_millis.max(from)).max(0)).sum()
+}
+
+fn millis(told: &Value) -> Result<i64> {
+    let at: Timestamp = text(told, "timestamp")?.parse().context("no time")?;
+    Ok(at.as_millisecond())
+}
+
+/// Everything that listeners were told, in its order.
+pub fn told(caller: &Caller) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    let mut last = 0;
+    loop {
+        let answer = caller.get(&format!("/v1/notifications?after={last}&limit={PAGE}"))?.expect(200)?;
+        last = answer["last"].as_u64().context("no last")?;
+        let page = list(answer, "notifications")?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// When, the step, the call, the service, the moment without its `on_`, and the lease.
+    type Line = (i64, &'static str, u32, &'static str, &'static str, &'static str);
+
+    fn log(lines: &[Line]) -> Vec<Note> {
+        let note = |&(at_millis, step, call, service, moment, lease): &Line| Note {
+            at_millis,
+            ends: step == "ends",
+            call,
+            service: service.to_owned(),
+            moment: format!("on_{moment}"),
+            host: "h1".to_owned(),
+            lease: lease.to_owned(),
+        };
+        lines.iter().map(note).collect()
+    }
+
+    const HANDED_TO_A: [Line; 2] =
+        [(10, "begins", 1, "one", "hold", "A"), (20, "ends", 1, "one", "hold", "A")];
+
+    #[test]
+    fn a_host_that_is_taken_back_may_go_to_the_next() {
+        let mut lines = HANDED_TO_A.to_vec();
+        lines.extend([(30, "begins", 2, "two", "release", "A"), (40, "ends", 2, "two", "release", "A")]);
+        assert!(hosts_change_hands_in_turn(&log(&lines), &[]).unwrap().is_empty());
+        lines.extend([(50, "begins", 3, "one", "hold", "B"), (60, "ends", 3, "one", "hold", "B")]);
+        assert_eq!(hosts_change_hands_in_turn(&log(&lines), &[]).unwrap()["h1"], "B");
+    }
+
+    #[test]
+    fn a_host_that_somebody_has_may_not_go_to_another() {
+        let mut lines = HANDED_TO_A.to_vec();
+        lines.push((30, "begins", 2, "two", "hold", "B"));
+        let error = hosts_change_hands_in_turn(&log(&lines), &[]).unwrap_err().to_string();
+        assert!(error.contains("while Some(\"A\") has it"), "{error}");
+        lines[2] = (30, "begins", 2, "two", "release", "B");
+        assert!(hosts_change_hands_in_turn(&log(&lines), &[]).is_err());
+    }
+
+    #[test]
+    fn two_calls_at_once_are_one_too_many_unless_the_first_service_was_killed() {
+        let lines = [
+            (10, "begins", 1, "one", "hold", "A"),
+            (15, "begins", 2, "two", "hold", "A"),
+            (20, "ends", 1, "one", "hold", "A"),
+            (25, "ends", 2, "two", "hold", "A"),
+        ];
+        assert!(hosts_change_hands_in_turn(&log(&lines), &[]).is_err());
+        let killed = |service: &str, at_millis| [Killed { service: service.to_owned(), at_millis }];
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("two", 12)).is_err());
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 9)).is_err());
+        assert_eq!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 12)).unwrap()["h1"], "A");
+    }
+
+    #[test]
+    fn a_call_that_never_ended_is_left_undone() {
+        let log = log(&HANDED_TO_A[..1]);
+        assert_eq!(under_way(&log, "one").len(), 1);
+        assert!(under_way(&log, "two").is_empty());
+        assert!(hosts_change_hands_in_turn(&log, &[]).is_err());
+    }
+
+    #[test]
+    fn a_lease_may_be_late_by_the_margin_and_what_an_outage_accounts_for() {
+        let told = |event: &str, timestamp: &str| {
+            json!({"lease_id": "A", "event_type": event, "timestamp": timestamp,
+                   "payload": {"start_date": "2030-01-01T10:00:00.000000"}})
+        };
+        let told = [
+            told("lease.create", "2030-01-01T09:59:00Z"),
+            told("lease.event.start_lease", "2030-01-01T10:00:08Z"),
+        ];
+        let due = 1_893_492_000_000;
+        let outage = Outage { from_millis: due - 5000, until_millis: due + 1000 };
+        assert_eq!(leases_begin_in_time(&told, &[], 8000).unwrap().latest_in_peace_millis, 8000);
+        assert!(leases_begin_in_time(&told, &[], 7999).is_err());
+        assert_eq!(leases_begin_in_time(&told, &[outage], 5000).unwrap().latest_millis, 8000);
+        assert!(leases_begin_in_time(&told, &[outage], 4999).is_err());
+    }
+}
