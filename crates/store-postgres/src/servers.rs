@@ -174,6 +174,10 @@ impl Servers {
 /// Sessions have limits: a service that lost its power in the middle of a commit must not stop all others, and
 /// nobody waits for ever for a lock. They are set by a statement and not while connecting, because poolers before
 /// the database refuse the latter.
+///
+/// There is no limit of time for statements: when it ends a commit that waits for its synchronous standby,
+/// PostgreSQL says that the commit was successful. Statements that nobody waits for any more are ended by looking
+/// whether the client is still there.
 async fn connect(options: &PgConnectOptions) -> Result<Option<PgConnection>, sqlx::Error> {
     let mut connection = options.connect().await?;
     let writable = sqlx::query_scalar!(
@@ -182,7 +186,8 @@ async fn connect(options: &PgConnectOptions) -> Result<Option<PgConnection>, sql
          FROM (SELECT
              set_config('idle_in_transaction_session_timeout', '10s', false),
              set_config('lock_timeout', '10s', false),
-             set_config('statement_timeout', '120s', false),
+             set_config('statement_timeout', '0', false),
+             set_config('client_connection_check_interval', '10s', false),
              set_config('tcp_keepalives_idle', '30', false),
              set_config('tcp_keepalives_interval', '10', false),
              set_config('tcp_keepalives_count', '3', false),
