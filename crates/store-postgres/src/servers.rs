@@ -133,7 +133,8 @@ impl Servers {
     /// Connects to a server that takes writes: the one of that number, or if it does not do so soon, the first of
     /// all that does. One that is gone would keep whoever asks one after the other for as long as it may take.
     pub(crate) async fn connect(&self, first: usize) -> Result<Found, NoServer> {
-        let mut others = (0..self.0.len()).filter(|server| *server != first).map(|server| self.attempt(server));
+        let mut others =
+            (0..self.0.len()).filter(|server| *server != first).map(|server| self.attempt(server));
         let mut attempts: FuturesUnordered<_> = [self.attempt(first)].into_iter().collect();
         let mut reasons = BTreeMap::new();
         let mut answer = tokio::time::timeout(HEAD_START, attempts.next()).await.ok().flatten();

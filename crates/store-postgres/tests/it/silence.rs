@@ -48,7 +48,11 @@ async fn connect(client: TcpStream, cut: watch::Receiver<bool>) {
 }
 
 /// Passes on what comes, and waits with it while the line is cut.
-async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, mut cut: watch::Receiver<bool>) {
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut cut: watch::Receiver<bool>,
+) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         let healed = cut.wait_for(|cut| !cut).await.is_ok();

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -58,15 +58,22 @@ impl Http {
 
     /// Sends a request to a path such as `/v1/leases`.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
-        request = request.header("accept", "application/json");
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+        answered(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
+    }
+
+    /// The same, of which repetitions with that key have no effect beside the first one's.
+    pub async fn send_once(&self, method: Method, path: &str, body: &Value, key: &str) -> Result<Answer> {
+        let request = self.request(&method, path, Some(body)).header("idempotency-key", key);
+        answered(request).await.with_context(|| format!("{method} {path}"))
+    }
+
+    fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
+        let request = self.client.request(method.clone(), format!("{}{path}", self.base));
+        let request = request.header("accept", "application/json");
+        match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+            None => request,
         }
-        let answer = request.send().await.with_context(|| format!("{method} {path}"))?;
-        let status = answer.status().as_u16();
-        let text = answer.text().await.with_context(|| format!("{method} {path}"))?;
-        Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) })
     }
 
     /// Sends a request and waits for the answer.
@@ -79,6 +86,13 @@ impl Http {
     ) -> Result<Answer> {
         runtime.block_on(self.send(method, path, body))
     }
+}
+
+async fn answered(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+    let answer = request.send().await?;
+    let status = answer.status().as_u16();
+    let text = answer.text().await?;
+    Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) })
 }
 
 /// A client for code that does one thing after the other.
