@@ -86,7 +86,7 @@ async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Resul
     sender.send_replace(());
     loop {
         match tokio::time::timeout(SILENCE, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => _ = sender.send_replace(()),
+            Ok(Ok(Some(_))) => sender.send_replace(()),
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
             Err(_) => is_there(&mut listener).await?,

@@ -138,7 +138,7 @@ impl Pooled<'_> {
                 }
             }
             // There is no pool any more, and nobody who could give anything up.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::{SERVER, database, name, open};
 
 /// Longer than it takes to find a server silent, and shorter than anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line to the server that can be cut.
 struct Line {

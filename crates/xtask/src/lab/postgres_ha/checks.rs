@@ -112,6 +112,6 @@ pub fn of_what_is_left(cases: &mut Cases, services: &[&Caller]) {
         let body = json!({"name": "all", "start_date": "now", "end_date": end.sent(), "reservations": hosts});
         let made = caller.post("/v1/leases", &body)?.expect(201)?;
         let id = text(&made["lease"], "id")?.to_owned();
-        caller.until_lease_is(&id, "ACTIVE", Duration::from_secs(60)).map(drop)
+        caller.until_lease_is(&id, "ACTIVE", Duration::from_mins(1)).map(drop)
     });
 }

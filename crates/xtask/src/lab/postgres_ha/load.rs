@@ -30,7 +30,7 @@ pub const HOSTS: usize = 2 * (TENANTS + PLANNERS);
 /// How long a client waits for an answer before it asks another service.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long it waits in all: longer than any outage.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(150);
 /// How long a tenant keeps what it has.
 const STAY: Duration = Duration::from_secs(2);

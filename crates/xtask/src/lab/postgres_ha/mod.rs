@@ -94,7 +94,7 @@ fn run(plan: &Plan) -> Result<()> {
     }
     let load = Load::start(&services.iter().map(|service| service.url().to_owned()).collect::<Vec<_>>())?;
     let mut happened: Vec<Fault> = Vec::new();
-    while happened.is_empty() || started.elapsed() < Duration::from_secs(60 * plan.minutes) {
+    while happened.is_empty() || started.elapsed() < Duration::from_mins(plan.minutes) {
         for kind in ROUND {
             tell(&kind.to_string());
             happened.push(faults::happen(kind, &mut cluster, &load)?);
@@ -137,10 +137,10 @@ fn check_database(plan: &Plan, cluster: &Cluster) -> Result<()> {
 
 fn stay() {
     println!("everything is left running; look at it with");
-    println!("  nsenter --all --target $(pgrep --full 'sh -c.*lab postgres-ha --inside' | head -n 1)");
+    println!("  nsenter --all --target $(pgrep --full '^sh -c.*lab postgres-ha --inside' | head -n 1)");
     println!("and end it with Ctrl-C");
     loop {
-        sleep(Duration::from_secs(3600));
+        sleep(Duration::from_hours(1));
     }
 }
 

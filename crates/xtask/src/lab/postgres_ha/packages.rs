@@ -5,10 +5,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::places;
 use crate::run::must_run;
 
-/// Installs with services neither started now nor at the next start of the machine.
+/// Installs packages with their services started neither now nor at the next start of the machine.
 ///
 /// A policy that is there already is somebody's, and stays; whatever it lets start is stopped again.
 const INSTALL: &str = r#"
@@ -20,30 +19,30 @@ if [ ! -e $policy ]; then
     chmod 755 $policy
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get install -qq -y --no-install-recommends "$@" >&2 ||
-    { apt-get update -qq && apt-get install -qq -y --no-install-recommends "$@"; } >&2 || exit
-if [ -d /run/systemd/system ]; then
-    systemctl disable --quiet --now etcd.service patroni.service
-fi
+install() { apt-get install -qq -y --no-install-recommends "$@" >&2; }
+install "$@" || { apt-get update -qq >&2 && install "$@"; } || exit
+for package in "$@"; do
+    if [ -d /run/systemd/system ] && systemctl cat --quiet "${package%-server}.service" >/dev/null 2>&1; then
+        systemctl disable --quiet --now "${package%-server}.service" || exit
+    fi
+done
 "#;
 
 /// Programs that the lab runs, and the packages that bring them.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 4] = [
     ("/usr/bin/patroni", "patroni"),
     ("/usr/bin/etcd", "etcd-server"),
-    ("/usr/bin/etcdctl", "etcd-client"),
     ("/usr/bin/psql", "postgresql-client"),
     ("/usr/sbin/ip", "iproute2"),
 ];
 
 /// Sees to it that they are there.
 pub fn ready() -> Result<()> {
-    places::need_postgres()?;
-    let missing: Vec<&str> = PROGRAMS
-        .iter()
-        .filter(|(program, _)| !Path::new(program).exists())
-        .map(|(_, package)| *package)
-        .collect();
+    let missing = PROGRAMS.iter().filter(|(program, _)| !Path::new(program).exists());
+    let mut missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if !scratch_postgres::is_installed() {
+        missing.push("postgresql");
+    }
     if missing.is_empty() {
         return Ok(());
     }
