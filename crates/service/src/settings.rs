@@ -50,7 +50,7 @@ impl Default for Settings {
             observe_interval: SignedDuration::from_secs(30),
             unknown_after: SignedDuration::from_mins(3),
             claim_time: SignedDuration::from_mins(2),
-            steps_at_once: 64,
+            steps_at_once: 256,
             delete_wait: Duration::from_secs(5),
             enforcer_timeout: Duration::from_secs(10),
             longest_clock_skew: SignedDuration::from_secs(5),

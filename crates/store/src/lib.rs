@@ -26,6 +26,7 @@ pub mod memory;
 mod record;
 pub mod schema;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
@@ -107,6 +108,16 @@ pub enum Write {
     RemoveFlavor(String),
     /// The visibility of a property.
     Property(PropertyRecord),
+}
+
+/// By lease, what becomes of it in the end: nothing of one that is forgotten. A commit may write it more than once.
+pub fn leases_after(writes: &[Write]) -> BTreeMap<LeaseId, Option<&LeaseRecord>> {
+    let changes = writes.iter().filter_map(|write| match write {
+        Write::Lease { record, .. } => Some((record.lease.id, Some(&**record))),
+        Write::ForgetLease { id, .. } => Some((*id, None)),
+        _ => None,
+    });
+    changes.collect()
 }
 
 /// What happens together, or not at all.

@@ -189,7 +189,7 @@ settings! {
     /// How long a step of a hand-over may take before it is tried again
     "limits.step_time" step_time: Span = "2m" as "DURATION";
     /// How many steps are carried out at once
-    "limits.steps_at_once" steps_at_once: usize = "64" as "N";
+    "limits.steps_at_once" steps_at_once: usize = "256" as "N";
     /// How often the whole fleet is looked at when nothing else is to be done
     "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
     /// After how long without an observation the health of hosts counts as unknown

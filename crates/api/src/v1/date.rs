@@ -1,6 +1,7 @@
 //! Dates, of which there are three forms: of a lease, of a record, and of a request.
 
 use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,9 +9,12 @@ use serde_json::Value;
 use super::error::RequestError;
 use super::python;
 
+/// Writes dates with microseconds. Lists are full of dates, and `strftime` reads its format each time.
+const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+
 /// The instant as leases and events show it: always microseconds, no zone, UTC (spec §1.7).
 pub fn date(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string()
+    MICROSECONDS.datetime_to_string(&TimeZone::UTC.to_datetime(instant))
 }
 
 /// The instant as records show when they were made: to the second (spec §1.7, §2.7).

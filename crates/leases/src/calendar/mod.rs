@@ -80,6 +80,9 @@ impl Calendar {
         leases: impl IntoIterator<Item = &'a Lease>,
         now: Timestamp,
     ) -> Result<Self, Conflict> {
+        // By start, so that each comes after what is there: otherwise many bookings would be moved again and again.
+        let mut leases: Vec<&Lease> = leases.into_iter().collect();
+        leases.sort_by_key(|lease| lease.window.start());
         for lease in leases {
             self.put(lease, now)?;
         }

@@ -1,5 +1,7 @@
 //! The bookings of one host, or of one address.
 
+use jiff::Timestamp;
+
 use crate::ids::{LeaseId, ReservationId};
 use crate::resources::Resources;
 use crate::window::Window;
@@ -17,10 +19,12 @@ pub struct Booking {
 
 /// Bookings in the order of their starts. Those of the whole overlap no other.
 ///
-/// Windows are kept apart from the rest: searches go through all of them, and through little else.
+/// Windows are kept apart from the rest: searches go through them, and through little else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Page {
     windows: Vec<Window>,
+    /// By position, when the last of the windows up to it ends: searches skip what is over before they begin.
+    all_over: Vec<Timestamp>,
     bookings: Vec<Booking>,
 }
 
@@ -51,6 +55,7 @@ impl Page {
         }
         self.windows.insert(position, window);
         self.bookings.insert(position, booking);
+        self.update_all_over(position);
     }
 
     pub(super) fn remove(&mut self, lease: LeaseId) {
@@ -58,14 +63,26 @@ impl Page {
             if self.bookings[position].lease == lease {
                 self.windows.remove(position);
                 self.bookings.remove(position);
+                self.update_all_over(position);
             }
         }
     }
 
+    /// After a change at that position.
+    fn update_all_over(&mut self, position: usize) {
+        self.all_over.truncate(position);
+        let mut last = self.all_over.last().copied().unwrap_or(Timestamp::MIN);
+        self.all_over.extend(self.windows[position..].iter().map(|window| {
+            last = last.max(window.end());
+            last
+        }));
+    }
+
     /// Positions of bookings of other leases than `without` that overlap the window, by start.
     fn overlapping(&self, window: Window, without: Option<LeaseId>) -> impl Iterator<Item = usize> {
+        let over = self.all_over.partition_point(|end| *end <= window.start());
         let before_end = self.windows.partition_point(|other| other.start() < window.end());
-        (0..before_end).filter(move |&position| {
+        (over..before_end.max(over)).filter(move |&position| {
             self.windows[position].overlaps(&window)
                 && without.is_none_or(|lease| self.bookings[position].lease != lease)
         })
@@ -162,6 +179,19 @@ mod tests {
         assert_eq!(page.peak_use(&window(10, 30), None).vcpus, 6, "the first is over by then");
         assert_eq!(page.peak_use(&window(20, 30), None).vcpus, 2);
         assert_eq!(page.peak_use(&window(0, 30), Some(LeaseId(1))).vcpus, 6);
+    }
+
+    #[test]
+    fn a_long_window_is_found_behind_short_ones() {
+        let mut page = page([share(1, 0, 100, 1), share(2, 5, 10, 1), share(3, 20, 30, 1)]);
+        let first =
+            |page: &Page, start, end| page.first(&window(start, end), None).map(|booking| booking.lease);
+        assert_eq!(first(&page, 50, 60), Some(LeaseId(1)));
+        page.remove(LeaseId(1));
+        assert_eq!(first(&page, 50, 60), None);
+        assert_eq!(first(&page, 10, 20), None);
+        assert_eq!(first(&page, 9, 21), Some(LeaseId(2)));
+        assert_eq!(first(&page, 29, 60), Some(LeaseId(3)));
     }
 
     #[test]

@@ -24,15 +24,7 @@ pub(super) struct Held {
 
 /// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
 pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
-    // By lease, what becomes of it in the end.
-    let mut last: BTreeMap<LeaseId, Option<&LeaseRecord>> = BTreeMap::new();
-    for write in writes {
-        match write {
-            Write::Lease { record, .. } => last.insert(record.lease.id, Some(&**record)),
-            Write::ForgetLease { id, .. } => last.insert(*id, None),
-            _ => continue,
-        };
-    }
+    let last = store::leases_after(writes);
     if last.is_empty() {
         return Ok(Vec::new());
     }

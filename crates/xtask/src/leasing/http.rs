@@ -58,13 +58,19 @@ impl Http {
 
     /// Sends a request to a path such as `/v1/leases`.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
-        answered(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
+        let fetched = fetched(self.request(&method, path, body)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
     }
 
     /// The same, of which repetitions with that key have no effect beside the first one's.
     pub async fn send_once(&self, method: Method, path: &str, body: &Value, key: &str) -> Result<Answer> {
-        let request = self.request(&method, path, Some(body)).header("idempotency-key", key);
-        answered(request).await.with_context(|| format!("{method} {path}"))
+        let fetched = fetched(self.request(&method, path, Some(body)).header("idempotency-key", key)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
+    }
+
+    /// Sends a request; the status and the body as it came.
+    pub async fn fetch(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
+        fetched(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
     }
 
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
@@ -88,11 +94,14 @@ impl Http {
     }
 }
 
-async fn answered(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+async fn fetched(request: RequestBuilder) -> Result<(u16, Vec<u8>), reqwest::Error> {
     let answer = request.send().await?;
     let status = answer.status().as_u16();
-    let text = answer.text().await?;
-    Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) })
+    Ok((status, answer.bytes().await?.to_vec()))
+}
+
+fn answer((status, body): (u16, Vec<u8>)) -> Answer {
+    Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
 }
 
 /// A client for code that does one thing after the other.
