@@ -79,7 +79,7 @@ pub struct Service {
 impl Service {
     /// Loads what the store holds and gives up claims of an earlier run.
     pub async fn open(parts: Parts, settings: Settings) -> Result<Arc<Self>, OpenError> {
-        parts.store.release_claims(&settings.holder).await?;
+        parts.store.release_claims(&settings.holder, &[]).await?;
         let snapshot = parts.store.load().await?;
         let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
             .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;

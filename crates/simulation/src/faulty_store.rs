@@ -39,6 +39,7 @@ struct State {
     probability: f64,
     /// Of the next commits, in this order.
     planned: Vec<Option<StoreFault>>,
+    loses_next_claims: bool,
     down: bool,
     slow: bool,
     commits: u64,
@@ -54,8 +55,15 @@ impl FaultyStore {
     /// The way to a store, without faults yet.
     pub fn new(seed: u64, inner: Arc<MemoryStore>, clock: Option<Arc<ManualClock>>) -> Self {
         let rng = SmallRng::seed_from_u64(seed);
-        let state =
-            State { rng, probability: 0.0, planned: Vec::new(), down: false, slow: false, commits: 0 };
+        let state = State {
+            rng,
+            probability: 0.0,
+            planned: Vec::new(),
+            loses_next_claims: false,
+            down: false,
+            slow: false,
+            commits: 0,
+        };
         Self { inner, clock, state: Mutex::new(state) }
     }
 
@@ -67,6 +75,11 @@ impl FaultyStore {
     /// What happens to the next commits.
     pub fn plan(&self, faults: impl IntoIterator<Item = Option<StoreFault>>) {
         self.state().planned.extend(faults);
+    }
+
+    /// The next claims are granted, and the answer is lost.
+    pub fn lose_next_claims(&self) {
+        self.state().loses_next_claims = true;
     }
 
     /// From now on nothing works, or everything again.
@@ -173,15 +186,16 @@ impl Store for FaultyStore {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
-        self.unless(self.inner.claim(actions, holder, now, until)).await
+        let claims = self.unless(self.inner.claim(actions, holder, now, until)).await?;
+        if std::mem::take(&mut self.state().loses_next_claims) { Err(broken()) } else { Ok(claims) }
     }
 
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         self.unless(self.inner.finish(finished, now)).await
     }
 
-    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
-        self.unless(self.inner.release_claims(holder)).await
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
+        self.unless(self.inner.release_claims(holder, known)).await
     }
 
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {

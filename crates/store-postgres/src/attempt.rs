@@ -1,6 +1,9 @@
 //! Trying again, a bounded number of times.
 
+use std::pin::pin;
 use std::time::Duration;
+
+use futures::future::{Either, select};
 
 use crate::error::Trouble;
 use crate::pool::Pool;
@@ -11,8 +14,9 @@ const ATTEMPTS: u32 = 6;
 /// How long to wait after the first that was in the way of another one; then twice as long each time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long anything may take. It is longer than what the server grants its parts, so this is for servers that
-/// do not answer any more.
+/// How long anything may take: longer than what the server grants its parts. It is for what the server does not
+/// come to an end with, such as a commit that waits for a standby; one that is gone is noticed earlier
+/// ([`crate::hints`]).
 pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 
 /// Counts attempts.
@@ -48,22 +52,26 @@ macro_rules! transaction {
         loop {
             let attempt = async {
                 let mut pooled = $pool.acquire().await?;
-                let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
-                let $db = &mut *transaction;
-                let done: Result<_, $crate::error::Trouble> = async { $work }.await;
-                match done {
-                    Ok(done) => {
-                        $crate::attempt::ended(transaction.commit().await)?;
-                        pooled.give_back();
-                        Ok(done)
-                    }
-                    Err(trouble) => {
-                        if transaction.rollback().await.is_ok() {
+                let given_up = pooled.given_up();
+                let transaction = async move {
+                    let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
+                    let $db = &mut *transaction;
+                    let done: Result<_, $crate::error::Trouble> = async { $work }.await;
+                    match done {
+                        Ok(done) => {
+                            $crate::attempt::ended(transaction.commit().await)?;
                             pooled.give_back();
+                            Ok(done)
                         }
-                        Err(trouble)
+                        Err(trouble) => {
+                            if transaction.rollback().await.is_ok() {
+                                pooled.give_back();
+                            }
+                            Err(trouble)
+                        }
                     }
-                }
+                };
+                $crate::attempt::unless(given_up, transaction).await
             };
             let attempt = ::tokio::time::timeout($crate::attempt::LIMIT, attempt).await;
             let trouble = match attempt.unwrap_or_else(|_| Err($crate::attempt::too_slow())) {
@@ -84,6 +92,17 @@ pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
         Trouble::Disconnected(error) => Trouble::Failed(error),
         other => other,
     })
+}
+
+/// The result of a transaction, unless its server is given up before. Then it may have been committed.
+pub(crate) async fn unless<T>(
+    given_up: impl Future<Output = ()>,
+    transaction: impl Future<Output = Result<T, Trouble>>,
+) -> Result<T, Trouble> {
+    match select(pin!(transaction), pin!(given_up)).await {
+        Either::Left((done, _)) => done,
+        Either::Right(((), _)) => Err(too_slow()),
+    }
 }
 
 pub(crate) fn too_slow() -> Trouble {

@@ -1,15 +1,22 @@
-//! Hints that something was changed, by PostgreSQL's LISTEN and NOTIFY.
+//! Hints that something was changed, by PostgreSQL's LISTEN and NOTIFY; and whether the server is still there.
 //!
 //! They are heard on a connection of their own, and are missed while there is none; whoever waits looks now and
 //! then without them.
+//!
+//! A server whose network is cut, or that has lost its power, ends no connection: whoever waits for its answer
+//! waits until the operating system gives up, which takes a quarter of an hour. A limit of time for answers would
+//! have to be longer than what may take long. So the server is asked on this connection, where nothing takes long;
+//! if it is silent, all that it was asked on others is given up as well ([`Pool::give_up`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Executor as _;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::error::Trouble;
 use crate::pool::Pool;
 
 /// The channel that the schema's trigger notifies.
@@ -17,6 +24,12 @@ const CHANNEL: &str = "allot_revision";
 
 /// How long to wait before listening anew.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the server may have nothing to say before it is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long it may take to say so, or to take a connection.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// What is heard, as long as it is not dropped.
 #[derive(Debug)]
@@ -31,8 +44,12 @@ impl Hints {
         let (sender, heard) = watch::channel(());
         let task = tokio::spawn(async move {
             loop {
-                if let Err(error) = listen(&pool, &sender).await {
+                let server = pool.server();
+                if let Err(error) = listen(&pool, server, &sender).await {
                     tracing::debug!(%error, "no hints of changes at present");
+                    if is_gone(error) {
+                        pool.give_up(server);
+                    }
                 }
                 tokio::time::sleep(PAUSE).await;
             }
@@ -59,15 +76,30 @@ impl Drop for Hints {
 }
 
 /// Listens until the connection breaks. A server that has become a standby does not let anybody listen.
-async fn listen(pool: &Pool, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
-    let Some(options) = pool.servers().options(pool.server()) else { return Ok(()) };
-    let one = PgPoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
-    let mut listener = PgListener::connect_with(&one).await?;
+async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
+    let Some(options) = pool.servers().options(server) else { return Ok(()) };
+    let one = PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER);
+    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options.clone())).await?;
+    listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     // There may have been some before this.
     sender.send_replace(());
-    while listener.try_recv().await?.is_some() {
-        sender.send_replace(());
+    loop {
+        match tokio::time::timeout(SILENCE, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => sender.send_replace(()),
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => is_there(&mut listener).await?,
+        }
     }
-    Ok(())
+}
+
+async fn is_there(listener: &mut PgListener) -> Result<(), sqlx::Error> {
+    let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT")).await;
+    asked.map_err(|_| sqlx::Error::PoolTimedOut)?.map(drop)
+}
+
+/// Whether an error means that the server does not answer, or not any more as the one that takes writes.
+fn is_gone(error: sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::PoolTimedOut) || matches!(Trouble::from(error), Trouble::Disconnected(_))
 }

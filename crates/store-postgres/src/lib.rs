@@ -140,8 +140,8 @@ impl Store for PostgresStore {
         Ok(advance?)
     }
 
-    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
-        Ok(writing!(self, db => steps::release(db, holder).await)?)
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
+        Ok(writing!(self, db => steps::release(db, holder, known).await)?)
     }
 
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use store::StoreError;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::error::Trouble;
 use crate::servers::{Found, Servers};
@@ -27,9 +27,18 @@ pub(crate) struct Pool {
     servers: Servers,
     /// Closed when the pool is.
     permits: Semaphore,
-    idle: Mutex<Vec<PgConnection>>,
+    idle: Mutex<Vec<Connected>>,
     /// The server that took writes last.
     server: AtomicUsize,
+    /// The server that was given up last, again and again.
+    given_up: watch::Sender<usize>,
+}
+
+/// A connection, and to which server.
+#[derive(Debug)]
+struct Connected {
+    connection: PgConnection,
+    server: usize,
 }
 
 impl Pool {
@@ -39,6 +48,7 @@ impl Pool {
             permits: Semaphore::new(CONNECTIONS),
             idle: Mutex::default(),
             server: AtomicUsize::new(0),
+            given_up: watch::Sender::new(0),
         }
     }
 
@@ -58,14 +68,14 @@ impl Pool {
         let permit = permit.map_err(|_| unavailable("all connections are in use"))?;
         let permit = permit.map_err(|_| unavailable("it was closed"))?;
         let idle = self.idle().pop();
-        let connection = match idle {
-            Some(connection) => connection,
+        let connected = match idle {
+            Some(connected) => connected,
             None => self.connect().await?,
         };
-        Ok(Pooled { connection, pool: self, _permit: permit })
+        Ok(Pooled { connected, pool: self, _permit: permit })
     }
 
-    async fn connect(&self) -> Result<PgConnection, StoreError> {
+    async fn connect(&self) -> Result<Connected, StoreError> {
         let found = self.servers.connect(self.server()).await;
         let Found { connection, server } =
             found.map_err(|error| StoreError::Unavailable(error.to_string()))?;
@@ -73,7 +83,7 @@ impl Pool {
             // Whatever the other one was, it is no more.
             self.forget_idle();
         }
-        Ok(connection)
+        Ok(Connected { connection, server })
     }
 
     /// Lets go of connections that are likely as broken as one that was.
@@ -82,13 +92,19 @@ impl Pool {
         drop(idle);
     }
 
+    /// Ends everything that waits for that server, which does not answer any more.
+    pub(crate) fn give_up(&self, server: usize) {
+        self.forget_idle();
+        self.given_up.send_replace(server);
+    }
+
     /// Afterwards no connection can be had any more.
     pub(crate) fn close(&self) {
         self.permits.close();
         self.forget_idle();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Connected>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,7 +113,7 @@ impl Pool {
 /// it is, and who is done gives it back.
 #[derive(Debug)]
 pub(crate) struct Pooled<'a> {
-    connection: PgConnection,
+    connected: Connected,
     pool: &'a Pool,
     _permit: SemaphorePermit<'a>,
 }
@@ -105,9 +121,24 @@ pub(crate) struct Pooled<'a> {
 impl Pooled<'_> {
     /// For the next one, with no transaction open.
     pub(crate) fn give_back(self) {
-        let Self { connection, pool, _permit } = self;
+        let Self { connected, pool, _permit } = self;
         if !pool.permits.is_closed() {
-            pool.idle().push(connection);
+            pool.idle().push(connected);
+        }
+    }
+
+    /// Waits until its server is given up.
+    pub(crate) fn given_up(&self) -> impl Future<Output = ()> + use<> {
+        let server = self.connected.server;
+        let mut given_up = self.pool.given_up.subscribe();
+        async move {
+            while given_up.changed().await.is_ok() {
+                if *given_up.borrow_and_update() == server {
+                    return;
+                }
+            }
+            // There is no pool any more, and nobody who could give anything up.
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -116,12 +147,12 @@ impl Deref for Pooled<'_> {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.connection
+        &self.connected.connection
     }
 }
 
 impl DerefMut for Pooled<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.connection
+        &mut self.connected.connection
     }
 }

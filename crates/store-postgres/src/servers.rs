@@ -1,15 +1,20 @@
 //! The servers of a database: its address, and who of them takes writes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use thiserror::Error;
 
-/// How long a server may take to take a connection; then the next one is tried.
+/// How long a server may take to take a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(4);
+
+/// How long the one that took writes last is asked before the others are, too.
+const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The address of a database on one server or several, as PostgreSQL's own clients write it:
 /// `postgres://user:password@host1:5432,host2/database?sslmode=verify-full`. Several addresses may also be
@@ -125,20 +130,38 @@ pub(crate) struct Found {
 }
 
 impl Servers {
-    /// Connects to a server that takes writes, the one of that number first.
+    /// Connects to a server that takes writes: the one of that number, or if it does not do so soon, the first of
+    /// all that does. One that is gone would keep whoever asks one after the other for as long as it may take.
     pub(crate) async fn connect(&self, first: usize) -> Result<Found, NoServer> {
-        let mut reasons = Vec::new();
-        for offset in 0..self.0.len() {
-            let server = (first + offset) % self.0.len();
-            let Server { options, name } = &self.0[server];
-            match tokio::time::timeout(CONNECT_TIME, connect(options)).await {
-                Ok(Ok(Some(connection))) => return Ok(Found { connection, server }),
-                Ok(Ok(None)) => reasons.push(format!("{name} is a standby or read-only")),
-                Ok(Err(error)) => reasons.push(format!("{name}: {error}")),
-                Err(_) => reasons.push(format!("{name} does not answer")),
+        let mut others =
+            (0..self.0.len()).filter(|server| *server != first).map(|server| self.attempt(server));
+        let mut attempts: FuturesUnordered<_> = [self.attempt(first)].into_iter().collect();
+        let mut reasons = BTreeMap::new();
+        let mut answer = tokio::time::timeout(HEAD_START, attempts.next()).await.ok().flatten();
+        attempts.extend(&mut others);
+        loop {
+            match answer {
+                Some(Ok(found)) => return Ok(found),
+                Some(Err((server, reason))) => _ = reasons.insert(server, reason),
+                None if attempts.is_empty() => return Err(NoServer(reasons.into_values().collect())),
+                None => {}
             }
+            answer = attempts.next().await;
         }
-        Err(NoServer(reasons))
+    }
+
+    /// Connects to the server of that number, or says why not.
+    async fn attempt(&self, server: usize) -> Result<Found, (usize, String)> {
+        let Some(Server { options, name }) = self.0.get(server) else {
+            return Err((server, "there is no such server".to_owned()));
+        };
+        let reason = match tokio::time::timeout(CONNECT_TIME, connect(options)).await {
+            Ok(Ok(Some(connection))) => return Ok(Found { connection, server }),
+            Ok(Ok(None)) => format!("{name} is a standby or read-only"),
+            Ok(Err(error)) => format!("{name}: {error}"),
+            Err(_) => format!("{name} does not answer"),
+        };
+        Err((server, reason))
     }
 
     /// How to connect to a server.
@@ -152,6 +175,10 @@ impl Servers {
 /// Sessions have limits: a service that lost its power in the middle of a commit must not stop all others, and
 /// nobody waits for ever for a lock. They are set by a statement and not while connecting, because poolers before
 /// the database refuse the latter.
+///
+/// There is no limit of time for statements: when it ends a commit that waits for its synchronous standby,
+/// PostgreSQL says that the commit was successful. Statements that nobody waits for any more are ended by looking
+/// whether the client is still there.
 async fn connect(options: &PgConnectOptions) -> Result<Option<PgConnection>, sqlx::Error> {
     let mut connection = options.connect().await?;
     let writable = sqlx::query_scalar!(
@@ -160,7 +187,8 @@ async fn connect(options: &PgConnectOptions) -> Result<Option<PgConnection>, sql
          FROM (SELECT
              set_config('idle_in_transaction_session_timeout', '10s', false),
              set_config('lock_timeout', '10s', false),
-             set_config('statement_timeout', '120s', false),
+             set_config('statement_timeout', '0', false),
+             set_config('client_connection_check_interval', '10s', false),
              set_config('tcp_keepalives_idle', '30', false),
              set_config('tcp_keepalives_interval', '10', false),
              set_config('tcp_keepalives_count', '3', false),

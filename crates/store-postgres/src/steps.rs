@@ -110,9 +110,15 @@ async fn failed(db: &mut PgConnection, step: &str, now_us: i64, message: &str) -
     Ok(())
 }
 
-/// Gives up all claims of a holder.
-pub(crate) async fn release(db: &mut PgConnection, holder: &Holder) -> Result<(), Trouble> {
-    sqlx::query!("DELETE FROM step_claim WHERE holder = $1", &text(&holder.0)).execute(db).await?;
+/// Gives up all claims of a holder but those that it knows of.
+pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Claim]) -> Result<(), Trouble> {
+    let fences: Vec<i64> = known.iter().map(|claim| claim.fence.cast_signed()).collect();
+    let release = sqlx::query!(
+        "DELETE FROM step_claim WHERE holder = $1 AND NOT fence = ANY($2)",
+        &text(&holder.0),
+        &fences
+    );
+    release.execute(db).await?;
     Ok(())
 }
 

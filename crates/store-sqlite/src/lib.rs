@@ -171,10 +171,10 @@ impl Store for SqliteStore {
         Ok(advance)
     }
 
-    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        steps::release(&mut transaction, holder).await?;
+        steps::release(&mut transaction, holder, known).await?;
         transaction.commit().await.map_err(unavailable)
     }
 

@@ -109,9 +109,19 @@ async fn failed(
     Ok(())
 }
 
-/// Gives up all claims of a holder.
-pub(crate) async fn release(db: &mut SqliteConnection, holder: &Holder) -> Result<(), StoreError> {
-    let release = sqlx::query!("DELETE FROM step_claim WHERE holder = ?", holder.0);
+/// Gives up all claims of a holder but those that it knows of.
+pub(crate) async fn release(
+    db: &mut SqliteConnection,
+    holder: &Holder,
+    known: &[Claim],
+) -> Result<(), StoreError> {
+    let fences: Vec<String> = known.iter().map(|claim| claim.fence.to_string()).collect();
+    let fences = format!("[{}]", fences.join(","));
+    let release = sqlx::query!(
+        "DELETE FROM step_claim WHERE holder = ? AND fence NOT IN (SELECT value FROM json_each(?))",
+        holder.0,
+        fences
+    );
     release.execute(&mut *db).await.map_err(unavailable)?;
     Ok(())
 }

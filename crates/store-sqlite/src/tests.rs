@@ -147,7 +147,7 @@ async fn who_reads_does_not_wait_for_who_writes() {
     assert!(store.load().await.expect("works").leases.is_empty());
     drop(writer);
     let holder = Holder("me".into());
-    store.release_claims(&holder).await.expect("works");
+    store.release_claims(&holder, &[]).await.expect("works");
 }
 
 #[tokio::test]

@@ -316,8 +316,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Makes a revision if the history has become another.
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError>;
 
-    /// Gives up all claims of a holder: it has just started, and knows of none.
-    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError>;
+    /// Gives up all claims of a holder but those that it knows of: none if it has just started. Others it may have
+    /// been granted without hearing of it.
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError>;
 
     /// Forgets the history of these steps: their leases are gone. Makes a revision if there was any.
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError>;

@@ -93,6 +93,10 @@ Measurements
 Real peers
   lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,
                                   all decisions taken by ours (root; some minutes)
+  lab postgres-ha [--ours PATH]   three services on a PostgreSQL made highly available by
+      --minutes N                 Patroni over etcd: its primary is killed, cut off, and
+      --keep                      told to step down, in rounds for N minutes (default:
+                                  one round; root; some minutes)
 
 To look at
   demo                          the leasing service on simulated racks, with leases past,

@@ -10,8 +10,8 @@ use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
-/// But never longer.
-pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
+/// But never longer: so much later than the store come back leases that are due. To ask costs little.
+const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// How often old records are cleared away.
@@ -22,8 +22,8 @@ const TIDYING: &str = "tidying";
 const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long to wait after so many failures before this one.
-pub(super) fn backoff(first: SignedDuration, failures: u32) -> SignedDuration {
-    first.checked_mul(1 << failures.min(16)).unwrap_or(LONGEST_RETRY).min(LONGEST_RETRY)
+pub(super) fn backoff(first: SignedDuration, longest: SignedDuration, failures: u32) -> SignedDuration {
+    first.checked_mul(1 << failures.min(16)).unwrap_or(longest).min(longest)
 }
 
 impl Service {
@@ -45,7 +45,7 @@ impl Service {
             Err(error) => {
                 tracing::error!(%error, "the store does not work; trying again");
                 let mut progress = self.progress();
-                let wake_at = now + backoff(FIRST_RETRY, progress.stuck);
+                let wake_at = now + backoff(FIRST_RETRY, LONGEST_RETRY, progress.stuck);
                 progress.stuck = progress.stuck.saturating_add(1);
                 Cycle { tasks: Vec::new(), wake_at, failed: true }
             }

@@ -9,13 +9,15 @@ use leases::ids::HostId;
 use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
-use super::cycle::{LONGEST_RETRY, backoff};
+use super::cycle::backoff;
 use crate::hosts::refreshed;
 use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
 
 /// Not more often than this a fleet is asked again that does not answer.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
+/// But at least so often.
+const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
 /// A look at the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl Service {
             Err(error) => {
                 tracing::warn!(%error, "the fleet cannot be looked at");
                 progress.saw_nothing(look.number);
-                progress.look_at_all_at = Some(now + backoff(FIRST_RETRY, progress.blind));
+                progress.look_at_all_at = Some(now + backoff(FIRST_RETRY, LONGEST_RETRY, progress.blind));
                 progress.blind = progress.blind.saturating_add(1);
             }
         }

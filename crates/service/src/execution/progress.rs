@@ -108,6 +108,8 @@ pub(crate) struct Progress {
     /// Hosts that were removed and that the fleet is still to have back.
     pub left: BTreeSet<HostId>,
     pub in_flight: BTreeMap<Action, InFlight>,
+    /// The store did not answer when steps were claimed, and may have granted claims.
+    pub unheard_claims: bool,
     /// What became of steps, still to be recorded.
     pub outcomes: Vec<Finished>,
     /// When the clock was last found to agree with the store's.

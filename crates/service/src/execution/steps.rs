@@ -108,9 +108,12 @@ impl Service {
         if due.is_empty() {
             return Ok(steps);
         }
+        self.give_up_unheard_claims().await?;
         let actions: Vec<_> = due.iter().map(|step| step.action).collect();
+        self.progress().unheard_claims = true;
         let claims = self.parts.store.claim(&actions, &self.settings.holder, now, until).await?;
         let mut progress = self.progress();
+        progress.unheard_claims = false;
         for claim in claims {
             let lease = due.iter().find(|step| step.action == claim.action).and_then(|step| step.lease);
             let in_flight = InFlight { claim: claim.clone(), lease, until, ask_again_at: None };
@@ -118,6 +121,20 @@ impl Service {
             steps.push(ClaimedStep { claim, lease, until });
         }
         Ok(steps)
+    }
+
+    /// A claim whose answer was lost may stand. Nobody carries the step out then, and nobody else may, we included.
+    async fn give_up_unheard_claims(&self) -> Result<(), StoreError> {
+        let known: Vec<Claim> = {
+            let progress = self.progress();
+            if !progress.unheard_claims {
+                return Ok(());
+            }
+            progress.in_flight.values().map(|own| own.claim.clone()).collect()
+        };
+        self.parts.store.release_claims(&self.settings.holder, &known).await?;
+        self.progress().unheard_claims = false;
+        Ok(())
     }
 
     /// Steps that the fleet is at and is to be asked about again. Claims that are over are given up: the step

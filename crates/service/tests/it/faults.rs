@@ -115,6 +115,15 @@ async fn the_loop_outlives_a_store_that_does_not_work() {
 }
 
 #[tokio::test]
+async fn claims_that_were_not_heard_of_hold_nobody_up_until_they_are_over() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    world.store.lose_next_claims();
+    world.run_until(at(11)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
 async fn a_commit_of_the_loop_that_was_not_heard_of_is_not_done_twice() {
     for position in 0..6 {
         let mut world = world(1).await;

@@ -49,6 +49,22 @@ async fn servers_that_all_take_no_writes_are_named() {
     assert!(error.contains("is a standby or read-only"), "{error}");
 }
 
+/// A limit of time ends the wait for a synchronous standby by saying that the commit was successful.
+#[tokio::test]
+async fn no_limit_of_time_makes_a_commit_that_waits_for_a_standby_look_done() {
+    let servers = database();
+    let store = open(&servers).await;
+    let look = "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF current_setting('statement_timeout') <> '0' THEN RAISE 'there is a limit'; END IF;
+                    RETURN new;
+                END $$;
+                CREATE TRIGGER look BEFORE UPDATE ON probe FOR EACH ROW EXECUTE FUNCTION look()";
+    SERVER.script(&name(&servers), &["-c", look]).expect("works");
+    SERVER.run(&format!("ALTER DATABASE {} SET statement_timeout = '1h'", name(&servers))).expect("works");
+    store.check().await.expect("no limit in a session from before");
+    open(&servers).await.check().await.expect("nor in a new one");
+}
+
 #[tokio::test]
 async fn a_closed_store_says_so() {
     let store = open(&database()).await;

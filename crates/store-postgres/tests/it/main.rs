@@ -4,6 +4,7 @@ mod connections;
 mod promises;
 mod schema;
 mod sharing;
+mod silence;
 
 use std::sync::{Arc, LazyLock};
 

@@ -77,6 +77,7 @@ macro_rules! promises {
             a_claim_excludes_others_until_it_is_over
             a_step_is_finished_once_and_under_the_last_claim
             released_claims_can_be_taken_by_others
+            claims_that_their_holder_knows_of_are_not_released
             failures_are_counted_until_a_success
             every_commit_makes_the_next_revision
             changes_bring_an_old_snapshot_up_to_date

@@ -57,11 +57,20 @@ pub async fn a_step_is_finished_once_and_under_the_last_claim(store: &Arc<dyn St
 pub async fn released_claims_can_be_taken_by_others(store: &Arc<dyn Store>) {
     let mine = claim(store, &[FENCE], "a", 0).await.remove(0);
     let others = claim(store, &[SNAPSHOT], "b", 0).await;
-    store.release_claims(&holder("a")).await.expect("works");
+    store.release_claims(&holder("a"), &[]).await.expect("works");
     finish(store, &mine, Err("late"), 1).await;
     assert_eq!(loaded(store).await.history, History::default());
     let again = claim(store, &[FENCE, SNAPSHOT], "c", 1).await;
     assert!(again.len() == 1 && again[0].fence > others[0].fence);
+}
+
+/// A service that did not hear of a claim does not wait for itself, and goes on with what it heard of.
+pub async fn claims_that_their_holder_knows_of_are_not_released(store: &Arc<dyn Store>) {
+    let known = claim(store, &[FENCE], "a", 0).await;
+    claim(store, &[SNAPSHOT], "a", 0).await;
+    store.release_claims(&holder("a"), &known).await.expect("works");
+    let again = claim(store, &[FENCE, SNAPSHOT], "b", 1).await;
+    assert_eq!(again.iter().map(|claim| claim.action).collect::<Vec<_>>(), [SNAPSHOT]);
 }
 
 /// As [`History`] does.

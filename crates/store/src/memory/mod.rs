@@ -295,8 +295,10 @@ impl Store for MemoryStore {
         Ok(advance)
     }
 
-    async fn release_claims(&self, holder: &Holder) -> Result<(), StoreError> {
-        self.state().claims.retain(|_, claimed| claimed.holder != *holder);
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
+        let known: BTreeSet<u64> = known.iter().map(|claim| claim.fence).collect();
+        let stays = |claimed: &Claimed| claimed.holder != *holder || known.contains(&claimed.fence);
+        self.state().claims.retain(|_, claimed| stays(claimed));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -58,21 +58,28 @@ impl Http {
 
     /// Sends a request to a path such as `/v1/leases`.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
-        let (status, text) = self.fetch(method, path, body).await?;
-        Ok(Answer { status, body: serde_json::from_slice(&text).unwrap_or(Value::Null) })
+        let fetched = fetched(self.request(&method, path, body)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
+    }
+
+    /// The same, of which repetitions with that key have no effect beside the first one's.
+    pub async fn send_once(&self, method: Method, path: &str, body: &Value, key: &str) -> Result<Answer> {
+        let fetched = fetched(self.request(&method, path, Some(body)).header("idempotency-key", key)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
     }
 
     /// Sends a request; the status and the body as it came.
     pub async fn fetch(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
-        request = request.header("accept", "application/json");
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+        fetched(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
+    }
+
+    fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
+        let request = self.client.request(method.clone(), format!("{}{path}", self.base));
+        let request = request.header("accept", "application/json");
+        match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+            None => request,
         }
-        let answer = request.send().await.with_context(|| format!("{method} {path}"))?;
-        let status = answer.status().as_u16();
-        let body = answer.bytes().await.with_context(|| format!("{method} {path}"))?;
-        Ok((status, body.to_vec()))
     }
 
     /// Sends a request and waits for the answer.
@@ -85,6 +92,16 @@ impl Http {
     ) -> Result<Answer> {
         runtime.block_on(self.send(method, path, body))
     }
+}
+
+async fn fetched(request: RequestBuilder) -> Result<(u16, Vec<u8>), reqwest::Error> {
+    let answer = request.send().await?;
+    let status = answer.status().as_u16();
+    Ok((status, answer.bytes().await?.to_vec()))
+}
+
+fn answer((status, body): (u16, Vec<u8>)) -> Answer {
+    Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
 }
 
 /// A client for code that does one thing after the other.

@@ -14,7 +14,7 @@ pub mod hooks;
 pub mod http;
 mod processes;
 mod python;
-mod race;
+pub mod race;
 pub mod replicas;
 mod schemathesis;
 pub mod server;

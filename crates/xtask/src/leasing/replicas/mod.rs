@@ -8,7 +8,7 @@ mod clients;
 mod cluster;
 mod faults;
 mod proxy;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeMap;
 use std::thread::sleep;

@@ -1,0 +1,121 @@
+//! What clients saw, as figures: how long nothing could be written, and how late leases began apart from that.
+
+use jiff::Timestamp;
+
+/// An instant, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Millis(pub i64);
+
+/// From one instant to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its beginning.
+    pub from: Millis,
+    /// Its end.
+    pub to: Millis,
+}
+
+/// A lease that began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Its identifier.
+    pub lease: String,
+    /// When it was to begin: its date, or when it was acknowledged, if that was later.
+    pub due: Millis,
+    /// When a client first saw that it had begun.
+    pub active: Millis,
+}
+
+impl Millis {
+    /// The present.
+    pub fn now() -> Self {
+        Self(Timestamp::now().as_millisecond())
+    }
+
+    /// How many milliseconds it is later than that; negative if it is earlier.
+    pub fn since(self, earlier: Self) -> i64 {
+        self.0 - earlier.0
+    }
+}
+
+impl Span {
+    /// How long it is, in milliseconds.
+    pub fn millis(self) -> i64 {
+        self.to.since(self.from)
+    }
+
+    /// How many milliseconds it has in common with that one.
+    fn in_common(self, other: Self) -> i64 {
+        self.to.min(other.to).since(self.from.max(other.from)).max(0)
+    }
+}
+
+impl Begun {
+    /// How late it was, in milliseconds.
+    pub fn late(&self) -> i64 {
+        self.active.since(self.due)
+    }
+
+    /// How late it was apart from the time in which nothing could be written.
+    pub fn late_beyond(&self, outages: &[Span]) -> i64 {
+        let excused: i64 = outages.iter().map(|outage| outage.in_common(self.waited())).sum();
+        self.late() - excused
+    }
+
+    /// Whether it had to wait in that time.
+    pub fn waited_in(&self, outage: Span) -> bool {
+        outage.in_common(self.waited()) > 0
+    }
+
+    fn waited(&self) -> Span {
+        Span { from: self.due, to: self.active }
+    }
+}
+
+/// The longest time after a fault in which no write was accepted, of all that began before `window` ended. None if
+/// none was accepted ever after.
+pub fn outage(writes: &[Millis], window: Span) -> Option<Span> {
+    let mut writes = writes.to_vec();
+    writes.sort_unstable();
+    let later = writes.partition_point(|write| *write <= window.from);
+    let mut from = window.from;
+    let mut longest: Option<Span> = None;
+    for &to in &writes[later..] {
+        if from > window.to {
+            break;
+        }
+        if longest.is_none_or(|known| to.since(from) > known.millis()) {
+            longest = Some(Span { from, to });
+        }
+        from = to;
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(from: i64, to: i64) -> Span {
+        Span { from: Millis(from), to: Millis(to) }
+    }
+
+    #[test]
+    fn an_outage_is_the_longest_time_without_a_write_after_the_fault() {
+        let writes = [10, 100, 110, 120, 500, 510, 2000].map(Millis);
+        assert_eq!(outage(&writes, span(105, 600)), Some(span(510, 2000)));
+        assert_eq!(outage(&writes, span(105, 505)), Some(span(120, 500)));
+        assert_eq!(outage(&writes, span(0, 5)), Some(span(0, 10)));
+        assert_eq!(outage(&writes, span(2000, 3000)), None);
+    }
+
+    #[test]
+    fn the_time_in_which_nothing_could_be_written_excuses_a_late_lease_and_no_more() {
+        let begun = |due, active| Begun { lease: String::new(), due: Millis(due), active: Millis(active) };
+        let outages = [span(100, 200), span(1000, 1300)];
+        assert_eq!(begun(150, 230).late_beyond(&outages), 30);
+        assert_eq!(begun(50, 60).late_beyond(&outages), 10);
+        assert_eq!(begun(90, 1350).late_beyond(&outages), 860);
+        assert!(begun(150, 230).waited_in(outages[0]) && !begun(150, 230).waited_in(outages[1]));
+    }
+}
