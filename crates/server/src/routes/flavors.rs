@@ -59,7 +59,7 @@ async fn put(
     request: FlavorRequest,
     id: String,
 ) -> Result<FlavorBody, ApiError> {
-    let record = request.record(id, app.service().now());
+    let record = request.record(id, app.service().now())?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let record = app.change(async move { service.put_flavor(&caller, record).await }).await??;
     Ok(FlavorBody { flavor: Flavor::from(record.as_ref()) })
