@@ -104,8 +104,8 @@ settings! {
     "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
     "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
-    /// Name of this service among those that share a database
-    "name" name: String = "allot" as "NAME";
+    /// Name of this service among those that share a database; without it, that of the machine
+    "name" name: Option<String> = "" as "NAME";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";

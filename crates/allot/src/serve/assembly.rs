@@ -260,10 +260,16 @@ fn read(path: &Path) -> Result<String, AssemblyError> {
 }
 
 /// Rules of leasing.
+/// The name of the machine. Services of the same name give up each other's claims when they start, so those of
+/// different machines have different ones unless they are told otherwise.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
     let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
     Settings {
-        holder: Holder(configuration.name.clone()),
+        holder: Holder(configuration.name.clone().unwrap_or_else(machine)),
         rules: Rules {
             before_end_lead: some(configuration.before_end_lead),
             enforcement: server.enforcement.rules(),
