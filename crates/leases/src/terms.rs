@@ -375,6 +375,9 @@ impl Flavor {
             value: value.to_owned(),
         };
         if let Some(class) = key.strip_prefix("resources:") {
+            if !is_resource_class(class) {
+                return Err(unsupported());
+            }
             let amount: u64 = value.parse().map_err(|_| unsupported())?;
             self.resources.set(class, amount);
         } else if let Some(name) = key.strip_prefix("trait:") {
@@ -400,6 +403,12 @@ impl Flavor {
     pub fn traits(&self) -> &FlavorTraits {
         &self.traits
     }
+}
+
+/// Whether Placement could have a resource class of that name.
+fn is_resource_class(name: &str) -> bool {
+    let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
+    (1..=255).contains(&name.len()) && name.bytes().all(letter)
 }
 
 /// Addresses of a network.
@@ -499,6 +508,8 @@ mod tests {
         assert!(flavor(&[("resources1:CUSTOM_FPGA", "1")]).is_err());
         assert!(flavor(&[("trait:HW_CPU", "preferred")]).is_err());
         assert!(flavor(&[("resources:VCPU", "many")]).is_err());
+        assert!(flavor(&[("resources:custom fpga", "1")]).is_err());
+        assert!(flavor(&[(&format!("resources:CUSTOM_{}", "A".repeat(255)), "1")]).is_err());
         let nothing = [("resources:VCPU", "0"), ("resources:MEMORY_MB", "0"), ("resources:DISK_GB", "0")];
         assert!(flavor(&nothing).is_err());
         let traits = flavor(&[("trait:A", "required"), ("trait:B", "forbidden")]).expect("known");

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use ambient::{Clock, Ids, SystemClock};
 use service::{Caller, Service};
+use tokio::sync::watch;
 
 use crate::auth::{Authentication, Identity};
 use crate::config::{AuthMethod, Config, ConfigError};
+use crate::connections::Places;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
 use crate::policy::{Policy, Rule, Target};
 use crate::rate::Limiter;
+use crate::unanswered::{Asked, Unanswered};
 use crate::webhook::Webhook;
 
 /// The server without its sockets.
@@ -29,6 +32,12 @@ pub(crate) struct Inner {
     pub metrics: Metrics,
     pub webhook: Option<Webhook>,
     pub limiter: Option<Limiter>,
+    /// What each client has asked for and not been answered.
+    pub unanswered: Arc<Unanswered>,
+    /// What connections take.
+    pub places: Arc<Places>,
+    /// The server is about to end.
+    pub stopping: watch::Sender<bool>,
 }
 
 impl App {
@@ -46,9 +55,25 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let authentication = Authentication::new(&config.auth, &ids, &clock)?;
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
-        let metrics = Metrics::new(&service);
-        let limiter = Limiter::new(config.limits.rate);
-        let inner = Inner { service, ids, authentication, policy, config, metrics, webhook, limiter };
+        let limits = config.limits;
+        let places = Places::new(limits.connections, limits.connections_per_address);
+        let metrics = Metrics::new(&service, &places);
+        let limiter = Limiter::new(limits.rate);
+        let unanswered = Unanswered::new(limits.requests_at_once);
+        let stopping = watch::Sender::new(false);
+        let inner = Inner {
+            service,
+            ids,
+            authentication,
+            policy,
+            config,
+            metrics,
+            webhook,
+            limiter,
+            unanswered,
+            places,
+            stopping,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -66,18 +91,10 @@ impl App {
         &self.inner.service
     }
 
-    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway
-    /// would leave nobody knowing what became of it (W7).
-    pub(crate) async fn change<T, F>(&self, change: F) -> Result<T, ApiError>
-    where
-        T: Send + 'static,
-        F: Future<Output = T> + Send + 'static,
-    {
-        use tracing::Instrument;
-        tokio::spawn(change.in_current_span()).await.map_err(|error| {
-            tracing::error!(%error, "a change broke off");
-            ApiError::internal()
-        })
+    /// Returns when the server is about to end.
+    pub(crate) async fn stopping(&self) {
+        // The sender is ours, so it is there.
+        let _ = self.inner.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 }
 
@@ -88,9 +105,31 @@ pub(crate) struct Session {
     pub identity: Identity,
     /// `req-...`.
     pub request_id: String,
+    /// That it is not answered yet.
+    pub asked: Arc<Asked>,
 }
 
 impl Session {
+    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway
+    /// would leave nobody knowing what became of it (W7). Until then it counts as a request of the client's.
+    pub(crate) async fn change<T, F>(&self, change: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        use tracing::Instrument;
+        let asked = Arc::clone(&self.asked);
+        let change = async move {
+            let changed = change.await;
+            drop(asked);
+            changed
+        };
+        tokio::spawn(change.in_current_span()).await.map_err(|error| {
+            tracing::error!(%error, "a change broke off");
+            ApiError::internal()
+        })
+    }
+
     /// On whose behalf the service acts.
     pub fn caller(&self) -> Caller {
         Caller {

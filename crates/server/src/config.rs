@@ -208,6 +208,12 @@ pub struct Limits {
     pub stop_seconds: u32,
     /// How often a client may ask.
     pub rate: RateLimit,
+    /// How many requests of a client may be under way at once.
+    pub requests_at_once: usize,
+    /// How many connections there may be.
+    pub connections: usize,
+    /// How many of them from one address.
+    pub connections_per_address: usize,
 }
 
 /// How often a client may ask.
@@ -232,6 +238,9 @@ impl Default for Limits {
             wait_seconds: 60,
             stop_seconds: 30,
             rate: RateLimit::default(),
+            requests_at_once: 256,
+            connections: 4096,
+            connections_per_address: 1024,
         }
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
                 add(operation, "403", "A page of another site asks", error_schema());
                 if limited(path) {
                     add(operation, "429", "The client asks too often", error_schema());
+                    add_of_body(operation);
                 }
             } else {
                 complete_operation(operation);
@@ -65,13 +66,17 @@ fn complete_operation(operation: &mut Operation) {
     add(operation, "401", "No or wrong credentials", AuthErrorBody::schema());
     add(operation, "403", "The caller may not do that", error_schema());
     add(operation, "406", "There is no such version of the API", FrameworkErrorBody::schema());
+    add_of_body(operation);
+    add(operation, "429", "The client asks too often", error_schema());
+    add(operation, "500", "A fault of the service", error_schema());
+    add(operation, "503", "The store or the fleet does not answer", error_schema());
+}
+
+fn add_of_body(operation: &mut Operation) {
     if operation.request_body.is_some() {
         add(operation, "408", "The request was not sent in time", error_schema());
         add(operation, "413", "The request is too long", error_schema());
     }
-    add(operation, "429", "The client asks too often", error_schema());
-    add(operation, "500", "A fault of the service", error_schema());
-    add(operation, "503", "The store or the fleet does not answer", error_schema());
 }
 
 fn error_schema() -> RefOr<Schema> {

@@ -104,6 +104,12 @@ impl ApiError {
         Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
+    /// Too many of the client's requests are not answered yet.
+    pub fn too_many_at_once() -> Self {
+        let message = "Too many requests at once: wait for answers";
+        Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    }
+
     /// A fault of the service. What it is goes to the log.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")

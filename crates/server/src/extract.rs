@@ -11,7 +11,12 @@ use axum::http::request::Parts;
 use serde_json::Value;
 
 use crate::app::{App, Session};
+use crate::config::Limits;
 use crate::error::ApiError;
+use crate::middleware::authenticate::limited;
+
+/// Longest body of a login, in bytes.
+const LONGEST_LOGIN: usize = 1 << 16;
 
 impl FromRequestParts<App> for Session {
     type Rejection = ApiError;
@@ -41,18 +46,24 @@ impl FromRequest<App> for Body {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let limits = app.inner.config.limits;
-        let read = axum::body::to_bytes(request.into_body(), limits.body_bytes);
+        let longest = longest(&limits, request.uri().path());
+        let read = axum::body::to_bytes(request.into_body(), longest);
         match tokio::time::timeout(Duration::from_secs(limits.read_seconds.into()), read).await {
             Ok(Ok(bytes)) => Ok(Self(bytes)),
             // The error does not say whether the body is too long or the client went away; then nobody reads
             // the answer.
             Ok(Err(_)) => {
-                let message = format!("The body of a request may be {} bytes long", limits.body_bytes);
+                let message = format!("The body of a request may be {longest} bytes long");
                 Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
             }
             Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request was not sent in time")),
         }
     }
+}
+
+/// How long a body may be. Of somebody of whom nothing is known yet, no more is read than a name and a password.
+fn longest(limits: &Limits, path: &str) -> usize {
+    if limited(path) { limits.body_bytes.min(LONGEST_LOGIN) } else { limits.body_bytes }
 }
 
 /// What comes after the question mark. Of several values of a name the last counts; empty ones count as absent.

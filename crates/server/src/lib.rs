@@ -14,10 +14,12 @@
 mod app;
 mod auth;
 mod config;
+mod connections;
 mod document;
 mod enforcement;
 mod error;
 mod extract;
+mod listing;
 mod metrics;
 mod middleware;
 mod policy;
@@ -25,6 +27,7 @@ mod rate;
 mod router;
 mod routes;
 mod serve;
+mod unanswered;
 mod webhook;
 
 pub use app::App;

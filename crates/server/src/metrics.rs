@@ -14,6 +14,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use service::{Service, Statistics};
 
+use crate::connections::Places;
+
 /// Limits of the histogram's buckets, seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
@@ -54,8 +56,8 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Of requests, and of that service.
-    pub fn new(service: &Arc<Service>) -> Self {
+    /// Of requests, of that service, and of what its connections take.
+    pub fn new(service: &Arc<Service>, places: &Arc<Places>) -> Self {
         let mut registry = Registry::with_prefix("allot");
         let requests = Family::default();
         registry.register("http_requests", "Requests that were answered", requests.clone());
@@ -78,6 +80,7 @@ impl Metrics {
             pushes.clone(),
         );
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
+        registry.register_collector(Box::new(OfConnections(Arc::clone(places))));
         Self { registry, requests, durations, pushes }
     }
 
@@ -142,6 +145,23 @@ impl Collector for OfService {
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
         Ok(())
+    }
+}
+
+/// Figures of connections.
+#[derive(Debug)]
+struct OfConnections(Arc<Places>);
+
+impl Collector for OfConnections {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let open = ConstGauge::new(self.0.taken_now() as f64);
+        let help = "Connections of clients";
+        open.encode(encoder.encode_descriptor("connections", help, None, open.metric_type())?)?;
+        let refused = ConstCounter::new(self.0.turned_away());
+        let help = "Connections that were closed at once, because there were too many";
+        let descriptor =
+            encoder.encode_descriptor("connections_refused", help, None, refused.metric_type())?;
+        refused.encode(descriptor)
     }
 }
 

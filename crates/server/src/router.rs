@@ -1,10 +1,9 @@
 //! All addresses, and the document that describes them: both come from one router, so that neither has what the
 //! other lacks.
 
-use std::sync::Arc;
-
-use axum::Json;
+use axum::body::Bytes;
 use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -59,10 +58,11 @@ pub fn openapi() -> OpenApi {
 /// The server as a service of requests.
 pub fn router(app: App) -> axum::Router {
     let (router, document) = routes().split_for_parts();
-    let document = Arc::new(document::complete(document));
-    let serve_document = move || {
-        let document = Arc::clone(&document);
-        async move { Json(document.as_ref().clone()) }
+    // Written once; what is sent of it to many is the same piece of memory.
+    let document = document::complete(document).to_json().map(Bytes::from).ok();
+    let serve_document = async move || match document.clone() {
+        Some(document) => ([(CONTENT_TYPE, "application/json")], document).into_response(),
+        None => ApiError::internal().into_response(),
     };
     let inner = router
         .route("/openapi.json", axum::routing::get(serve_document))

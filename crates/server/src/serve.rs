@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum_server::Handle;
-use axum_server::tls_rustls::RustlsConfig;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::RootCertStore;
@@ -20,7 +20,13 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::config::{ConfigError, TlsConfig};
+use crate::connections::{Greet, Seat};
 use crate::router::router;
+
+/// Longest head of a request, in bytes. Heads are short; what is sent is in bodies.
+const LONGEST_HEAD: usize = 1 << 16;
+/// So many requests at once on one connection of HTTP/2.
+const MOST_STREAMS: u32 = 64;
 
 /// Why the server does not serve.
 #[derive(Debug, Error)]
@@ -54,32 +60,38 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     listener.set_nonblocking(true)?;
     let limits = app.inner.config.limits;
     let handle = Handle::new();
-    tokio::spawn(stop_later(stop, handle.clone(), Duration::from_secs(limits.stop_seconds.into())));
+    let grace = Duration::from_secs(limits.stop_seconds.into());
+    tokio::spawn(stop_later(stop, app.clone(), handle.clone(), grace));
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?;
-    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let patience = Duration::from_secs(limits.read_seconds.into());
+    let seat = Seat { places: Arc::clone(&app.inner.places), patience };
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let mut server = axum_server::from_tcp(listener)?.handle(handle);
+    limit_http(server.http_builder(), patience);
     if let Some(tls) = tls {
-        let mut server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle);
-        limit_heads(server.http_builder(), patience);
-        server.serve(service).await?;
+        let inner = RustlsAcceptor::new(tls).handshake_timeout(patience).acceptor(seat);
+        server.acceptor(Greet { inner, patience }).serve(service).await?;
     } else {
-        let mut server = axum_server::from_tcp(listener)?.handle(handle);
-        limit_heads(server.http_builder(), patience);
-        server.serve(service).await?;
+        server.acceptor(Greet { inner: seat, patience }).serve(service).await?;
     }
     Ok(())
 }
 
 /// Closes connections on which no whole head of a request comes in time: otherwise a few clients that send a
-/// byte now and then could keep all others out.
-fn limit_heads(builder: &mut Builder<TokioExecutor>, patience: Duration) {
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(patience).keep_alive_timeout(patience);
+/// byte now and then could keep all others out. And keeps small what is in memory for each of them.
+fn limit_http(builder: &mut Builder<TokioExecutor>, patience: Duration) {
+    let mut http1 = builder.http1();
+    http1.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(LONGEST_HEAD);
+    let mut http2 = builder.http2();
+    http2.timer(TokioTimer::new()).keep_alive_interval(patience).keep_alive_timeout(patience);
+    http2.max_concurrent_streams(MOST_STREAMS).max_header_list_size(LONGEST_HEAD as u32);
+    http2.max_send_buf_size(LONGEST_HEAD);
 }
 
-async fn stop_later(mut stop: watch::Receiver<bool>, handle: Handle<SocketAddr>, grace: Duration) {
+async fn stop_later(mut stop: watch::Receiver<bool>, app: App, handle: Handle<SocketAddr>, grace: Duration) {
     // If nobody is left to say so, that is a stop as well.
     let _ = stop.wait_for(|stop| *stop).await;
+    app.inner.stopping.send_replace(true);
     handle.graceful_shutdown(Some(grace));
 }
 

@@ -1,6 +1,9 @@
-//! `cargo xtask fuzz`: the parsers on random input, where `cargo fuzz` is installed.
+//! `cargo xtask fuzz`: the parsers on random input, where `cargo fuzz` is installed; `cargo xtask fuzz leases`: the
+//! leasing service on requests that nobody should send, with fresh seeds.
 
-use anyhow::{Result, bail};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
 
 use crate::arguments::Arguments;
 use crate::places;
@@ -8,8 +11,14 @@ use crate::run::must_run;
 
 const TARGETS: [&str; 5] = ["text", "iallocator", "rapi", "luxi", "mond"];
 
+/// Seeds between two looks at the clock.
+const SEEDS: u64 = 100;
+
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
+    if arguments.switch("leases") {
+        return leases(arguments);
+    }
     let seconds: u32 = arguments.value("--seconds", 60)?;
     arguments.finish()?;
     if !places::has_program("cargo-fuzz") {
@@ -26,5 +35,28 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         command.arg(corpus).arg(places::root().join("fuzz/seeds").join(target)).arg("--");
         must_run(command.arg(format!("-max_total_time={seconds}")))?;
     }
+    Ok(())
+}
+
+/// Requests to the leasing service, until one does harm.
+fn leases(mut arguments: Arguments) -> Result<()> {
+    let minutes: f64 = arguments.value("--minutes", 5.0)?;
+    let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16;
+    let mut seed = arguments.value("--seed", fresh)?;
+    arguments.finish()?;
+    places::need_postgres()?;
+    let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+    println!("seeds from {seed} on, for {minutes} minutes");
+    while Instant::now() < until {
+        let seeds = format!("{seed}..{}", seed + SEEDS);
+        let mut command = places::cargo();
+        command.args(["test", "--quiet", "--package", "server", "--test", "it", "fuzz::"]);
+        // The failure names the seed and the request.
+        must_run(command.env("SEEDS", &seeds)).with_context(|| {
+            format!("SEEDS=N..M cargo nextest run -p server fuzz:: repeats seeds, here among {seeds}")
+        })?;
+        seed += SEEDS;
+    }
+    println!("all seeds up to {seed} did no harm");
     Ok(())
 }

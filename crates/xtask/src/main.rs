@@ -68,6 +68,9 @@ Checks
                                   schemathesis, processes (kill -9, a full disk, a
                                   clock that is set), clients (blazar, openstack)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
+  fuzz leases                   requests that nobody should send, to the leasing service
+      --minutes N               (default 5)
+      --seed S                  (default: the time)
 
 Database
   sqlx-prepare [--check]        what the compiler knows of the store's queries, after

@@ -198,6 +198,10 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     fn parsed(text: &str) -> String {
@@ -249,5 +253,72 @@ mod tests {
             assert!(error.contains(wanted), "{text}: {error}");
         }
         assert!(parse(&"(".repeat(100_000)).is_err());
+    }
+
+    /// An expression as JSON; names and values are what can be written without escapes, which there are none of.
+    fn expressions() -> impl Strategy<Value = Value> {
+        let name = || r"\$?[a-z][a-z0-9_.:/-]{0,5}".prop_filter("a word of the language", |name| !word(name));
+        let value = || "[^\"]{1,6}";
+        let operator = select(vec!["==", "!=", "<", "<=", ">", ">="]);
+        let dollar = |name: String| format!("${}", name.trim_start_matches('$'));
+        let compare = (operator, name(), value())
+            .prop_map(move |(operator, name, value)| json!([operator, dollar(name), value]));
+        let one_of = (name(), vec(value(), 1..4)).prop_map(move |(name, values)| {
+            Value::Array(
+                [json!("in"), json!(dollar(name))]
+                    .into_iter()
+                    .chain(values.into_iter().map(Value::from))
+                    .collect(),
+            )
+        });
+        prop_oneof![compare, one_of].prop_recursive(5, 24, 4, |inner| {
+            let joined = |word: &'static str| {
+                vec(inner.clone(), 2..4)
+                    .prop_map(move |parts| Value::Array(std::iter::once(json!(word)).chain(parts).collect()))
+            };
+            prop_oneof![joined("and"), joined("or"), inner.clone().prop_map(|part| json!(["not", part]))]
+        })
+    }
+
+    fn word(name: &str) -> bool {
+        ["and", "or", "not", "in"].contains(&name.to_ascii_lowercase().as_str())
+    }
+
+    /// The short form of an expression, with brackets around every part.
+    fn written(expression: &Value) -> String {
+        let parts = expression.as_array().expect("a list");
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let quoted = |value: &Value| format!("\"{}\"", text(value));
+        match (text(&parts[0]).as_str(), &parts[1..]) {
+            ("not", [part]) => format!("not ({})", written(part)),
+            (word @ ("and" | "or"), parts) => parts
+                .iter()
+                .map(|part| format!("({})", written(part)))
+                .collect::<Vec<_>>()
+                .join(&format!(" {word} ")),
+            ("in", [name, values @ ..]) => {
+                format!("{} in {}", text(name), values.iter().map(quoted).collect::<Vec<_>>().join(","))
+            }
+            (operator, [name, value]) => format!("{}{operator}{}", text(name), quoted(value)),
+            _ => unreachable!("no such expression is made"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+
+        #[test]
+        fn what_is_written_in_the_short_form_is_read_as_what_was_meant(expression in expressions()) {
+            prop_assert_eq!(parsed(&written(&expression)), expression.to_string());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(
+            text in prop_oneof!["(?s).{0,40}", r#"([a-c]|\$|=|!|<|>|\(|\)|,|'|"| (and|or|not|in) ){0,30}"#],
+        ) {
+            if let Ok(read) = parse(&text) {
+                prop_assert!(read.is_empty() || serde_json::from_str::<Value>(&read).is_ok());
+            }
+        }
     }
 }

@@ -104,8 +104,8 @@ settings! {
     "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
     "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
-    /// Name of this service among those that share a database
-    "name" name: String = "allot" as "NAME";
+    /// Name of this service among those that share a database; without it, that of the machine
+    "name" name: Option<String> = "" as "NAME";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";
@@ -172,12 +172,18 @@ settings! {
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
-    /// How long a client may take to send a request
+    /// How long a client may take to send a request, or to take any of an answer
     "limits.read_time" read_time: Span = "30s" as "DURATION";
     /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit
     "limits.requests_per_second" requests_per_second: u32 = "0" as "N";
     /// How many requests of a client are answered at once after a silence, where their number is limited
     "limits.requests_burst" requests_burst: u32 = "100" as "N";
+    /// How many requests of a user may be under way at once; more are refused
+    "limits.requests_at_once" requests_at_once: usize = "256" as "N";
+    /// How many connections there may be; more are closed at once
+    "limits.connections" connections: usize = "4096" as "N";
+    /// How many of them from one address; more than that for a proxy that many clients are behind
+    "limits.connections_per_address" connections_per_address: usize = "1024" as "N";
     /// Longest list that is answered at once, if a client asks for a limited one
     "limits.page" page: u32 = "1000" as "N";
     /// How long a client may wait for notifications

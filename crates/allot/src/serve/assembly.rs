@@ -26,6 +26,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::ServeError;
+use super::files::Connections;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
 /// Why a part does not work.
@@ -259,11 +260,17 @@ fn read(path: &Path) -> Result<String, AssemblyError> {
     std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable { path: path.to_owned(), error })
 }
 
+/// The name of the machine. Services of the same name give up each other's claims when they start, so those of
+/// different machines have different ones unless they are told otherwise.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Rules of leasing.
 fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
     let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
     Settings {
-        holder: Holder(configuration.name.clone()),
+        holder: Holder(configuration.name.clone().unwrap_or_else(machine)),
         rules: Rules {
             before_end_lead: some(configuration.before_end_lead),
             enforcement: server.enforcement.rules(),
@@ -299,6 +306,11 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             ));
         }
     };
+    let connections = Connections {
+        most: configuration.connections.max(1),
+        per_address: configuration.connections_per_address.max(1),
+    };
+    let connections = connections.that_fit();
     Ok(server::Config {
         listen: configuration.listen,
         public_url: configuration.public_url.clone(),
@@ -321,6 +333,9 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
                 per_second: configuration.requests_per_second,
                 burst: configuration.requests_burst,
             },
+            requests_at_once: configuration.requests_at_once.max(1),
+            connections: connections.most,
+            connections_per_address: connections.per_address,
         },
         webhook: webhook(configuration)?,
     })

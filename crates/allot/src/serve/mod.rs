@@ -1,6 +1,7 @@
 //! `allot serve`: the leasing service, put together as the configuration says.
 
 mod assembly;
+mod files;
 mod log;
 
 use std::env;

@@ -12,6 +12,9 @@ use utoipa::ToSchema;
 use super::error::RequestError;
 use super::fields::{Fields, boolean, count, text};
 
+/// Longest identifier and name of a flavor, in characters, as in Nova.
+const MAX_NAME: usize = 255;
+
 /// A flavor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Flavor {
@@ -81,7 +84,11 @@ impl FlavorRequest {
         let mut fields = Fields::body(body)?;
         fields.require(&["name", "vcpus", "ram", "disk"])?;
         let id = fields.given("id").map(|value| text("id", value)).transpose()?;
+        let id = id.map(identifier).transpose()?;
         let name = text("name", fields.required("name")?)?;
+        if name.is_empty() || name.chars().count() > MAX_NAME {
+            return Err(RequestError::malformed("name", "1 to 255 characters long"));
+        }
         let vcpus = count("vcpus", fields.required("vcpus")?, 1)?;
         let ram = count("ram", fields.required("ram")?, 1)?;
         let disk = count("disk", fields.required("disk")?, 0)?;
@@ -100,18 +107,30 @@ impl FlavorRequest {
         Ok(request)
     }
 
-    /// The flavor of that identifier.
-    pub fn record(self, id: String, now: Timestamp) -> FlavorRecord {
-        FlavorRecord {
-            id,
+    /// The flavor of that identifier, which is refused unless an address can have it.
+    pub fn record(self, id: String, now: Timestamp) -> Result<FlavorRecord, RequestError> {
+        Ok(FlavorRecord {
+            id: identifier(id)?,
             name: self.name,
             size: self.size,
             swap_mib: self.swap_mib,
             public: self.public,
             extra_specs: self.extra_specs,
             created_at: now,
-        }
+        })
     }
+}
+
+/// Nova's rule for identifiers. They stand in addresses, where one that ends in `.json` would lose that.
+fn identifier(id: String) -> Result<String, RequestError> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '.' | '-' | '_');
+    let dots = id.chars().all(|c| c == '.');
+    let plain = !dots && id.len() <= MAX_NAME && id.chars().all(letter);
+    if plain && id.trim() == id && id.strip_suffix(".json").is_none() {
+        return Ok(id);
+    }
+    let expected = "1 to 255 letters, digits, '.', '-', '_' or blanks inside, and not end in '.json'";
+    Err(RequestError::malformed("id", expected))
 }
 
 fn extra_specs(value: Option<&Value>) -> Result<BTreeMap<String, String>, RequestError> {
@@ -120,4 +139,25 @@ fn extra_specs(value: Option<&Value>) -> Result<BTreeMap<String, String>, Reques
     let object = value.as_object().ok_or_else(wrong)?;
     let specs = object.iter();
     specs.map(|(key, value)| Ok((key.clone(), text("extra_specs", value).map_err(|_| wrong())?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_flavor_has_an_identifier_that_an_address_can_have() {
+        let read =
+            |id: &str| FlavorRequest::read(&json!({"id": id, "name": "f", "vcpus": 1, "ram": 1, "disk": 1}));
+        for good in ["f1", "m1.small", "a b", "0_-", &"x".repeat(MAX_NAME)] {
+            assert_eq!(read(good).expect("a flavor").id.as_deref(), Some(good));
+        }
+        for bad in
+            ["", " f", "f ", ".", "..", "a/b", "f.json", "f\n", "f\u{0}", "é", &"x".repeat(MAX_NAME + 1)]
+        {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -20,6 +20,9 @@ use super::reservation_request::{FindFlavor, read_change, read_reservation};
 /// Longest name of a lease, in characters, as in Blazar's database.
 const MAX_NAME: usize = 80;
 
+/// Most reservations of a lease. Every host is considered for each of them.
+const MAX_RESERVATIONS: usize = 50;
+
 /// A lease that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRequest {
@@ -48,7 +51,11 @@ impl LeaseRequest {
         let end_action = fields.given("end_action").map_or(Ok(EndAction::default()), end_action)?;
         list("events", fields.get("events"))?;
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
-        for (position, value) in list("reservations", fields.get("reservations"))?.iter().enumerate() {
+        let entries = list("reservations", fields.get("reservations"))?;
+        if entries.len() > MAX_RESERVATIONS {
+            return Err(RequestError::malformed("reservations", "at most 50 entries long"));
+        }
+        for (position, value) in entries.iter().enumerate() {
             let (terms, words) = read_reservation(position, value, flavors)?;
             reservations.push(terms);
             wording.push(words);
@@ -96,8 +103,13 @@ impl LeaseUpdate {
                 continue;
             };
             let (change, words) = read_change(fields, reservation)?;
+            if self.wording.insert(reservation.id, words).is_some() {
+                return Err(RequestError::malformed(
+                    format!("reservations[{position}].id"),
+                    "of a reservation that is changed once",
+                ));
+            }
             self.changes.reservations.push((reservation.id, change));
-            self.wording.insert(reservation.id, words);
         }
         if unknown.is_empty() { Ok(()) } else { Err(RequestError::ReservationIds(unknown)) }
     }

@@ -94,7 +94,11 @@ fn value_of(value: &Value) -> Result<String, Why> {
 mod tests {
     use leases::host::Host;
     use leases::ids::HostId;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
     use serde_json::json;
+    use store::encoding::requirement_json;
 
     use super::*;
 
@@ -167,5 +171,98 @@ mod tests {
     fn an_expression_nested_too_deep_is_refused() {
         let deep = (0..100).fold(json!(["==", "$a", "1"]), |inner, _| json!(["not", inner]));
         assert!(matches!(read_expression(&deep), Err(RequestError::Requirements { .. })));
+    }
+
+    #[test]
+    fn an_expression_of_too_many_values_is_refused() {
+        let many: Vec<Value> = (0..10_000).map(|number| json!(["==", "$a", number])).collect();
+        let any = Value::Array(std::iter::once(json!("or")).chain(many).collect());
+        for sent in [any.clone(), json!(any.to_string())] {
+            let error = read_expression(&sent).expect_err("too large");
+            assert_eq!(error.hint().as_deref(), Some("requirements may compare with 500 values, not more"));
+        }
+    }
+
+    /// Brackets that are opened and never closed exhaust neither the stack nor anybody's patience.
+    #[test]
+    fn text_of_nothing_but_brackets_is_refused() {
+        for bracket in ["[", "{\"a\":", "[\"not\",", "[[\"and\","] {
+            assert!(read_expression(&json!(bracket.repeat(200_000))).is_err());
+        }
+    }
+
+    fn requirements() -> impl Strategy<Value = Requirement> {
+        let text = || "(?s).{1,5}";
+        let operators = vec!["==", "!=", "<", "<=", ">", ">="];
+        let compare = (select(operators), text(), text()).prop_map(|(symbol, name, value)| {
+            let operator = Operator::from_symbol(symbol).expect("an operator");
+            Requirement::compare(operator, name, value).expect("well formed")
+        });
+        let one_of = (text(), vec(text(), 1..4))
+            .prop_map(|(name, values)| Requirement::one_of(name, values).expect("well formed"));
+        prop_oneof![compare, one_of].prop_recursive(6, 32, 4, |inner| {
+            let parts = vec(inner.clone(), 1..4);
+            prop_oneof![
+                parts.clone().prop_map(|parts| Requirement::all(parts).expect("well formed")),
+                parts.prop_map(|parts| Requirement::any(parts).expect("well formed")),
+                inner.prop_map(|part| Requirement::negated(part).expect("well formed")),
+            ]
+        })
+    }
+
+    /// JSON that is nearly an expression.
+    fn nearly() -> impl Strategy<Value = Value> {
+        let words =
+            ["and", "or", "not", "in", "==", "=", "<=", "$a", "$", "a", "", "5", "[]", "null", "\u{0}"];
+        let leaf = prop_oneof![
+            4 => select(words.to_vec()).prop_map(Value::from),
+            1 => any::<f64>().prop_map(Value::from),
+            1 => any::<u64>().prop_map(Value::from),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => Just(Value::Null),
+            1 => Just(json!({"and": []})),
+        ];
+        leaf.prop_recursive(6, 48, 4, |inner| vec(inner, 0..5).prop_map(Value::from))
+    }
+
+    /// Fails unless it was read, or refused with a reason; what was read is read again as what it is.
+    fn check(sent: &Value) -> Result<(), TestCaseError> {
+        match read_expression(sent) {
+            Ok(read) => {
+                let again = read_expression(&requirement_json(&read.requirement));
+                prop_assert_eq!(again.map(|again| again.requirement), Ok(read.requirement));
+            }
+            Err(error) => {
+                prop_assert!(error.to_string().starts_with("Malformed requirements "));
+                prop_assert!(error.hint().is_some_and(|why| !why.is_empty()));
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+        #[test]
+        fn what_is_written_down_is_read_as_what_it_was(requirement in requirements()) {
+            let written = requirement_json(&requirement);
+            for sent in [json!(written.to_string()), written] {
+                let read = read_expression(&sent).expect("well formed");
+                prop_assert_eq!(read.requirement, requirement.clone());
+            }
+        }
+
+        #[test]
+        fn any_json_is_read_or_refused_with_a_reason(sent in nearly()) {
+            check(&sent)?;
+            check(&json!(sent.to_string()))?;
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_with_a_reason(
+            text in prop_oneof!["(?s).{0,40}", r#"[\[\]{},:"$a=<not ]{0,40}"#],
+        ) {
+            check(&json!(text))?;
+        }
     }
 }

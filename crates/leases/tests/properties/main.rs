@@ -4,3 +4,4 @@ mod admitting;
 mod calendar;
 mod generate;
 mod planning;
+mod requirement;

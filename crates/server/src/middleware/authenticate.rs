@@ -59,10 +59,15 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     }
     let address = address(&request);
     if public(request.uri().path()) {
-        if limited(request.uri().path())
-            && let Err(wait) = spend(&app, address)
-        {
+        if !limited(request.uri().path()) {
+            return next.run(request).await;
+        }
+        if let Err(wait) = spend(&app, address.clone()) {
             return ApiError::too_many(wait).into_response();
+        }
+        let asked = address.map(|address| app.inner.unanswered.ask(address));
+        if let Some(None) = asked {
+            return ApiError::too_many_at_once().into_response();
         }
         return next.run(request).await;
     }
@@ -80,10 +85,13 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     };
     tracing::debug!(user = identity.user.0, project = identity.project.0, "authenticated");
     let client = Client::User(identity.user.clone(), identity.project.clone());
-    if let Err(wait) = spend(&app, Some(client)) {
+    if let Err(wait) = spend(&app, Some(client.clone())) {
         return ApiError::too_many(wait).into_response();
     }
+    let Some(asked) = app.inner.unanswered.ask(client) else {
+        return ApiError::too_many_at_once().into_response();
+    };
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-    request.extensions_mut().insert(Session { identity, request_id });
+    request.extensions_mut().insert(Session { identity, request_id, asked });
     next.run(request).await
 }

@@ -30,7 +30,7 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
 pub(crate) async fn repair(State(app): State<App>, session: Session) -> Result<Json<DriftBody>, ApiError> {
     session.allow(&app, Rule::DriftRepair)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let left = app.change(async move { service.repair_drift(&caller).await }).await??;
+    let left = session.change(async move { service.repair_drift(&caller).await }).await??;
     Ok(Json(body(&left)))
 }
 

@@ -59,9 +59,9 @@ async fn put(
     request: FlavorRequest,
     id: String,
 ) -> Result<FlavorBody, ApiError> {
-    let record = request.record(id, app.service().now());
+    let record = request.record(id, app.service().now())?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = app.change(async move { service.put_flavor(&caller, record).await }).await??;
+    let record = session.change(async move { service.put_flavor(&caller, record).await }).await??;
     Ok(FlavorBody { flavor: Flavor::from(record.as_ref()) })
 }
 
@@ -119,6 +119,6 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     session.allow(&app, Rule::FlavorsDelete)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    app.change(async move { service.remove_flavor(&caller, &id).await }).await??;
+    session.change(async move { service.remove_flavor(&caller, &id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -50,7 +50,7 @@ pub(crate) async fn create(
     let FloatingIpRequest { network, address } = FloatingIpRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let new = NewFloatingIp { network, address };
-    let record = app.change(async move { service.add_floating_ip(&caller, new).await }).await??;
+    let record = session.change(async move { service.add_floating_ip(&caller, new).await }).await??;
     let body = FloatingIpBody { floatingip: FloatingIp::from(record.as_ref()) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
@@ -94,6 +94,6 @@ pub(crate) async fn delete(
     session.allow(&app, Rule::FloatingIpsDelete)?;
     let id = find(&app, &id)?.floating_ip.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    app.change(async move { service.remove_floating_ip(&caller, id).await }).await??;
+    session.change(async move { service.remove_floating_ip(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

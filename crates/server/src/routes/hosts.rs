@@ -21,6 +21,7 @@ use store::HostRecord;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// All hosts.
@@ -28,10 +29,10 @@ use crate::policy::Rule;
     get, path = "/v1/os-hosts", tag = "hosts", operation_id = "list_hosts",
     responses((status = 200, body = HostsBody))
 )]
-pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<HostsBody>, ApiError> {
+pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGet)?;
-    let hosts = app.service().hosts().iter().map(|record| Host::from(record.as_ref())).collect();
-    Ok(Json(HostsBody { hosts }))
+    let listing = Listing::new("hosts", app.service().hosts(), |record| Host::from(record.as_ref()));
+    Ok(listing.into_response())
 }
 
 /// Takes a machine of the fleet on as a host that may be leased.
@@ -57,7 +58,8 @@ pub(crate) async fn create(
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let capabilities = request.capabilities;
-    let record = app.change(async move { service.add_host(&caller, which, capabilities).await }).await??;
+    let record =
+        session.change(async move { service.add_host(&caller, which, capabilities).await }).await??;
     let body = HostBody { host: Host::from(record.as_ref()) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
@@ -103,7 +105,8 @@ pub(crate) async fn update(
     let capabilities = read_host_update(&body.json()?)?;
     let id = find(&app, &id)?.host.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = app.change(async move { service.update_host(&caller, id, capabilities).await }).await??;
+    let record =
+        session.change(async move { service.update_host(&caller, id, capabilities).await }).await??;
     Ok(Json(HostBody { host: Host::from(record.as_ref()) }))
 }
 
@@ -125,7 +128,7 @@ pub(crate) async fn delete(
     session.allow(&app, Rule::HostsDelete)?;
     let id = find(&app, &id)?.host.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    app.change(async move { service.remove_host(&caller, id).await }).await??;
+    session.change(async move { service.remove_host(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -156,10 +159,10 @@ pub(crate) async fn list_allocations(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<AllocationsBody>, ApiError> {
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGetAllocations)?;
     let allocations = app.service().allocations(&allocation_filter(&options, None));
-    Ok(Json(AllocationsBody { allocations: allocations.iter().map(allocation).collect() }))
+    Ok(Listing::new("allocations", allocations, allocation).into_response())
 }
 
 /// What is reserved of a host.
@@ -231,6 +234,6 @@ pub(crate) async fn update_property(
     let private = read_property_update(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let record =
-        app.change(async move { service.set_property_private(&caller, &name, private).await }).await??;
+        session.change(async move { service.set_property_private(&caller, &name, private).await }).await??;
     Ok(Json(PropertyBody { resource_property: (&record).into() }))
 }

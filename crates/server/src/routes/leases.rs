@@ -18,6 +18,7 @@ use crate::app::{App, Session};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
+use crate::listing::Listing;
 use crate::policy::{Rule, Target};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -43,7 +44,7 @@ pub(crate) async fn list(
     session: Session,
     options: Options,
     uri: Uri,
-) -> Result<Json<LeasesBody>, ApiError> {
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
     let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
     let own = &session.identity.project;
@@ -65,9 +66,12 @@ pub(crate) async fn list(
     let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
     let page =
         page(&records, options.parsed("marker", lease_id)?, limit.map(|limit| limit.min(limits.page)))?;
-    let leases = page.leases.iter().map(|record| Lease::from(record.as_ref())).collect();
-    let leases_links = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, &last.lease.id));
-    Ok(Json(LeasesBody { leases, leases_links: leases_links.into_iter().collect() }))
+    let listing = Listing::new("leases", page.leases.to_vec(), |record| Lease::from(record.as_ref()));
+    let next = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, &last.lease.id));
+    Ok(match next {
+        Some(next) => listing.with("leases_links", &[next])?.into_response(),
+        None => listing.into_response(),
+    })
 }
 
 struct Page<'a> {
@@ -131,7 +135,7 @@ pub(crate) async fn create(
         end_action: request.end_action,
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let created = app.change(async move { service.create_lease(&caller, new, key).await }).await?;
+    let created = session.change(async move { service.create_lease(&caller, new, key).await }).await?;
     Ok(answer(&created.map_err(ApiError::of_creation)?))
 }
 
@@ -215,7 +219,7 @@ pub(crate) async fn update(
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
-    let updated = app.change(async move { service.update_lease(&caller, id, changes).await }).await??;
+    let updated = session.change(async move { service.update_lease(&caller, id, changes).await }).await??;
     Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))
 }
 
@@ -233,6 +237,6 @@ pub(crate) async fn delete(
     let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
-    app.change(async move { service.delete_lease(&caller, id).await }).await??;
+    session.change(async move { service.delete_lease(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -50,6 +50,8 @@ pub(crate) async fn list(
         }
         tokio::select! {
             () = app.service().notified(last) => {}
+            // Whoever waits is answered, so that the server can end; what it asks next, another one is asked.
+            () = app.stopping() => return Ok(Json(NotificationsBody { notifications, last })),
             () = &mut time_up => return Ok(Json(NotificationsBody { notifications, last })),
         }
     }

@@ -5,6 +5,8 @@ mod authentication;
 mod authorisation;
 mod contract;
 mod enforcement;
+mod fuzz;
+mod hostile;
 mod hosts;
 mod isolation;
 mod leases;

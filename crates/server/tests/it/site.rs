@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use ambient::{Clock, ManualClock, SeededIds};
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use fleet::simulated::{Layout, Model, SimulatedFleet};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use server::{App, AuthConfig, AuthMethod, Config};
+use server::{App, AuthConfig, AuthMethod, Config, Limits};
 use service::{Enforcer, Parts, Service, Settings};
+use store::Store;
 use store::memory::MemoryStore;
 use tokio::sync::watch;
 use tower::ServiceExt;
@@ -64,24 +67,52 @@ impl Site {
 
     /// Of these settings.
     pub async fn with(config: Config, enforcer: Option<Arc<dyn Enforcer>>) -> Self {
-        let clock = Arc::new(ManualClock::new(NOW.parse().expect("an instant")));
+        let store = Arc::new(MemoryStore::new());
+        let (site, stopped) = Self::build(config, enforcer, store, at(NOW), Settings::default()).await;
+        tokio::spawn(Arc::clone(&site.service).run(stopped));
+        site
+    }
+
+    /// With tokens as [`Self::guarded`] has them, on that store, and with nobody who runs the loop: nothing
+    /// happens by itself but when time is told to [pass](Self::pass).
+    pub async fn still(store: Arc<dyn Store>) -> Self {
+        Self::still_at(store, at(NOW)).await
+    }
+
+    /// The same at some other instant.
+    pub async fn still_at(store: Arc<dyn Store>, now: Timestamp) -> Self {
+        let file = tokens_file();
+        let limits = Limits { wait_seconds: 0, ..Limits::default() };
+        let config = Config { auth: by_tokens(&file), limits, ..Config::default() };
+        // A store may go by the time of its machine, which is not that of the test.
+        let longest_clock_skew = SignedDuration::from_hours(24 * 365 * 100);
+        let settings = Settings { delete_wait: Duration::ZERO, longest_clock_skew, ..Settings::default() };
+        Self::build(config, None, store, now, settings).await.0
+    }
+
+    async fn build(
+        config: Config,
+        enforcer: Option<Arc<dyn Enforcer>>,
+        store: Arc<dyn Store>,
+        now: Timestamp,
+        mut settings: Settings,
+    ) -> (Self, watch::Receiver<bool>) {
+        let clock = Arc::new(ManualClock::new(now));
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let layout = Layout::uniform(2, 2, &Model::of_size(16, 65_536, 1000));
         let ids = Arc::new(SeededIds::new(1));
         let parts = Parts {
-            store: Arc::new(MemoryStore::new()),
+            store,
             fleet: Arc::new(SimulatedFleet::new(Arc::clone(&shared), 1, &layout)),
             clock: shared,
             ids: Arc::<SeededIds>::clone(&ids),
             enforcer,
         };
-        let mut settings = Settings::default();
         settings.rules.enforcement = config.enforcement.rules();
         let service = Service::open(parts, settings).await.expect("an empty store opens");
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(Arc::clone(&service).run(stopped));
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");
-        Self { router: server::router(app.clone()), app, clock, service, _stop: stop }
+        (Self { router: server::router(app.clone()), app, clock, service, _stop: stop }, stopped)
     }
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
@@ -92,12 +123,7 @@ impl Site {
     /// The same with other settings.
     pub async fn guarded_with(config: Config) -> Self {
         let file = tokens_file();
-        let auth = AuthConfig {
-            methods: vec![AuthMethod::Tokens],
-            tokens_file: Some(file.0.clone()),
-            ..AuthConfig::default()
-        };
-        Self::with(Config { auth, ..config }, None).await
+        Self::with(Config { auth: by_tokens(&file), ..config }, None).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
@@ -133,9 +159,37 @@ impl Site {
 
     /// Makes hosts of the first machines.
     pub async fn add_hosts(&self, count: u32) {
+        self.add_hosts_as("any", count).await;
+    }
+
+    /// The same with somebody's token.
+    pub async fn add_hosts_as(&self, token: &str, count: u32) {
         for number in 1..=count {
-            self.post("/v1/os-hosts", &json!({"id": number.to_string(), "rack": "r1"})).await.ok(201);
+            let host = json!({"id": number.to_string(), "rack": "r1"});
+            self.send_as(token, Method::POST, "/v1/os-hosts", Some(&host)).await.ok(201);
         }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Lets that time pass, and the loop do all there is to do. For sites where nobody else runs it.
+    pub async fn pass(&self, time: SignedDuration) {
+        self.clock.set(self.now() + time);
+        for _ in 0..1000 {
+            let cycle = self.service.cycle().await;
+            let rests = cycle.tasks.is_empty() && cycle.wake_at > self.now();
+            for task in cycle.tasks {
+                self.service.note(self.service.perform(task).await);
+            }
+            if rests {
+                assert!(!cycle.failed, "the store works");
+                return;
+            }
+        }
+        panic!("the loop does not come to rest");
     }
 
     /// Makes a lease and returns it.
@@ -207,6 +261,19 @@ impl Drop for TempFile {
         // Left behind at worst.
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// That everybody has to show a token of the file.
+fn by_tokens(file: &TempFile) -> AuthConfig {
+    AuthConfig {
+        methods: vec![AuthMethod::Tokens],
+        tokens_file: Some(file.0.clone()),
+        ..AuthConfig::default()
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().expect("an instant")
 }
 
 /// A file of tokens, each named after the role that it has in the project `p`, or `foreign`.

@@ -17,7 +17,7 @@ pub fn requirement_json(requirement: &Requirement) -> Value {
         }
         Some(Expression::In(name, values)) => {
             let head = [json!("in"), json!(format!("${name}"))];
-            Value::Array(head.into_iter().chain(values.iter().map(|value| json!(value))).collect())
+            Value::Array(head.into_iter().chain(values.iter().map(|value| json!(value.text()))).collect())
         }
         Some(Expression::And(parts)) => all("and", parts),
         Some(Expression::Or(parts)) => all("or", parts),

@@ -1,17 +1,24 @@
 //! What a host must be like: Blazar's property expressions (spec §4.1), with `or`, `not` and `in` beside them.
 //!
 //! Reading them from text is the server's; the constructors here keep the promises: no empty name, no empty
-//! value, no tree so deep that walking it could exhaust the stack.
+//! value, no tree so deep that walking it could exhaust the stack, and none so large that asking every host keeps
+//! others waiting.
+
+mod operand;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use thiserror::Error;
 
+pub use self::operand::Operand;
 use crate::host::Host;
 
-/// How expressions may be nested.
+/// How deep expressions may be nested.
 pub const MAX_DEPTH: usize = 32;
+
+/// How many values an expression may compare with. Each is compared with a property of each host.
+pub const MAX_VALUES: usize = 500;
 
 /// Why an expression is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -28,6 +35,9 @@ pub enum RequirementError {
     /// Nested too deep.
     #[error("requirements may be nested {MAX_DEPTH} deep, not deeper")]
     TooDeep,
+    /// Too many comparisons.
+    #[error("requirements may compare with {MAX_VALUES} values, not more")]
+    TooLarge,
 }
 
 /// How a property and a value are compared.
@@ -87,8 +97,8 @@ impl Operator {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
-    Compare(Operator, String, String),
-    In(String, Vec<String>),
+    Compare(Operator, String, Operand),
+    In(String, Vec<Operand>),
     And(Vec<Requirement>),
     Or(Vec<Requirement>),
     Not(Box<Requirement>),
@@ -100,7 +110,7 @@ pub enum Expression<'a> {
     /// `[operator, "$name", "value"]`; the name without `$`.
     Compare(Operator, &'a str, &'a str),
     /// `["in", "$name", "value", ...]`.
-    In(&'a str, &'a [String]),
+    In(&'a str, &'a [Operand]),
     /// `["and", ...]`.
     And(&'a [Requirement]),
     /// `["or", ...]`.
@@ -115,11 +125,13 @@ pub struct Requirement {
     /// Nothing required if absent.
     node: Option<Node>,
     depth: usize,
+    /// How many values it compares with.
+    values: usize,
 }
 
 impl Requirement {
     /// Every host will do.
-    pub const NONE: Self = Self { node: None, depth: 0 };
+    pub const NONE: Self = Self { node: None, depth: 0, values: 0 };
 
     /// `[operator, "$name", "value"]`; the name without `$`.
     pub fn compare(
@@ -131,7 +143,8 @@ impl Requirement {
         if value.is_empty() {
             return Err(RequirementError::NoValue(name));
         }
-        Ok(Self { node: Some(Node::Compare(operator, name, value)), depth: 1 })
+        let node = Node::Compare(operator, name, Operand::new(value));
+        Ok(Self { node: Some(node), depth: 1, values: 1 })
     }
 
     /// `["in", "$name", "value", ...]`: the property equals one of the values.
@@ -143,7 +156,9 @@ impl Requirement {
         if values.iter().any(String::is_empty) {
             return Err(RequirementError::NoValue(name));
         }
-        Ok(Self { node: Some(Node::In(name, values)), depth: 1 })
+        let count = within_limit(values.len())?;
+        let node = Node::In(name, values.into_iter().map(Operand::new).collect());
+        Ok(Self { node: Some(node), depth: 1, values: count })
     }
 
     /// `["and", ...]`: all of them.
@@ -159,7 +174,8 @@ impl Requirement {
     /// `["not", ...]`.
     pub fn negated(part: Self) -> Result<Self, RequirementError> {
         let depth = deeper(std::slice::from_ref(&part))?;
-        Ok(Self { node: Some(Node::Not(Box::new(part))), depth })
+        let values = part.values;
+        Ok(Self { node: Some(Node::Not(Box::new(part))), depth, values })
     }
 
     fn joined(
@@ -171,13 +187,14 @@ impl Requirement {
             return Err(RequirementError::NoOperand(word));
         }
         let depth = deeper(&parts)?;
-        Ok(Self { node: Some(node(parts)), depth })
+        let values = within_limit(parts.iter().map(|part| part.values).sum())?;
+        Ok(Self { node: Some(node(parts)), depth, values })
     }
 
     /// What it is made of; nothing if every host will do.
     pub fn expression(&self) -> Option<Expression<'_>> {
         self.node.as_ref().map(|node| match node {
-            Node::Compare(operator, name, value) => Expression::Compare(*operator, name, value),
+            Node::Compare(operator, name, value) => Expression::Compare(*operator, name, value.text()),
             Node::In(name, values) => Expression::In(name, values),
             Node::And(parts) => Expression::And(parts),
             Node::Or(parts) => Expression::Or(parts),
@@ -198,11 +215,11 @@ impl Requirement {
         let Some(node) = &self.node else { return Some(true) };
         match node {
             Node::Compare(operator, name, value) => {
-                host.property(name).map(|property| operator.holds(order(&property, value)))
+                host.property(name).map(|property| operator.holds(value.compared_with(&property)))
             }
-            Node::In(name, values) => {
-                host.property(name).map(|property| values.iter().any(|v| order(&property, v).is_eq()))
-            }
+            Node::In(name, values) => host
+                .property(name)
+                .map(|property| values.iter().any(|value| value.compared_with(&property).is_eq())),
             Node::And(parts) => decided_by(false, parts, host),
             Node::Or(parts) => decided_by(true, parts, host),
             Node::Not(part) => part.truth(host).map(|truth| !truth),
@@ -255,28 +272,8 @@ fn deeper(parts: &[Requirement]) -> Result<usize, RequirementError> {
     if depth > MAX_DEPTH { Err(RequirementError::TooDeep) } else { Ok(depth) }
 }
 
-/// By number where both are numbers, else by text.
-///
-/// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
-fn order(property: &str, value: &str) -> Ordering {
-    // Whole numbers first: serial numbers are longer than a binary64 is exact.
-    if let (Ok(a), Ok(b)) = (property.parse::<i128>(), value.parse::<i128>()) {
-        return a.cmp(&b);
-    }
-    match (number(property), number(value)) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        _ => property.cmp(value),
-    }
-}
-
-/// Decimal numbers only: the words that Rust reads as numbers, such as `inf`, are text here.
-fn number(text: &str) -> Option<f64> {
-    let decimal = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E');
-    if !text.chars().all(decimal) {
-        return None;
-    }
-    // 0.0 is added so that "-0" equals "0".
-    text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| n + 0.0)
+fn within_limit(values: usize) -> Result<usize, RequirementError> {
+    if values > MAX_VALUES { Err(RequirementError::TooLarge) } else { Ok(values) }
 }
 
 #[cfg(test)]
@@ -368,5 +365,13 @@ mod tests {
             .try_fold(compare("==", "a", "1"), |inner, _| Requirement::negated(inner))
             .expect_err("too deep");
         assert_eq!(deep, RequirementError::TooDeep);
+        let many = vec!["x".to_owned(); MAX_VALUES];
+        let most = Requirement::one_of("a", many.clone()).expect("not too many");
+        let more = Requirement::any(vec![most, compare("==", "a", "1")]);
+        assert_eq!(more, Err(RequirementError::TooLarge));
+        assert_eq!(
+            Requirement::one_of("a", [many, vec!["y".into()]].concat()),
+            Err(RequirementError::TooLarge)
+        );
     }
 }

@@ -1,0 +1,73 @@
+//! What a property is compared with.
+
+use std::cmp::Ordering;
+
+/// A value in an expression. What number it is, if it is one, is found out once and not for every host: clients
+/// choose how long it is.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    text: String,
+    number: Option<Number>,
+}
+
+/// A decimal number.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    /// Exact: serial numbers are longer than a binary64 is.
+    Whole(i128),
+    Fraction(f64),
+}
+
+impl Operand {
+    pub(super) fn new(text: String) -> Self {
+        let number = Number::read(&text);
+        Self { text, number }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How a property stands to it: by number where both are numbers, else by text.
+    ///
+    /// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
+    pub(super) fn compared_with(&self, property: &str) -> Ordering {
+        match self.number.and_then(|own| Some((Number::read(property)?, own))) {
+            Some((Number::Whole(a), Number::Whole(b))) => a.cmp(&b),
+            Some((a, b)) => a.rounded().total_cmp(&b.rounded()),
+            None => property.cmp(&self.text),
+        }
+    }
+}
+
+/// The number follows from the text.
+impl PartialEq for Operand {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Operand {}
+
+impl Number {
+    /// Decimal numbers only: the words that Rust reads as numbers, such as `inf`, are text here.
+    fn read(text: &str) -> Option<Self> {
+        if let Ok(whole) = text.parse() {
+            return Some(Self::Whole(whole));
+        }
+        let decimal = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E');
+        if !text.chars().all(decimal) {
+            return None;
+        }
+        text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Self::Fraction)
+    }
+
+    fn rounded(self) -> f64 {
+        // 0.0 is added so that "-0.0" equals "0".
+        match self {
+            Self::Whole(number) => number as f64,
+            Self::Fraction(number) => number + 0.0,
+        }
+    }
+}

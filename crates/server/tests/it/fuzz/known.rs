@@ -1,0 +1,90 @@
+//! What there is, for requests that name it.
+
+use jiff::{SignedDuration, Timestamp};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use serde_json::{Value, json};
+use service::{LeaseFilter, Service};
+
+/// A reservation: whose it is, its identifier and its type.
+#[derive(Debug)]
+struct Reservation {
+    lease: String,
+    id: String,
+    kind: &'static str,
+}
+
+/// Identifiers and names of what there is.
+#[derive(Debug)]
+pub struct Known {
+    now: Timestamp,
+    leases: Vec<String>,
+    reservations: Vec<Reservation>,
+    hosts: Vec<String>,
+    floating_ips: Vec<String>,
+    flavors: Vec<String>,
+    properties: Vec<String>,
+}
+
+impl Known {
+    pub fn of(service: &Service) -> Self {
+        let mut known = Self {
+            now: service.now(),
+            leases: Vec::new(),
+            reservations: Vec::new(),
+            hosts: service.hosts().iter().map(|record| record.host.id.to_string()).collect(),
+            floating_ips: service.floating_ips().iter().map(|ip| ip.floating_ip.id.to_string()).collect(),
+            flavors: service.flavors().iter().map(|flavor| flavor.id.clone()).collect(),
+            properties: service.properties().into_iter().map(|property| property.name).collect(),
+        };
+        for record in service.leases(&LeaseFilter::default()) {
+            let lease = record.lease.id.to_string();
+            known.reservations.extend(record.lease.reservations.iter().map(|own| Reservation {
+                lease: lease.clone(),
+                id: own.id.to_string(),
+                kind: own.terms.resource_type(),
+            }));
+            known.leases.push(lease);
+        }
+        known
+    }
+
+    /// Something that a field or parameter of that name can mean, if there is any.
+    pub fn named(&self, name: &str, rng: &mut SmallRng) -> Option<String> {
+        match name {
+            "lease_id" | "marker" | "object_id" => self.leases.choose(rng).cloned(),
+            "reservation_id" => self.reservations.choose(rng).map(|one| one.id.clone()),
+            "host_id" => self.hosts.choose(rng).cloned(),
+            "floatingip_id" => self.floating_ips.choose(rng).cloned(),
+            "flavor_id" => self.flavors.choose(rng).cloned(),
+            "name" => self.properties.choose(rng).cloned(),
+            _ => None,
+        }
+    }
+
+    /// A date that many hours from now, more or less.
+    pub fn date(&self, hours: i64, rng: &mut SmallRng) -> String {
+        let minutes = hours * 60 + rng.random_range(0..120);
+        (self.now + SignedDuration::from_mins(minutes)).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
+    /// A change of a reservation, of that lease if it has any, with fields that it may have.
+    pub fn change_of_reservation(&self, lease: Option<&str>, rng: &mut SmallRng) -> Value {
+        let own: Vec<_> = self.reservations.iter().filter(|one| lease == Some(&one.lease)).collect();
+        let Some(one) = own.choose(rng).copied().or_else(|| self.reservations.choose(rng)) else {
+            return json!({"id": "nosuch"});
+        };
+        let number = rng.random_range(0..4);
+        let mut change = json!({"id": one.id});
+        match one.kind {
+            "physical:host" if rng.random_bool(0.5) => {
+                change["min"] = json!(number);
+                change["max"] = json!(number + rng.random_range(0..2));
+            }
+            "physical:host" => change["resource_properties"] = json!("[\"==\", \"$rack\", \"r1\"]"),
+            _ => change["amount"] = json!(number),
+        }
+        change
+    }
+}

@@ -1,0 +1,144 @@
+//! Requests that nobody should send, from seeds, and what must hold all the same: no answer says that the service
+//! is at fault, what is refused changes nothing, what is accepted is there and stays there, and nothing is given
+//! away twice.
+//!
+//! `SEEDS=17..18` runs that seed instead, `cargo xtask fuzz leases` fresh ones.
+
+mod bodies;
+mod damage;
+mod known;
+mod requests;
+mod watch;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use scratch_postgres::ScratchPostgres;
+use store::Store;
+use store::memory::MemoryStore;
+use store_postgres::PostgresStore;
+use store_sqlite::SqliteStore;
+
+use self::known::Known;
+use self::requests::Drawn;
+use crate::site::{Answer, Site};
+
+/// Requests of each seed.
+const REQUESTS: usize = 120;
+/// An answer that takes longer does not come.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The seeds that are chosen, or these.
+fn seeds(usual: Range<u64>) -> Range<u64> {
+    let Ok(chosen) = std::env::var("SEEDS") else { return usual };
+    let (from, to) = chosen.split_once("..").expect("SEEDS is like 0..500");
+    from.parse().expect("a number")..to.parse().expect("a number")
+}
+
+/// Goes through the requests of a seed.
+async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let site = Site::still(Arc::clone(&store)).await;
+    site.add_hosts_as("admin", 3).await;
+    let mut tried = Tried::default();
+    let mut stored = watch::stored(&*store).await;
+    for number in 0..REQUESTS {
+        let drawn = requests::draw(&Known::of(&site.service), &mut rng);
+        let Some(request) = drawn.request() else { continue };
+        let answer = tokio::time::timeout(PATIENCE, site.send(request)).await;
+        let checked = match answer {
+            Ok(answer) => check(&site, &*store, &drawn, &answer, &mut stored, &mut tried).await,
+            Err(_) => Err("is not answered".to_owned()),
+        };
+        if let Err(why) = checked {
+            panic!("seed {seed}, request {number}: {why}\n{drawn}");
+        }
+        if rng.random_bool(0.1) {
+            site.pass(SignedDuration::from_mins(rng.random_range(1..90))).await;
+            stored = watch::stored(&*store).await;
+        }
+    }
+    // What a service that starts now finds is what this one has.
+    let again = Site::still_at(store, site.now()).await;
+    assert_eq!(watch::shown(&again).await, watch::shown(&site).await, "seed {seed}");
+    tried
+}
+
+/// How many requests there were, and what became of them.
+#[derive(Debug, Default)]
+struct Tried {
+    changed: usize,
+    refused: usize,
+}
+
+/// Whether an answer is one that may be, and what is stored then is what should be.
+async fn check(
+    site: &Site,
+    store: &dyn Store,
+    drawn: &Drawn,
+    answer: &Answer,
+    stored: &mut String,
+    tried: &mut Tried,
+) -> Result<(), String> {
+    if answer.status.is_server_error() {
+        return Err(format!("is answered {}: {}", answer.status, answer.text));
+    }
+    let before = std::mem::replace(stored, watch::stored(store).await);
+    if watch::took_effect(drawn, answer.status) {
+        tried.changed += 1;
+        watch::check_told(site, drawn, answer).await?;
+        return watch::check_bookings(&site.service);
+    }
+    tried.refused += usize::from(answer.status.is_client_error());
+    if *stored == before {
+        Ok(())
+    } else {
+        Err(format!("is answered {}, and has changed something", answer.status))
+    }
+}
+
+fn many(tried: &[Tried]) {
+    let sum = |of: fn(&Tried) -> usize| tried.iter().map(of).sum::<usize>();
+    let (changed, refused) = (sum(|one| one.changed), sum(|one| one.refused));
+    println!("{} seeds: {changed} requests with an effect, {refused} refused", tried.len());
+    assert!(
+        changed > 5 * tried.len() && refused > 20 * tried.len(),
+        "what is sent is too sound or too broken"
+    );
+}
+
+#[tokio::test]
+async fn whatever_is_sent_harms_nothing() {
+    let mut tried = Vec::new();
+    for seed in seeds(0..40) {
+        tried.push(go_through(seed, Arc::new(MemoryStore::new())).await);
+    }
+    many(&tried);
+}
+
+#[tokio::test]
+async fn whatever_is_sent_harms_nothing_in_sqlite() {
+    let mut tried = Vec::new();
+    for seed in seeds(1000..1006) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = SqliteStore::open(directory.path().join("allot.db")).await.expect("a store");
+        tried.push(go_through(seed, Arc::new(store)).await);
+    }
+    many(&tried);
+}
+
+#[tokio::test]
+async fn whatever_is_sent_harms_nothing_in_postgresql() {
+    let server = ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"));
+    let mut tried = Vec::new();
+    for seed in seeds(2000..2004) {
+        let url = server.database(None).expect("a database");
+        let store = PostgresStore::open(url.parse().expect("an address")).await.expect("a store");
+        tried.push(go_through(seed, Arc::new(store)).await);
+    }
+    many(&tried);
+}
