@@ -12,6 +12,7 @@ mod limits;
 mod native;
 mod operations;
 mod protocol;
+mod sharing;
 mod site;
 mod sockets;
 mod vectors;
