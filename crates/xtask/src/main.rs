@@ -56,7 +56,9 @@ Checks
   serve --dir DIR               a master daemon and a remote API that answer from
                                   such files, on DIR/socket and on a free port
   soak [--hours H]              differential with fresh seeds for hours (default 1)
-  soak leases [--hours H]       the leasing service: simulation with fresh seeds, races
+  soak leases [--hours H]       the leasing service: simulation with fresh seeds, races,
+                                  replicas that fail
+      --rounds N                  races only, so many of each
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
   execution                     jobs that programs give to a master daemon
@@ -66,7 +68,8 @@ Checks
                                   and hcheck approves (default 300)
   leasing [STAGE] [--ours PATH] the leasing service as a process: races, gabbi,
                                   schemathesis, processes (kill -9, a full disk, a
-                                  clock that is set), clients (blazar, openstack)
+                                  clock that is set), replicas (three of them on
+                                  PostgreSQL, and faults), clients (blazar, openstack)
   fuzz [--seconds N]            the parsers on random input (default 60 each)
   fuzz leases                   requests that nobody should send, to the leasing service
       --minutes N               (default 5)

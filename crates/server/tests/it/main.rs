@@ -14,6 +14,7 @@ mod limits;
 mod native;
 mod operations;
 mod protocol;
+mod sharing;
 mod site;
 mod sockets;
 mod vectors;

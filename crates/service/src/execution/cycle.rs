@@ -9,9 +9,9 @@ use crate::Service;
 use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
-const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
+pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 /// But never longer: so much later than the store come back leases that are due. To ask costs little.
-const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
+pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// How often old records are cleared away.
@@ -39,15 +39,13 @@ impl Service {
             Ok(cycle) => {
                 let mut progress = self.progress();
                 progress.stuck = 0;
+                progress.retry_at = None;
                 progress.cycles += 1;
                 cycle
             }
             Err(error) => {
                 tracing::error!(%error, "the store does not work; trying again");
-                let mut progress = self.progress();
-                let wake_at = now + backoff(FIRST_RETRY, LONGEST_RETRY, progress.stuck);
-                progress.stuck = progress.stuck.saturating_add(1);
-                Cycle { tasks: Vec::new(), wake_at, failed: true }
+                Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
             }
         };
         cycle.tasks.extend(looks.into_iter().map(Task::Look));

@@ -11,6 +11,7 @@ use leases::lease::Lease;
 use leases::plan::{Action, Observed};
 use store::{Claim, Finished};
 
+use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
 
@@ -87,8 +88,10 @@ pub(crate) struct Progress {
     pub look_at_all_at: Option<Timestamp>,
     /// How often looking failed since it last succeeded.
     pub blind: u32,
-    /// How often a cycle failed since one last succeeded.
+    /// How often a cycle failed since one last succeeded, not counting those before their time.
     pub stuck: u32,
+    /// When to try again after one that failed.
+    pub retry_at: Option<Timestamp>,
     /// What is to be looked at.
     touched: Touched,
     /// Looks that are under way, by number.
@@ -129,6 +132,20 @@ impl Progress {
     /// for every detail.
     pub fn sees(&self) -> bool {
         self.seen_at.is_some() && self.blind == 0
+    }
+
+    /// A cycle failed: when to try again. Tasks that end have cycles fail as well before that, and they are no
+    /// reason to wait longer: of an outage of a second, that would make half a minute.
+    pub fn retry_at(&mut self, now: Timestamp) -> Timestamp {
+        // Later than that it can only be because the clock was set back.
+        let waits = |at: &Timestamp| *at > now && *at <= now + LONGEST_RETRY;
+        if let Some(at) = self.retry_at.filter(waits) {
+            return at;
+        }
+        let at = now + backoff(FIRST_RETRY, LONGEST_RETRY, self.stuck);
+        self.stuck = self.stuck.saturating_add(1);
+        self.retry_at = Some(at);
+        at
     }
 
     /// Whether what was seen is all there is to see of a lease: nothing of its is being done, or was done and

@@ -55,6 +55,21 @@ async fn of_two_who_want_the_same_host_at_once_one_gets_it() {
 }
 
 #[tokio::test]
+async fn an_outage_is_waited_for_no_longer_because_more_happens_meanwhile() {
+    let world = two(1).await;
+    world.store_of(0).set_down(true);
+    let service = world.service_of(0);
+    let first = service.cycle().await;
+    // As when one step after the other comes to its end.
+    for _ in 0..10 {
+        let next = service.cycle().await;
+        assert!(next.failed);
+        assert_eq!(next.wake_at, first.wake_at);
+    }
+    assert_eq!(first.wake_at.duration_since(world.now()), SignedDuration::from_secs(1));
+}
+
+#[tokio::test]
 async fn a_lease_starts_on_time_though_the_service_that_made_it_is_cut_off() {
     let mut world = two(1).await;
     world.without_news();

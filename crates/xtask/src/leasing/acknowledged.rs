@@ -68,13 +68,30 @@ impl Acknowledged {
 
     /// Asks for a lease of hosts that begins at once.
     pub fn create(&mut self, caller: &Caller, hosts: usize) -> Result<Answer> {
-        self.create_from(caller, "now", hosts)
+        self.create_named(caller, "a lease", "now", hosts)
     }
 
-    /// Asks for a lease of hosts that begins then.
-    pub fn create_from(&mut self, caller: &Caller, start: &str, hosts: usize) -> Result<Answer> {
+    /// Asks for a lease of hosts of that name, which begins then.
+    pub fn create_named(&mut self, caller: &Caller, name: &str, start: &str, hosts: usize) -> Result<Answer> {
         let end = Minute::now().plus(LASTS_MINUTES);
-        self.created(caller.post("/v1/leases", &of_hosts(start, hosts, &end.sent())))
+        let mut lease = of_hosts(start, hosts, &end.sent());
+        lease["name"] = json!(name);
+        self.created(caller.post("/v1/leases", &lease))
+    }
+
+    /// Deletes leases of that name that should not be there, or of which that is not known: of requests without an
+    /// answer.
+    pub fn delete_doubtful(&mut self, caller: &Caller, name: &str) {
+        // Who is not answered now tries again later.
+        let Ok(leases) = caller.leases() else { return };
+        for lease in leases.iter().filter(|lease| lease["name"] == name) {
+            let Some(id) = lease["id"].as_str() else { continue };
+            match self.leases.get(id) {
+                Some(known) if known.runs() || known.wanted != Wanted::Runs => {}
+                Some(_) => _ = self.delete(caller, id),
+                None => _ = caller.delete(&format!("/v1/leases/{id}")),
+            }
+        }
     }
 
     /// Notes the answer to a request for a lease.

@@ -1,14 +1,15 @@
 //! `cargo xtask soak leases`: the leasing service for hours, with fresh seeds.
 //!
 //! Simulations of months of leases with faults and crashes, in simulated time, and now and then races through the
-//! front door. A seed that fails is printed with what replays it.
+//! front door, and services on one database of which one after the other fails. A seed that fails is printed with
+//! what replays it.
 
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::race;
+use super::{race, replicas};
 use crate::arguments::Arguments;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
@@ -18,15 +19,23 @@ use crate::tally::Tally;
 const SIMULATIONS: u64 = 200;
 /// Rounds of each race after them.
 const RACES: usize = 20;
+/// Rounds of faults after those.
+const REPLICA_ROUNDS: usize = 3;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let hours: f64 = arguments.value("--hours", 1.0)?;
     let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16;
     let mut seed = arguments.value("--seed", fresh)?;
+    let rounds: Option<usize> = arguments.text("--rounds")?.map(|rounds| rounds.parse()).transpose()?;
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
+    places::need_postgres()?;
     let ours = ours.map_or_else(places::ours, Ok)?;
+    if let Some(rounds) = rounds {
+        println!("{rounds} rounds of each race, seed {seed}");
+        return race::run(&ours, seed, rounds)?.conclude("soak leases");
+    }
     must_run(cargo().args(["build", "--quiet", "--package", "simulation"]))?;
     let until = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
     println!("seeds from {seed} on, for {hours} hours");
@@ -43,6 +52,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
             failing.push(format!("races of seed {seed}"));
         }
         tally += races;
+        let faults = replicas::run(&ours, seed, REPLICA_ROUNDS)?;
+        if faults.failed > 0 {
+            failing.push(format!("replicas of seed {seed}"));
+        }
+        tally += faults;
         seed += SIMULATIONS;
     }
     for seeds in &failing {

@@ -1,5 +1,7 @@
 //! Races of which it is known how many win.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, hosts, no_overlap};
 use crate::leasing::date::Minute;
 use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
-use crate::leasing::http::{Caller, list, text};
+use crate::leasing::http::{Answer, Caller, list, text};
 
 /// Clients that want something of the same at the same time.
 pub struct Race {
@@ -61,13 +63,23 @@ impl Race {
         let checked = no_overlap(&ground.caller);
         ground.clear()?;
         ensure!(accepted == self.winners, "{accepted} were accepted: {answers:?}");
-        ensure!(
-            refused == RUNNERS - self.winners,
-            "{refused} were told that there is not enough: {answers:?}"
-        );
+        let losers = RUNNERS - self.winners;
+        ensure!(refused == losers, "{refused} were told that there is not enough: {}", said(&answers));
         ensure!(there.iter().all(|there| *there == self.winners), "services show {there:?} leases");
         checked
     }
+}
+
+/// What was answered, and how often.
+fn said(answers: &[Answer]) -> String {
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for answer in answers {
+        let hint = answer.body["hint"].as_str().unwrap_or_default();
+        *times.entry(format!("{} {} {hint}", answer.status, answer.message())).or_default() += 1;
+    }
+    let said: Vec<String> =
+        times.iter().map(|(said, times)| format!("{times} times {}", said.trim())).collect();
+    said.join("; ")
 }
 
 /// How many leases each service shows.
@@ -115,7 +127,8 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
         answered.filter(|(_, answer)| (200..300).contains(&answer.status)).count()
     };
     let (extended, created, removed) = (succeeded(0), succeeded(1), succeeded(2));
-    let said = || format!("{extended} extensions, {created} leases and {removed} removals: {answers:?}");
+    let said =
+        || format!("{extended} extensions, {created} leases and {removed} removals: {}", said(&answers));
     // The same extension once more changes nothing, and so is accepted.
     ensure!(extended == 0 || extended == RUNNERS / 3, "{}", said());
     ensure!(created + usize::from(extended > 0) == 1, "{}", said());

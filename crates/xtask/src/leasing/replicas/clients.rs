@@ -40,6 +40,7 @@ impl Clients {
             let callers: Result<Vec<_>> =
                 urls.iter().map(|url| Caller::impatient(url, ANSWER_LIMIT)).collect();
             let client = Client {
+                name: format!("of client {number}"),
                 callers: callers?,
                 random: Random::new(seed.wrapping_add(number)),
                 acknowledged: Acknowledged::default(),
@@ -70,6 +71,8 @@ impl Drop for Clients {
 
 #[derive(Debug)]
 struct Client {
+    /// What its leases are called.
+    name: String,
     callers: Vec<Caller>,
     random: Random,
     acknowledged: Acknowledged,
@@ -96,10 +99,12 @@ impl Client {
             let start = if soon { Minute::now().plus(1).sent() } else { "now".to_owned() };
             let hosts = 1 + self.random.below(2);
             // Without an answer nobody knows whether it is there.
-            if let Ok(Answer { status: 201, body }) = self.acknowledged.create_from(caller, &start, hosts)
-                && soon
-            {
-                self.later.insert(text(&body["lease"], "id")?.to_owned());
+            match self.acknowledged.create_named(caller, &self.name, &start, hosts) {
+                Ok(Answer { status: 201, body }) if soon => {
+                    self.later.insert(text(&body["lease"], "id")?.to_owned());
+                }
+                Ok(Answer { status: 409, .. }) => self.acknowledged.delete_doubtful(caller, &self.name),
+                _ => {}
             }
             return Ok(());
         }

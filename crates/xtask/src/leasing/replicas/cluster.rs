@@ -103,7 +103,7 @@ impl Replica {
             .with_name(name)
             .at(&listen)
             .with_database(&format!("postgres://postgres@{}/allot", proxy.address()))
-            .with(["--limits-step-time", &step_time]);
+            .with(["--limits-step-time", &step_time, "--log-level", "info,server=warn"]);
         let server = Some(launch.start()?);
         Ok(Self { name, url: format!("http://{listen}"), proxy, launch, server })
     }

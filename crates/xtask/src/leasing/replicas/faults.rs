@@ -16,7 +16,7 @@ use crate::random::Random;
 /// How long hooks take as a rule, and while a service is told to stop.
 pub const USUAL_HOOK: Duration = Duration::from_millis(300);
 pub const LONG_HOOK: Duration = Duration::from_millis(1500);
-/// Within that time every service hands something over.
+/// Within that time some service hands something over.
 const UNTIL_BUSY: Duration = Duration::from_secs(20);
 /// How long a service or a line is gone, in milliseconds.
 const GONE_MILLIS: (i64, i64) = (500, 4000);
@@ -83,10 +83,10 @@ pub struct Faults {
 impl Faults {
     /// It goes wrong. Returns when everything works again, and how long that took.
     pub fn happen(&mut self, fault: Fault, cluster: &mut Cluster, random: &mut Random) -> Result<Duration> {
-        let which = random.below(NAMES.len());
+        let mut which = random.below(NAMES.len());
         let gone = Duration::from_millis(random.between(GONE_MILLIS.0, GONE_MILLIS.1) as u64);
         if matches!(fault, Fault::Kill | Fault::KillAll | Fault::Stop) {
-            until_busy(cluster, NAMES[which])?;
+            which = until_one_is_busy(cluster, which)?;
         }
         let from_millis = now_millis();
         match fault {
@@ -120,7 +120,7 @@ impl Faults {
 /// A service that is told to stop brings to its end what it has begun, and only then ends.
 fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     cluster.hooks.take(LONG_HOOK)?;
-    until_busy(cluster, NAMES[which])?;
+    let which = until_one_is_busy(cluster, which)?;
     let stopped = cluster.replicas[which].stop();
     cluster.hooks.take(USUAL_HOOK)?;
     stopped?;
@@ -130,16 +130,20 @@ fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     cluster.replicas[which].start_again()
 }
 
-/// Waits until the service is handing a host over, or taking one back.
-fn until_busy(cluster: &Cluster, service: &str) -> Result<()> {
+/// Waits until a service is handing a host over, or taking one back, and says which: that one, if it is.
+fn until_one_is_busy(cluster: &Cluster, which: usize) -> Result<usize> {
     let started = Instant::now();
-    while under_way(&cluster.hooks.log()?, service).is_empty() {
+    loop {
+        let log = cluster.hooks.log()?;
+        let mut services = (0..NAMES.len()).map(|offset| (which + offset) % NAMES.len());
+        if let Some(busy) = services.find(|service| !under_way(&log, NAMES[*service]).is_empty()) {
+            return Ok(busy);
+        }
         if started.elapsed() > UNTIL_BUSY {
-            bail!("{service} has handed nothing over for {} s", UNTIL_BUSY.as_secs());
+            bail!("nothing was handed over for {} s", UNTIL_BUSY.as_secs());
         }
         sleep(Duration::from_millis(10));
     }
-    Ok(())
 }
 
 fn terminate(cluster: &Cluster, random: &mut Random) -> Result<()> {

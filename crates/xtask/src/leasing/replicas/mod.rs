@@ -43,31 +43,33 @@ pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
     let mut cases = Cases::new("replicas");
     let mut cluster = Cluster::start(ours, HOSTS)?;
     cluster.hooks.take(USUAL_HOOK)?;
+    let clients = Clients::start(&cluster.urls(), seed)?;
+    let faults = everything_fails(&mut cases, &mut cluster, seed, rounds);
+    // They say why if they gave up, and nothing more was going on.
+    let acknowledged = cases.check("clients are never refused what they may ask for", || clients.stop());
+    match (faults, acknowledged) {
+        (Some(faults), Some(acknowledged)) => judge(&mut cases, &cluster, &faults, &acknowledged)?,
+        _ => println!("{}", cluster.last_lines()),
+    }
+    Ok(cases.tally())
+}
+
+/// One fault after the other; none if something did not work again.
+fn everything_fails(cases: &mut Cases, cluster: &mut Cluster, seed: u64, rounds: usize) -> Option<Faults> {
     let mut random = Random::new(seed);
     let mut faults = Faults::default();
-    let clients = Clients::start(&cluster.urls(), seed)?;
     for round in 0..rounds {
         let mut plan = Fault::ALL.to_vec();
         while !plan.is_empty() {
             let fault = plan.remove(if round == 0 { 0 } else { random.below(plan.len()) });
             sleep(PEACE);
             let sentence = format!("{fault}, and then everything works again, seed {seed}");
-            let back = cases.check(&sentence, || faults.happen(fault, &mut cluster, &mut random));
-            let Some(back) = back else {
-                println!("{}", cluster.last_lines());
-                return Ok(cases.tally());
-            };
+            let back = cases.check(&sentence, || faults.happen(fault, cluster, &mut random))?;
             println!("replicas: {fault}: everything works again after {:.1} s", back.as_secs_f64());
         }
     }
     sleep(PEACE);
-    let Some(acknowledged) =
-        cases.check("clients are never refused what they may ask for", || clients.stop())
-    else {
-        return Ok(cases.tally());
-    };
-    judge(&mut cases, &cluster, &faults, &acknowledged)?;
-    Ok(cases.tally())
+    Some(faults)
 }
 
 fn judge(cases: &mut Cases, cluster: &Cluster, faults: &Faults, acknowledged: &Acknowledged) -> Result<()> {
