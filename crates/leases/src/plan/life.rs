@@ -241,6 +241,12 @@ pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
     if lease.status != LeaseStatus::Active || lease.events.before_end != EventStatus::InProgress {
         return;
     }
+    // Somebody whose clock is ahead of ours has begun with it. What we did now would not count as done after its time,
+    // and would be done again and again.
+    if let Some(at) = lease.before_end.filter(|at| *at > effort.world.now) {
+        effort.wake(at);
+        return;
+    }
     for snapshot in snapshots(lease, &effort.world) {
         if snapshot.state == SnapshotState::Wanted {
             effort.step(snapshot.action, Some(lease.id));

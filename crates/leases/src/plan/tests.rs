@@ -387,15 +387,27 @@ fn a_host_goes_from_slots_to_a_whole_lease_and_back() {
     assert_eq!(*stage.host(1), ObservedHost::free());
 }
 
+/// A lease of a host from 0 to 60, whose guests are to be kept as images from 50 on.
+fn with_snapshot(number: u128, host: u64) -> Lease {
+    let mut asked = HostsTerms::new(1, 1).expect("a range");
+    asked.before_end = BeforeEndAction::Snapshot;
+    let terms = Terms::new(window(0, 60), Some(at(50)), vec![ReservationTerms::Hosts(asked)]);
+    let given = vec![Allocation::Hosts([HostId(host)].into())];
+    Lease::new(new_lease(number, 1), terms.expect("terms"), given, None)
+}
+
+#[test]
+fn snapshots_that_another_clock_has_begun_wait_until_it_is_time_for_them() {
+    let mut stage = Stage::new(1, vec![with_snapshot(1, 1)]);
+    stage.perform(0);
+    stage.leases[0].events.before_end = EventStatus::InProgress;
+    assert_eq!(stage.perform(49), []);
+    assert_eq!(stage.plan(49).wake_at, Some(at(50)));
+    assert_eq!(stage.perform(50), [Action::Snapshot(ONE, FIRST)]);
+}
+
 #[test]
 fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_fail() {
-    let with_snapshot = |number: u128, host: u64| {
-        let mut asked = HostsTerms::new(1, 1).expect("a range");
-        asked.before_end = BeforeEndAction::Snapshot;
-        let terms = Terms::new(window(0, 60), Some(at(50)), vec![ReservationTerms::Hosts(asked)]);
-        let given = vec![Allocation::Hosts([HostId(host)].into())];
-        Lease::new(new_lease(number, 1), terms.expect("terms"), given, None)
-    };
     let mut stage = Stage::new(2, vec![with_snapshot(1, 1), with_snapshot(2, 2)]);
     stage.perform(0);
     let fails = Action::Snapshot(TWO, SECOND);
