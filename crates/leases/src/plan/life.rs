@@ -29,7 +29,9 @@ pub(super) enum Next {
 /// Whether the lease should have its hosts, slots and addresses now.
 pub(super) fn wants_resources(lease: &Lease, now: Timestamp) -> bool {
     match lease.status {
-        LeaseStatus::Starting => lease.window.contains(now),
+        // Also before its start: somebody whose clock is ahead of ours has begun, and what one assigns the other would
+        // take back again and again.
+        LeaseStatus::Starting => now < lease.window.end(),
         // Until its end is begun: what is due before the end is done first, even if it is late.
         LeaseStatus::Active => !lease.window.is_empty(),
         _ => false,

@@ -428,6 +428,22 @@ fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_f
 }
 
 #[test]
+fn what_another_clock_has_begun_to_hand_over_is_not_taken_back_before_the_start() {
+    use crate::host::NetworkId;
+    use crate::ids::FloatingIpId;
+    use crate::terms::FloatingIpsTerms;
+    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
+    let terms = Terms::new(window(10, 60), None, vec![ReservationTerms::FloatingIps(asked)]).expect("terms");
+    let given = vec![Allocation::FloatingIps([FloatingIpId(5)].into())];
+    let mut stage = Stage::new(0, vec![Lease::new(new_lease(1, 1), terms, given, None)]);
+    assert_eq!(stage.perform(9), []);
+    stage.leases[0].status = LeaseStatus::Starting;
+    stage.leases[0].events.start = EventStatus::InProgress;
+    assert_eq!(stage.perform(9), [Action::Assign(FloatingIpId(5), FIRST)]);
+    assert_eq!(stage.perform(9), []);
+}
+
+#[test]
 fn addresses_are_assigned_and_taken_back() {
     use crate::host::NetworkId;
     use crate::ids::FloatingIpId;
