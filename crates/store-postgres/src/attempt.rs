@@ -44,34 +44,18 @@ impl Attempts {
     }
 }
 
-/// Does work in a transaction, and again if it came to nothing without anybody's fault. The work is an expression
-/// that may be evaluated several times, with the connection under the name given.
-macro_rules! transaction {
-    ($pool:expr, $begin:literal, $db:ident => $work:expr) => {{
+/// Does work with a connection of the pool, and again if it came to nothing without anybody's fault. The work is
+/// an expression that may be evaluated several times, with the connection under the name given.
+macro_rules! attempts {
+    ($pool:expr, $pooled:ident => $work:expr) => {{
         let mut attempts = $crate::attempt::Attempts::default();
         loop {
             let attempt = async {
-                let mut pooled = $pool.acquire().await?;
-                let given_up = pooled.given_up();
-                let transaction = async move {
-                    let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
-                    let $db = &mut *transaction;
-                    let done: Result<_, $crate::error::Trouble> = async { $work }.await;
-                    match done {
-                        Ok(done) => {
-                            $crate::attempt::ended(transaction.commit().await)?;
-                            pooled.give_back();
-                            Ok(done)
-                        }
-                        Err(trouble) => {
-                            if transaction.rollback().await.is_ok() {
-                                pooled.give_back();
-                            }
-                            Err(trouble)
-                        }
-                    }
-                };
-                $crate::attempt::unless(given_up, transaction).await
+                #[allow(unused_mut, reason = "depends on the work")]
+                let mut $pooled = $pool.acquire().await?;
+                let given_up = $pooled.given_up();
+                let work = async move { $work };
+                $crate::attempt::unless(given_up, work).await
             };
             let attempt = ::tokio::time::timeout($crate::attempt::LIMIT, attempt).await;
             let trouble = match attempt.unwrap_or_else(|_| Err($crate::attempt::too_slow())) {
@@ -84,7 +68,47 @@ macro_rules! transaction {
         }
     }};
 }
+pub(crate) use attempts;
+
+/// [Attempts](attempts) in a transaction.
+macro_rules! transaction {
+    ($pool:expr, $begin:literal, $db:ident => $work:expr) => {
+        $crate::attempt::attempts!($pool, pooled => {
+            let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
+            let $db = &mut *transaction;
+            let done: Result<_, $crate::error::Trouble> = async { $work }.await;
+            match done {
+                Ok(done) => {
+                    $crate::attempt::ended(transaction.commit().await)?;
+                    pooled.give_back();
+                    Ok(done)
+                }
+                Err(trouble) => {
+                    if transaction.rollback().await.is_ok() {
+                        pooled.give_back();
+                    }
+                    Err(trouble)
+                }
+            }
+        })
+    };
+}
 pub(crate) use transaction;
+
+/// [Attempts](attempts) at one statement that only reads: a transaction would take three times as long.
+macro_rules! question {
+    ($pool:expr, $db:ident => $work:expr) => {
+        $crate::attempt::attempts!($pool, pooled => {
+            let $db = &mut *pooled;
+            let answer: Result<_, $crate::error::Trouble> = async { $work }.await;
+            if answer.is_ok() {
+                pooled.give_back();
+            }
+            answer
+        })
+    };
+}
+pub(crate) use question;
 
 /// A commit that broke off may have happened, so it is not to be tried again.
 pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
@@ -94,12 +118,12 @@ pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
     })
 }
 
-/// The result of a transaction, unless its server is given up before. Then it may have been committed.
+/// The result of the work, unless its server is given up before. Then a transaction may have been committed.
 pub(crate) async fn unless<T>(
     given_up: impl Future<Output = ()>,
-    transaction: impl Future<Output = Result<T, Trouble>>,
+    work: impl Future<Output = Result<T, Trouble>>,
 ) -> Result<T, Trouble> {
-    match select(pin!(transaction), pin!(given_up)).await {
+    match select(pin!(work), pin!(given_up)).await {
         Either::Left((done, _)) => done,
         Either::Right(((), _)) => Err(too_slow()),
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Executor as _;
-use sqlx::postgres::{PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long the server may have nothing to say before it is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How long it may take to say so, or to take a connection.
+/// How long it may take to say so, or to let somebody listen.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// What is heard, as long as it is not dropped.
@@ -78,10 +78,7 @@ impl Drop for Hints {
 /// Listens until the connection breaks. A server that has become a standby does not let anybody listen.
 async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
     let Some(options) = pool.servers().options(server) else { return Ok(()) };
-    let one = PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER);
-    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options.clone())).await?;
-    listener.eager_reconnect(false);
-    listener.listen(CHANNEL).await?;
+    let mut listener = answered(connect(options)).await?;
     // There may have been some before this.
     sender.send_replace(());
     loop {
@@ -89,14 +86,22 @@ async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Resul
             Ok(Ok(Some(_))) => sender.send_replace(()),
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
-            Err(_) => is_there(&mut listener).await?,
+            Err(_) => _ = answered(listener.execute("SELECT")).await?,
         }
     }
 }
 
-async fn is_there(listener: &mut PgListener) -> Result<(), sqlx::Error> {
-    let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT")).await;
-    asked.map_err(|_| sqlx::Error::PoolTimedOut)?.map(drop)
+async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
+    let one = PgPoolOptions::new().max_connections(1).connect_lazy_with(options.clone());
+    let mut listener = PgListener::connect_with(&one).await?;
+    listener.eager_reconnect(false);
+    listener.listen(CHANNEL).await?;
+    Ok(listener)
+}
+
+/// What the server says, if it does so in time: it may go silent at any word.
+async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    tokio::time::timeout(ANSWER, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// Whether an error means that the server does not answer, or not any more as the one that takes writes.

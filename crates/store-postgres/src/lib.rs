@@ -33,14 +33,14 @@ use leases::plan::Action;
 use leases::project::ProjectId;
 use store::archive::{Archive, ImportError};
 use store::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
     IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
 };
 
 pub use self::open::{OpenError, SchemaState};
 pub use self::servers::{AddressError, NoServer, Servers};
 
-use crate::attempt::transaction;
+use crate::attempt::{question, transaction};
 use crate::commit::Pace;
 use crate::error::Trouble;
 use crate::hints::Hints;
@@ -61,6 +61,13 @@ macro_rules! writing {
 macro_rules! reading {
     ($store:expr, $db:ident => $work:expr) => {
         transaction!(&$store.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", $db => $work)
+    };
+}
+
+/// Asks with one statement.
+macro_rules! asking {
+    ($store:expr, $db:ident => $work:expr) => {
+        question!(&$store.pool, $db => $work)
     };
 }
 
@@ -93,12 +100,15 @@ impl Store for PostgresStore {
     }
 
     async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        if asking!(self, db => feed::last(db).await)? == revision {
+            return Ok(Changes::Delta(Box::new(Delta { revision, ..Delta::default() })));
+        }
         Ok(reading!(self, db => feed::since(db, revision).await)?)
     }
 
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut hints = self.hints.subscribe();
-        while reading!(self, db => feed::last(db).await)? == revision {
+        while asking!(self, db => feed::last(db).await)? == revision {
             // Nothing more than when to look depends on which of the two it was.
             let _ = tokio::time::timeout(LOOK_AGAIN, hints.changed()).await;
         }
@@ -164,7 +174,7 @@ impl Store for PostgresStore {
     }
 
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
-        let now_us = reading!(self, db => {
+        let now_us = asking!(self, db => {
             let now = sqlx::query_scalar!(
                 r#"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS "now_us!""#
             );
@@ -179,16 +189,16 @@ impl Store for PostgresStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<IdempotencyRecord>, StoreError> {
-        let record = reading!(self, db => journal::request(db, project, key).await)?;
+        let record = asking!(self, db => journal::request(db, project, key).await)?;
         Ok(record.filter(|record| record.counts_at(now)))
     }
 
     async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
-        Ok(reading!(self, db => journal::notifications(db, after, limit).await)?)
+        Ok(asking!(self, db => journal::notifications(db, after, limit).await)?)
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
-        Ok(reading!(self, db => journal::delivered(db, listener).await)?)
+        Ok(asking!(self, db => journal::delivered(db, listener).await)?)
     }
 
     async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
@@ -200,7 +210,7 @@ impl Store for PostgresStore {
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
-        Ok(reading!(self, db => journal::audit(db, limit).await)?)
+        Ok(asking!(self, db => journal::audit(db, limit).await)?)
     }
 
     async fn audit_page(
@@ -209,7 +219,7 @@ impl Store for PostgresStore {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
-        Ok(reading!(self, db => journal::audit_page(db, filter, before, limit).await)?)
+        Ok(asking!(self, db => journal::audit_page(db, filter, before, limit).await)?)
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

@@ -56,45 +56,68 @@ pub(crate) async fn finish(
     finished: &[Finished],
     now: Timestamp,
 ) -> Result<BTreeSet<RecordKey>, Trouble> {
+    let results: BTreeMap<_, _> =
+        finished.iter().map(|finished| (claim_key(&finished.claim), finished)).collect();
+    let (steps, fences): (Vec<String>, Vec<i64>) = results.keys().cloned().unzip();
+    let given_up = sqlx::query!(
+        "DELETE FROM step_claim USING unnest($1::text[], $2::bigint[]) AS own (step, fence)
+         WHERE step_claim.step = own.step AND step_claim.fence = own.fence
+         RETURNING step_claim.step, step_claim.fence",
+        &steps,
+        &fences,
+    );
+    let given_up = given_up.fetch_all(&mut *db).await?;
+    let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
     let mut changed = BTreeSet::new();
-    let mut sorted: Vec<&Finished> = finished.iter().collect();
-    sorted.sort_by_cached_key(|finished| action_key(finished.claim.action));
-    for Finished { claim, result } in sorted {
-        let (step, fence) = (action_key(claim.action), claim.fence.cast_signed());
-        let given_up = sqlx::query!("DELETE FROM step_claim WHERE step = $1 AND fence = $2", &step, fence);
-        if given_up.execute(&mut *db).await?.rows_affected() == 0 {
+    let mut succeeded = BTreeMap::new();
+    for (key, Finished { claim, result }) in results {
+        if !given_up.contains(&key) {
             continue;
         }
-        let has_changed = match result {
-            Ok(()) => succeeded(db, claim.action, &step, us(now)).await?,
-            Err(message) => failed(db, &step, us(now), message).await.map(|()| true)?,
-        };
-        if has_changed {
-            changed.insert(RecordKey::Step(claim.action));
+        match result {
+            Ok(()) => {
+                succeeded.insert(key.0, claim.action);
+            }
+            Err(message) => {
+                failed(db, &key.0, us(now), message).await?;
+                changed.insert(RecordKey::Step(claim.action));
+            }
         }
     }
+    changed.append(&mut note_successes(db, &succeeded, us(now)).await?);
     Ok(changed)
 }
 
-async fn succeeded(
+/// How the store tells claims apart.
+fn claim_key(claim: &Claim) -> (String, i64) {
+    (action_key(claim.action), claim.fence.cast_signed())
+}
+
+/// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.
+async fn note_successes(
     db: &mut PgConnection,
-    action: Action,
-    step: &str,
+    succeeded: &BTreeMap<String, Action>,
     now_us: i64,
-) -> Result<bool, sqlx::Error> {
-    let had_failed = sqlx::query!("DELETE FROM step_failure WHERE step = $1", step);
-    let had_failed = had_failed.execute(&mut *db).await?.rows_affected() > 0;
-    if matches!(action, Action::Snapshot(..)) {
-        let noted = sqlx::query!(
-            "INSERT INTO step_success (step, at_us) VALUES ($1, $2)
-             ON CONFLICT (step) DO UPDATE SET at_us = $2",
-            step,
-            now_us,
-        );
-        noted.execute(db).await?;
-        return Ok(true);
+) -> Result<BTreeSet<RecordKey>, sqlx::Error> {
+    let steps: Vec<String> = succeeded.keys().cloned().collect();
+    let had_failed =
+        sqlx::query_scalar!("DELETE FROM step_failure WHERE step = ANY($1) RETURNING step", &steps);
+    let had_failed = had_failed.fetch_all(&mut *db).await?;
+    let mut changed: BTreeSet<_> =
+        had_failed.iter().filter_map(|step| succeeded.get(step)).copied().map(RecordKey::Step).collect();
+    for (step, action) in succeeded {
+        if matches!(action, Action::Snapshot(..)) {
+            let noted = sqlx::query!(
+                "INSERT INTO step_success (step, at_us) VALUES ($1, $2)
+                 ON CONFLICT (step) DO UPDATE SET at_us = $2",
+                step,
+                now_us,
+            );
+            noted.execute(&mut *db).await?;
+            changed.insert(RecordKey::Step(*action));
+        }
     }
-    Ok(had_failed)
+    Ok(changed)
 }
 
 async fn failed(db: &mut PgConnection, step: &str, now_us: i64, message: &str) -> Result<(), sqlx::Error> {

@@ -48,8 +48,3 @@ pub(crate) fn capacity(amount: u64) -> i64 {
 pub(crate) fn used(amount: u64) -> i64 {
     i64::try_from(amount).map_or(LARGEST_AMOUNT + 1, |amount| amount.min(LARGEST_AMOUNT + 1))
 }
-
-/// A UUID for `unhex`: JSON, in which many rows are handed over at once, has no bytes.
-pub(crate) fn hex(uuid: u128) -> String {
-    format!("{uuid:032x}")
-}

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::SqliteConnection;
+use store::encoding::{hex, json};
 use store::{
     AuditFilter, AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification,
     StoreError,
@@ -44,37 +45,48 @@ pub(crate) async fn request(
 
 /// Writes what goes with a commit.
 pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
-    for record in &commit.audit {
-        let at_us = us(record.at);
-        let insertion = sqlx::query!(
-            "INSERT INTO audit (at_us, user_id, project, request_id, action, object)
-             VALUES (?, ?, ?, ?, ?, ?)",
-            at_us,
-            record.user.0,
-            record.project.0,
-            record.request_id,
-            record.action,
-            record.object,
-        );
-        insertion.execute(&mut *db).await.map_err(failed)?;
-    }
-    for new in &commit.notifications {
-        let (at_us, lease) = (us(commit.at), new.lease.0.to_be_bytes());
-        let lease = lease.as_slice();
-        let insertion = sqlx::query!(
-            "INSERT INTO notification (at_us, lease, project, event_type, payload) VALUES (?, ?, ?, ?, ?)",
-            at_us,
-            lease,
-            new.project.0,
-            new.event_type,
-            new.payload,
-        );
-        insertion.execute(&mut *db).await.map_err(failed)?;
-    }
+    audit_all(db, &commit.audit).await.map_err(failed)?;
+    notify_all(db, commit).await.map_err(failed)?;
     if let Some(new) = &commit.idempotency {
         write_request(db, new).await.map_err(failed)?;
     }
     Ok(())
+}
+
+/// In one statement, since a statement costs more than a row.
+async fn audit_all(db: &mut SqliteConnection, records: &[AuditRecord]) -> Result<(), sqlx::Error> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let rows = records
+        .iter()
+        .map(|new| (us(new.at), &new.user.0, &new.project.0, &new.request_id, &new.action, &new.object));
+    let rows = json(&rows.collect::<Vec<_>>());
+    let insertion = sqlx::query!(
+        "INSERT INTO audit (at_us, user_id, project, request_id, action, object)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+         FROM json_each(?) ORDER BY key",
+        rows,
+    );
+    insertion.execute(db).await.map(drop)
+}
+
+/// In one statement, too.
+async fn notify_all(db: &mut SqliteConnection, commit: &Commit) -> Result<(), sqlx::Error> {
+    if commit.notifications.is_empty() {
+        return Ok(());
+    }
+    let at_us = us(commit.at);
+    let rows = commit.notifications.iter();
+    let rows = rows.map(|new| (hex(new.lease.0), &new.project.0, &new.event_type, &new.payload));
+    let rows = json(&rows.collect::<Vec<_>>());
+    let insertion = sqlx::query!(
+        "INSERT INTO notification (at_us, lease, project, event_type, payload)
+         SELECT ?, unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) ORDER BY key",
+        at_us,
+        rows,
+    );
+    insertion.execute(db).await.map(drop)
 }
 
 /// Enters the key of a request, in place of one that was valid before.

@@ -34,7 +34,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
     IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
@@ -56,8 +56,9 @@ pub struct SqliteStore {
     /// How the writer's connection is made.
     options: SqliteConnectOptions,
     readers: SqlitePool,
-    /// Told of each commit.
-    commits: watch::Sender<()>,
+    /// Told of each commit: the last revision. None while it is not known whether there is a later one. Nobody else
+    /// writes to the file, so that it need not be looked at to know that nothing has changed.
+    revision: watch::Sender<Option<Revision>>,
     /// Locked as long as the store is open.
     _lock: File,
 }
@@ -73,6 +74,7 @@ impl SqliteStore {
     /// Not needed for safety: a store that is dropped has lost nothing.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
+        self.doubt();
         match self.writer.lock().await.take() {
             Some(writer) => writer.close().await.map_err(unavailable),
             None => Ok(()),
@@ -85,6 +87,36 @@ impl SqliteStore {
 
     async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         self.readers.begin().await.map_err(unavailable)
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let known = *self.revision.borrow();
+        match known {
+            Some(revision) => Ok(revision),
+            None => feed::last(&mut *self.reading().await?).await,
+        }
+    }
+
+    /// From here on it is not known which revision is the last. Nobody is told: there may be no other.
+    fn doubt(&self) {
+        self.revision.send_if_modified(|revision| {
+            *revision = None;
+            false
+        });
+    }
+
+    /// Ends a transaction that makes a revision, or none. If that is given up half-way, or fails, it may have been
+    /// done all the same.
+    async fn advance(
+        &self,
+        transaction: Transaction<'_, Sqlite>,
+        advance: Option<Advance>,
+    ) -> Result<(), StoreError> {
+        let Some(advance) = advance else { return transaction.commit().await.map_err(unavailable) };
+        self.doubt();
+        transaction.commit().await.map_err(unavailable)?;
+        self.revision.send_replace(Some(advance.to));
+        Ok(())
     }
 }
 
@@ -120,12 +152,15 @@ impl Store for SqliteStore {
     }
 
     async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        if *self.revision.borrow() == Some(revision) {
+            return Ok(Changes::Delta(Box::new(Delta { revision, ..Delta::default() })));
+        }
         feed::since(&mut *self.reading().await?, revision).await
     }
 
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
-        let mut commits = self.commits.subscribe();
-        while feed::last(&mut *self.reading().await?).await? == revision {
+        let mut commits = self.revision.subscribe();
+        while self.revision().await? == revision {
             // Nothing more than when to look depends on which of the two it was.
             let _ = tokio::time::timeout(LOOK_AGAIN, commits.changed()).await;
         }
@@ -136,8 +171,7 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         let advance = commit::write(&mut transaction, commit).await?;
-        transaction.commit().await.map_err(unavailable)?;
-        self.commits.send_replace(());
+        self.advance(transaction, Some(advance)).await?;
         Ok(advance)
     }
 
@@ -166,8 +200,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let changed = steps::finish(&mut transaction, finished, now).await?;
         let advance = feed::enter_some(&mut transaction, &changed).await?;
-        transaction.commit().await.map_err(unavailable)?;
-        self.commits.send_replace(());
+        self.advance(transaction, advance).await?;
         Ok(advance)
     }
 
@@ -183,8 +216,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let changed = steps::prune(&mut transaction, gone).await?;
         let advance = feed::enter_some(&mut transaction, &changed).await?;
-        transaction.commit().await.map_err(unavailable)?;
-        self.commits.send_replace(());
+        self.advance(transaction, advance).await?;
         Ok(advance)
     }
 
@@ -260,9 +292,8 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         archive::import(&mut transaction, archive).await?;
-        transaction.commit().await.map_err(unavailable)?;
-        self.commits.send_replace(());
-        Ok(())
+        self.doubt();
+        Ok(transaction.commit().await.map_err(unavailable)?)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

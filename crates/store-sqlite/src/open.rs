@@ -104,8 +104,8 @@ impl SqliteStore {
             options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
         );
         let writer = Mutex::new(Some(writer));
-        let commits = watch::Sender::new(());
-        Ok(Self { path: path.to_owned(), writer, options, readers, commits, _lock: lock })
+        let revision = watch::Sender::new(None);
+        Ok(Self { path: path.to_owned(), writer, options, readers, revision, _lock: lock })
     }
 }
 

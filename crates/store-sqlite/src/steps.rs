@@ -1,11 +1,11 @@
 //! Claims of steps and what became of steps; who leads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use leases::plan::Action;
 use sqlx::SqliteConnection;
-use store::encoding::action_key;
+use store::encoding::{action_key, json};
 use store::{Claim, Finished, Holder, RecordKey, StoreError};
 
 use crate::columns::us;
@@ -19,30 +19,38 @@ pub(crate) async fn claim(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<Claim>, StoreError> {
+    let steps: BTreeMap<String, Action> =
+        actions.iter().map(|action| (action_key(*action), *action)).collect();
     let (now_us, until_us) = (us(now), us(until));
-    let last =
-        sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await.map_err(unavailable)?;
-    let mut fence = last;
-    let mut claims = Vec::new();
-    for &action in actions {
-        let step = action_key(action);
-        let next = fence + 1;
-        let claimed = sqlx::query!(
-            "INSERT INTO step_claim (step, holder, fence, until_us) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (step) DO UPDATE SET holder = ?2, fence = ?3, until_us = ?4 WHERE until_us <= ?5",
-            step,
-            holder.0,
-            next,
-            until_us,
-            now_us,
-        );
-        if claimed.execute(&mut *db).await.map_err(unavailable)?.rows_affected() == 1 {
-            fence = next;
-            claims.push(Claim { action, fence: next.cast_unsigned() });
+    let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
+    let last = sqlx::query_scalar!("UPDATE fence SET last = last + ? RETURNING last", count);
+    let last = last.fetch_one(&mut *db).await.map_err(unavailable)?;
+    let keys = json(&steps.keys().collect::<Vec<_>>());
+    // A statement costs more than a row.
+    let rows = sqlx::query!(
+        "INSERT INTO step_claim (step, holder, fence, until_us)
+         SELECT value, ?2, ?3 - key, ?4 FROM json_each(?1) WHERE true
+         ON CONFLICT (step) DO UPDATE SET holder = ?2, fence = excluded.fence, until_us = ?4
+             WHERE until_us <= ?5
+         RETURNING step, fence",
+        keys,
+        holder.0,
+        last,
+        until_us,
+        now_us,
+    );
+    let mut fences: BTreeMap<Action, u64> = BTreeMap::new();
+    for row in rows.fetch_all(db).await.map_err(unavailable)? {
+        if let Some(action) = steps.get(&row.step) {
+            fences.insert(*action, row.fence.cast_unsigned());
         }
     }
-    sqlx::query!("UPDATE fence SET last = ?", fence).execute(&mut *db).await.map_err(unavailable)?;
-    Ok(claims)
+    // In the order in which they were asked for.
+    let claimed = actions.iter().filter_map(|action| {
+        let fence = fences.remove(action)?;
+        Some(Claim { action: *action, fence })
+    });
+    Ok(claimed.collect())
 }
 
 /// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
@@ -53,43 +61,69 @@ pub(crate) async fn finish(
     now: Timestamp,
 ) -> Result<BTreeSet<RecordKey>, StoreError> {
     let now_us = us(now);
+    let claims: Vec<_> = finished.iter().map(|finished| claim_key(&finished.claim)).collect();
+    let claims = json(&claims);
+    let given_up = sqlx::query!(
+        "DELETE FROM step_claim
+         WHERE (step, fence) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
+         RETURNING step, fence",
+        claims,
+    );
+    let given_up = given_up.fetch_all(&mut *db).await.map_err(unavailable)?;
+    let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
     let mut changed = BTreeSet::new();
+    let mut succeeded = BTreeMap::new();
     for Finished { claim, result } in finished {
-        let (step, fence) = (action_key(claim.action), claim.fence.cast_signed());
-        let given_up = sqlx::query!("DELETE FROM step_claim WHERE step = ? AND fence = ?", step, fence);
-        if given_up.execute(&mut *db).await.map_err(unavailable)?.rows_affected() == 0 {
+        let key = claim_key(claim);
+        if !given_up.contains(&key) {
             continue;
         }
-        let has_changed = match result {
-            Ok(()) => succeeded(db, claim.action, &step, now_us).await,
-            Err(message) => failed(db, &step, now_us, message).await.map(|()| true),
-        };
-        if has_changed.map_err(unavailable)? {
-            changed.insert(RecordKey::Step(claim.action));
+        match result {
+            Ok(()) => {
+                succeeded.insert(key.0, claim.action);
+            }
+            Err(message) => {
+                failed(db, &key.0, now_us, message).await.map_err(unavailable)?;
+                changed.insert(RecordKey::Step(claim.action));
+            }
         }
     }
+    changed.append(&mut note_successes(db, &succeeded, now_us).await.map_err(unavailable)?);
     Ok(changed)
 }
 
-async fn succeeded(
+/// How the store tells claims apart.
+fn claim_key(claim: &Claim) -> (String, i64) {
+    (action_key(claim.action), claim.fence.cast_signed())
+}
+
+/// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.
+async fn note_successes(
     db: &mut SqliteConnection,
-    action: Action,
-    step: &str,
+    succeeded: &BTreeMap<String, Action>,
     now_us: i64,
-) -> Result<bool, sqlx::Error> {
-    let had_failed = sqlx::query!("DELETE FROM step_failure WHERE step = ?", step);
-    let had_failed = had_failed.execute(&mut *db).await?.rows_affected() > 0;
-    if matches!(action, Action::Snapshot(..)) {
-        let noted = sqlx::query!(
-            "INSERT INTO step_success (step, at_us) VALUES (?1, ?2)
-             ON CONFLICT (step) DO UPDATE SET at_us = ?2",
-            step,
-            now_us,
-        );
-        noted.execute(&mut *db).await?;
-        return Ok(true);
+) -> Result<BTreeSet<RecordKey>, sqlx::Error> {
+    let steps = json(&succeeded.keys().collect::<Vec<_>>());
+    let had_failed = sqlx::query_scalar!(
+        "DELETE FROM step_failure WHERE step IN (SELECT value FROM json_each(?)) RETURNING step",
+        steps,
+    );
+    let had_failed = had_failed.fetch_all(&mut *db).await?;
+    let mut changed: BTreeSet<_> =
+        had_failed.iter().filter_map(|step| succeeded.get(step)).copied().map(RecordKey::Step).collect();
+    for (step, action) in succeeded {
+        if matches!(action, Action::Snapshot(..)) {
+            let noted = sqlx::query!(
+                "INSERT INTO step_success (step, at_us) VALUES (?1, ?2)
+                 ON CONFLICT (step) DO UPDATE SET at_us = ?2",
+                step,
+                now_us,
+            );
+            noted.execute(&mut *db).await?;
+            changed.insert(RecordKey::Step(*action));
+        }
     }
-    Ok(had_failed)
+    Ok(changed)
 }
 
 async fn failed(
@@ -115,8 +149,7 @@ pub(crate) async fn release(
     holder: &Holder,
     known: &[Claim],
 ) -> Result<(), StoreError> {
-    let fences: Vec<String> = known.iter().map(|claim| claim.fence.to_string()).collect();
-    let fences = format!("[{}]", fences.join(","));
+    let fences = json(&known.iter().map(|claim| claim.fence).collect::<Vec<_>>());
     let release = sqlx::query!(
         "DELETE FROM step_claim WHERE holder = ? AND fence NOT IN (SELECT value FROM json_each(?))",
         holder.0,

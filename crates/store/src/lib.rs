@@ -110,14 +110,20 @@ pub enum Write {
     Property(PropertyRecord),
 }
 
+impl Write {
+    /// The lease that it writes, and what becomes of that: nothing if it is forgotten.
+    pub fn lease(&self) -> Option<(LeaseId, Option<&LeaseRecord>)> {
+        match self {
+            Self::Lease { record, .. } => Some((record.lease.id, Some(record))),
+            Self::ForgetLease { id, .. } => Some((*id, None)),
+            _ => None,
+        }
+    }
+}
+
 /// By lease, what becomes of it in the end: nothing of one that is forgotten. A commit may write it more than once.
 pub fn leases_after(writes: &[Write]) -> BTreeMap<LeaseId, Option<&LeaseRecord>> {
-    let changes = writes.iter().filter_map(|write| match write {
-        Write::Lease { record, .. } => Some((record.lease.id, Some(&**record))),
-        Write::ForgetLease { id, .. } => Some((*id, None)),
-        _ => None,
-    });
-    changes.collect()
+    writes.iter().filter_map(Write::lease).collect()
 }
 
 /// What happens together, or not at all.

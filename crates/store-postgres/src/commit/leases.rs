@@ -6,13 +6,13 @@ use ::leases::ids::{LeaseId, ReservationId};
 use ::leases::lease::Reservation;
 use sqlx::PgConnection;
 use store::booking::{Bookings, bookings as bookings_of, changes};
-use store::encoding::{end_action_name, terms_json};
+use store::encoding::{LeaseRow, json, terms_json};
 use store::{CommitError, LeaseRecord, Version, Wording, Write};
 use uuid::Uuid;
 
 use super::bookings;
 use super::take::Taken;
-use crate::columns::{maybe_text, text, us, uuid};
+use crate::columns::{maybe_text, text, uuid};
 use crate::error::Trouble;
 
 /// What the store holds of a lease before it is written.
@@ -22,6 +22,9 @@ pub(super) struct Held {
     reservations: BTreeSet<ReservationId>,
 }
 
+/// Leases that are written, and which versions they replace.
+type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
+
 /// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
 pub(super) async fn write(db: &mut PgConnection, writes: &[Write]) -> Result<Vec<Taken>, Trouble> {
     let last = store::leases_after(writes);
@@ -30,10 +33,16 @@ pub(super) async fn write(db: &mut PgConnection, writes: &[Write]) -> Result<Vec
     }
     let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
     let mut held = held(db, &ids).await?;
+    let mut rows = Rows::new();
     for write in writes {
+        // Versions are compared in the order of writes.
+        if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
+            write_rows(db, &std::mem::take(&mut rows)).await?;
+        }
         match write {
-            Write::Lease { record, expected: None } => insert(db, record).await?,
-            Write::Lease { record, expected: Some(expected) } => update(db, record, *expected).await?,
+            Write::Lease { record, expected } => {
+                rows.insert(record.lease.id, (record, *expected));
+            }
             Write::ForgetLease { id, expected } => {
                 forget(db, *id, *expected).await?;
                 held.remove(id);
@@ -41,6 +50,7 @@ pub(super) async fn write(db: &mut PgConnection, writes: &[Write]) -> Result<Vec
             _ => {}
         }
     }
+    write_rows(db, &rows).await?;
     let mut taken = Vec::new();
     for (&id, record) in &last {
         let Some(record) = record else { continue };
@@ -73,106 +83,72 @@ async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<BTreeMap<LeaseId
     Ok(held)
 }
 
-async fn insert(db: &mut PgConnection, record: &LeaseRecord) -> Result<(), Trouble> {
-    let (row, reason) = (Row::of(record), maybe_text(record.lease.reason.as_deref()));
-    let (lease, events) = (&record.lease, record.lease.events);
-    let (end_action, status) = (end_action_name(lease.end_action), lease.status.name());
-    let (start, before_end, end) = (events.start.name(), events.before_end.name(), events.end.name());
-    let insertion = sqlx::query!(
+/// New leases and leases that there are, each in one statement, since a statement costs more than a row.
+async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>) -> Result<(), Trouble> {
+    let all = rows.values().map(|(record, expected)| LeaseRow::of(record, *expected, text));
+    let (new, known): (Vec<_>, Vec<_>) = all.partition(LeaseRow::is_new);
+    let mut written = BTreeSet::new();
+    if !new.is_empty() {
+        written.extend(insert(db, &json(&new)).await?);
+    }
+    if !known.is_empty() {
+        written.extend(update(db, &json(&known)).await?);
+    }
+    match rows.keys().find(|id| !written.contains(id)) {
+        Some(stale) => Err(CommitError::stale_lease(*stale).into()),
+        None => Ok(()),
+    }
+}
+
+/// Enters those of these [leases](LeaseRow) that are not there, and says which.
+async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
+    let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
              start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
-         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-         ON CONFLICT (id) DO NOTHING",
-        row.id,
-        row.version,
-        &text(&lease.name),
-        &text(&lease.owner.project.0),
-        &text(&lease.owner.user.0),
-        row.starts_us,
-        row.ends_us,
-        row.before_end_us,
-        end_action,
-        status,
-        start,
-        before_end,
-        end,
-        reason.as_deref(),
-        row.created_at_us,
-        row.updated_at_us,
+         ) SELECT
+             id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
+             start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
+         FROM json_populate_recordset(NULL::lease, $1::text::json)
+         ON CONFLICT (id) DO NOTHING
+         RETURNING id",
+        rows,
     );
-    one(insertion.execute(db).await, record.lease.id)
+    Ok(ids(insertion.fetch_all(db).await?))
 }
 
-async fn update(db: &mut PgConnection, record: &LeaseRecord, expected: Version) -> Result<(), Trouble> {
-    let (row, reason) = (Row::of(record), maybe_text(record.lease.reason.as_deref()));
-    let (lease, events) = (&record.lease, record.lease.events);
-    let (end_action, status) = (end_action_name(lease.end_action), lease.status.name());
-    let (start, before_end, end) = (events.start.name(), events.before_end.name(), events.end.name());
-    let expected = expected.0.cast_signed();
-    let change = sqlx::query!(
+/// Changes those of these [leases](LeaseRow) that have the versions that are expected, and says which.
+async fn update(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
+    let change = sqlx::query_scalar!(
         "UPDATE lease SET
-             version = $1, name = $2, project = $3, user_id = $4, starts_us = $5, ends_us = $6, before_end_us = $7,
-             end_action = $8, status = $9, start_event = $10, before_end_event = $11, end_event = $12, reason = $13,
-             created_at_us = $14, updated_at_us = $15
-         WHERE id = $16 AND version = $17",
-        row.version,
-        &text(&lease.name),
-        &text(&lease.owner.project.0),
-        &text(&lease.owner.user.0),
-        row.starts_us,
-        row.ends_us,
-        row.before_end_us,
-        end_action,
-        status,
-        start,
-        before_end,
-        end,
-        reason.as_deref(),
-        row.created_at_us,
-        row.updated_at_us,
-        row.id,
-        expected,
+             version = new.version, name = new.name, project = new.project, user_id = new.user_id,
+             starts_us = new.starts_us, ends_us = new.ends_us, before_end_us = new.before_end_us,
+             end_action = new.end_action, status = new.status, start_event = new.start_event,
+             before_end_event = new.before_end_event, end_event = new.end_event, reason = new.reason,
+             created_at_us = new.created_at_us, updated_at_us = new.updated_at_us
+         FROM json_to_recordset($1::text::json) AS new (
+             id uuid, expected bigint, version bigint, name text, project text, user_id text,
+             starts_us bigint, ends_us bigint, before_end_us bigint, end_action text, status text,
+             start_event text, before_end_event text, end_event text, reason text, created_at_us bigint,
+             updated_at_us bigint
+         )
+         WHERE lease.id = new.id AND lease.version = new.expected
+         RETURNING lease.id",
+        rows,
     );
-    one(change.execute(db).await, record.lease.id)
+    Ok(ids(change.fetch_all(db).await?))
+}
+
+fn ids(rows: Vec<Uuid>) -> Vec<LeaseId> {
+    rows.into_iter().map(|id| LeaseId(id.as_u128())).collect()
 }
 
 async fn forget(db: &mut PgConnection, lease: LeaseId, expected: Version) -> Result<(), Trouble> {
     let expected = expected.0.cast_signed();
     let deletion = sqlx::query!("DELETE FROM lease WHERE id = $1 AND version = $2", uuid(lease.0), expected);
-    one(deletion.execute(db).await, lease)
-}
-
-/// A write that changed no row was based on another version.
-fn one(result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>, lease: LeaseId) -> Result<(), Trouble> {
-    match result?.rows_affected() {
+    match deletion.execute(db).await?.rows_affected() {
         0 => Err(CommitError::stale_lease(lease).into()),
         _ => Ok(()),
-    }
-}
-
-/// Columns of a lease that hold values in another form.
-struct Row {
-    id: Uuid,
-    version: i64,
-    starts_us: i64,
-    ends_us: i64,
-    before_end_us: Option<i64>,
-    created_at_us: i64,
-    updated_at_us: Option<i64>,
-}
-
-impl Row {
-    fn of(record: &LeaseRecord) -> Self {
-        Self {
-            id: uuid(record.lease.id.0),
-            version: record.version.0.cast_signed(),
-            starts_us: us(record.lease.window.start()),
-            ends_us: us(record.lease.window.end()),
-            before_end_us: record.lease.before_end.map(us),
-            created_at_us: us(record.created_at),
-            updated_at_us: record.updated_at.map(us),
-        }
     }
 }
 

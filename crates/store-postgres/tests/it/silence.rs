@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use store::{Store, StoreError};
+use store_postgres::PostgresStore;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -15,22 +17,55 @@ use crate::{SERVER, database, name, open};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line to the server that can be cut.
+#[derive(Clone)]
 struct Line {
     address: SocketAddr,
     cut: watch::Sender<bool>,
+    /// Whether a connection was cut for good because somebody wanted to listen.
+    deaf: watch::Sender<bool>,
 }
 
 impl Line {
-    async fn new() -> Self {
+    /// One on which listening works or does not.
+    async fn new(listening: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let line = Self { address: listener.local_addr().expect("bound"), cut: watch::Sender::new(false) };
-        let cut = line.cut.subscribe();
+        let address = listener.local_addr().expect("bound");
+        let line = Self { address, cut: watch::Sender::new(false), deaf: watch::Sender::new(false) };
+        let connecting = line.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(connect(client, cut.clone()));
+                tokio::spawn(connecting.clone().connect(client, listening));
             }
         });
         line
+    }
+
+    /// A store at its other end, in a database of its own.
+    async fn store(&self) -> Arc<PostgresStore> {
+        let url = format!("postgres://postgres@{}/{}?sslmode=disable", self.address, name(&database()));
+        open(&url.parse().expect("an address")).await
+    }
+
+    async fn connect(self, client: TcpStream, listening: bool) {
+        let server = UnixStream::connect(socket()).await.expect("it runs");
+        let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+        tokio::join!(self.pass(from_client, to_server, listening), self.pass(from_server, to_client, true));
+    }
+
+    /// Passes on what comes, and waits with it while the line is cut.
+    async fn pass(&self, mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, listening: bool) {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = from.read(&mut bytes).await {
+            let bytes = &bytes[..count];
+            if !listening && String::from_utf8_lossy(bytes).contains("LISTEN") {
+                self.deaf.send_replace(true);
+                std::future::pending::<()>().await;
+            }
+            let healed = self.cut.subscribe().wait_for(|cut| !cut).await.is_ok();
+            if !healed || to.write_all(bytes).await.is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -41,36 +76,28 @@ fn socket() -> PathBuf {
     PathBuf::from(directory).join(".s.PGSQL.5432")
 }
 
-async fn connect(client: TcpStream, cut: watch::Receiver<bool>) {
-    let server = UnixStream::connect(socket()).await.expect("it runs");
-    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    tokio::join!(pass(from_client, to_server, cut.clone()), pass(from_server, to_client, cut));
-}
-
-/// Passes on what comes, and waits with it while the line is cut.
-async fn pass(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    mut cut: watch::Receiver<bool>,
-) {
-    let mut bytes = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut bytes).await {
-        let healed = cut.wait_for(|cut| !cut).await.is_ok();
-        if !healed || to.write_all(&bytes[..count]).await.is_err() {
-            return;
-        }
-    }
+async fn assert_told(store: &PostgresStore) {
+    let told = tokio::time::timeout(PATIENCE, store.check()).await.expect("it is given up");
+    assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_a_server_that_has_gone_silent_is_told_so_soon() {
-    let line = Line::new().await;
-    let url = format!("postgres://postgres@{}/{}?sslmode=disable", line.address, name(&database()));
-    let store = open(&url.parse().expect("an address")).await;
+    let line = Line::new(true).await;
+    let store = line.store().await;
     store.check().await.expect("the server answers");
     line.cut.send_replace(true);
-    let told = tokio::time::timeout(PATIENCE, store.check()).await.expect("it is given up");
-    assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
+    assert_told(&store).await;
     line.cut.send_replace(false);
     store.check().await.expect("the server answers again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn also_if_it_went_silent_while_it_was_asked_to_tell_of_changes() {
+    let line = Line::new(false).await;
+    let store = line.store().await;
+    store.check().await.expect("the server answers");
+    line.deaf.subscribe().wait_for(|deaf| *deaf).await.expect("somebody wants to listen");
+    line.cut.send_replace(true);
+    assert_told(&store).await;
 }

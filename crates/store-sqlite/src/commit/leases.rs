@@ -1,5 +1,6 @@
 //! Leases and their reservations, and what they give up.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ::leases::ids::{LeaseId, ReservationId};
@@ -7,12 +8,12 @@ use ::leases::lease::Reservation;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use store::booking::{Bookings, bookings as bookings_of, changes};
-use store::encoding::{end_action_name, json, terms_json};
+use store::encoding::{LeaseRow, hex, json, terms_json};
 use store::{CommitError, LeaseRecord, StoreError, Version, Write};
 
 use super::bookings;
 use super::take::Taken;
-use crate::columns::{hex, us, uuid};
+use crate::columns::uuid;
 use crate::error::{failed, unavailable};
 
 /// What the store holds of a lease before it is written.
@@ -22,18 +23,26 @@ pub(super) struct Held {
     reservations: BTreeSet<ReservationId>,
 }
 
+/// Leases that are written, and which versions they replace.
+type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
+
 /// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
 pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
     let last = store::leases_after(writes);
     if last.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<String> = last.keys().map(|id| hex(id.0)).collect();
-    let mut held = held(db, &json(&ids)).await?;
+    let mut held = held(db, writes).await?;
+    let mut rows = Rows::new();
     for write in writes {
+        // Versions are compared in the order of writes.
+        if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
+            write_rows(db, &std::mem::take(&mut rows)).await?;
+        }
         match write {
-            Write::Lease { record, expected: None } => insert(db, record).await?,
-            Write::Lease { record, expected: Some(expected) } => update(db, record, *expected).await?,
+            Write::Lease { record, expected } => {
+                rows.insert(record.lease.id, (record, *expected));
+            }
             Write::ForgetLease { id, expected } => {
                 forget(db, *id, *expected).await?;
                 held.remove(id);
@@ -41,6 +50,7 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
             _ => {}
         }
     }
+    write_rows(db, &rows).await?;
     let mut taken = Vec::new();
     for (&id, record) in &last {
         let Some(record) = record else { continue };
@@ -55,9 +65,19 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
     Ok(taken)
 }
 
-/// What there is of these leases.
-async fn held(db: &mut SqliteConnection, leases: &str) -> Result<BTreeMap<LeaseId, Held>, StoreError> {
+/// What there is of the leases that are changed.
+async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<BTreeMap<LeaseId, Held>, StoreError> {
     let mut held: BTreeMap<LeaseId, Held> = BTreeMap::new();
+    let known = writes.iter().filter_map(|write| match write {
+        Write::Lease { record, expected: Some(_) } => Some(hex(record.lease.id.0)),
+        Write::ForgetLease { id, .. } => Some(hex(id.0)),
+        _ => None,
+    });
+    let known: Vec<String> = known.collect();
+    if known.is_empty() {
+        return Ok(held);
+    }
+    let leases = json(&known);
     let rows = sqlx::query!(
         "SELECT lease, id FROM reservation WHERE lease IN (SELECT unhex(value) FROM json_each(?))",
         leases,
@@ -66,119 +86,77 @@ async fn held(db: &mut SqliteConnection, leases: &str) -> Result<BTreeMap<LeaseI
         let of_lease = held.entry(LeaseId(uuid(&row.lease)?)).or_default();
         of_lease.reservations.insert(ReservationId(uuid(&row.id)?));
     }
-    bookings::held(db, leases, &mut held).await?;
+    bookings::held(db, &leases, &mut held).await?;
     Ok(held)
 }
 
-async fn insert(db: &mut SqliteConnection, record: &LeaseRecord) -> Result<(), CommitError> {
-    let row = Row::of(record);
-    let (lease, events) = (&record.lease, record.lease.events);
-    let (end_action, status) = (end_action_name(lease.end_action), lease.status.name());
-    let (start, before_end, end) = (events.start.name(), events.before_end.name(), events.end.name());
-    let id = row.id.as_slice();
-    let insertion = sqlx::query!(
+/// New leases and leases that there are, each in one statement, since a statement costs more than a row.
+async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>) -> Result<(), CommitError> {
+    let all = rows.values().map(|(record, expected)| LeaseRow::of(record, *expected, Cow::Borrowed));
+    let (new, known): (Vec<_>, Vec<_>) = all.partition(LeaseRow::is_new);
+    let mut written = BTreeSet::new();
+    if !new.is_empty() {
+        written.extend(insert(db, &json(&new)).await?);
+    }
+    if !known.is_empty() {
+        written.extend(update(db, &json(&known)).await?);
+    }
+    match rows.keys().find(|id| !written.contains(id)) {
+        Some(stale) => Err(CommitError::stale_lease(*stale)),
+        None => Ok(()),
+    }
+}
+
+/// Enters those of these [leases](LeaseRow) that are not there, and says which.
+async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, CommitError> {
+    let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
              start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
-         ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT (id) DO NOTHING",
-        id,
-        row.version,
-        lease.name,
-        lease.owner.project.0,
-        lease.owner.user.0,
-        row.starts_us,
-        row.ends_us,
-        row.before_end_us,
-        end_action,
-        status,
-        start,
-        before_end,
-        end,
-        lease.reason,
-        row.created_at_us,
-        row.updated_at_us,
+         ) SELECT
+             unhex(value ->> 'id'), value ->> 'version', value ->> 'name', value ->> 'project',
+             value ->> 'user_id', value ->> 'starts_us', value ->> 'ends_us', value ->> 'before_end_us',
+             value ->> 'end_action', value ->> 'status', value ->> 'start_event',
+             value ->> 'before_end_event', value ->> 'end_event', value ->> 'reason',
+             value ->> 'created_at_us', value ->> 'updated_at_us'
+         FROM json_each(?) WHERE true
+         ON CONFLICT (id) DO NOTHING
+         RETURNING id",
+        rows,
     );
-    one(insertion.execute(db).await, record.lease.id)
+    ids(insertion.fetch_all(db).await)
 }
 
-async fn update(
-    db: &mut SqliteConnection,
-    record: &LeaseRecord,
-    expected: Version,
-) -> Result<(), CommitError> {
-    let row = Row::of(record);
-    let (lease, events) = (&record.lease, record.lease.events);
-    let (end_action, status) = (end_action_name(lease.end_action), lease.status.name());
-    let (start, before_end, end) = (events.start.name(), events.before_end.name(), events.end.name());
-    let (id, expected) = (row.id.as_slice(), expected.0.cast_signed());
-    let change = sqlx::query!(
+/// Changes those of these [leases](LeaseRow) that have the versions that are expected, and says which.
+async fn update(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, CommitError> {
+    let change = sqlx::query_scalar!(
         "UPDATE lease SET
-             version = ?, name = ?, project = ?, user_id = ?, starts_us = ?, ends_us = ?, before_end_us = ?,
-             end_action = ?, status = ?, start_event = ?, before_end_event = ?, end_event = ?, reason = ?,
-             created_at_us = ?, updated_at_us = ?
-         WHERE id = ? AND version = ?",
-        row.version,
-        lease.name,
-        lease.owner.project.0,
-        lease.owner.user.0,
-        row.starts_us,
-        row.ends_us,
-        row.before_end_us,
-        end_action,
-        status,
-        start,
-        before_end,
-        end,
-        lease.reason,
-        row.created_at_us,
-        row.updated_at_us,
-        id,
-        expected,
+             version = value ->> 'version', name = value ->> 'name', project = value ->> 'project',
+             user_id = value ->> 'user_id', starts_us = value ->> 'starts_us', ends_us = value ->> 'ends_us',
+             before_end_us = value ->> 'before_end_us', end_action = value ->> 'end_action',
+             status = value ->> 'status', start_event = value ->> 'start_event',
+             before_end_event = value ->> 'before_end_event', end_event = value ->> 'end_event',
+             reason = value ->> 'reason', created_at_us = value ->> 'created_at_us',
+             updated_at_us = value ->> 'updated_at_us'
+         FROM json_each(?) WHERE lease.id = unhex(value ->> 'id') AND lease.version = value ->> 'expected'
+         RETURNING lease.id",
+        rows,
     );
-    one(change.execute(db).await, record.lease.id)
+    ids(change.fetch_all(db).await)
+}
+
+fn ids(rows: Result<Vec<Vec<u8>>, sqlx::Error>) -> Result<Vec<LeaseId>, CommitError> {
+    let ids = rows.map_err(failed)?.into_iter().map(|id| uuid(&id).map(LeaseId)).collect::<Result<_, _>>();
+    Ok(ids?)
 }
 
 async fn forget(db: &mut SqliteConnection, lease: LeaseId, expected: Version) -> Result<(), CommitError> {
     let (id, expected) = (lease.0.to_be_bytes(), expected.0.cast_signed());
     let id = id.as_slice();
     let deletion = sqlx::query!("DELETE FROM lease WHERE id = ? AND version = ?", id, expected);
-    one(deletion.execute(db).await, lease)
-}
-
-/// A write that changed no row was based on another version.
-fn one(
-    result: Result<sqlx::sqlite::SqliteQueryResult, sqlx::Error>,
-    lease: LeaseId,
-) -> Result<(), CommitError> {
-    match result.map_err(failed)?.rows_affected() {
+    match deletion.execute(db).await.map_err(failed)?.rows_affected() {
         0 => Err(CommitError::stale_lease(lease)),
         _ => Ok(()),
-    }
-}
-
-/// Columns of a lease that hold values in another form.
-struct Row {
-    id: [u8; 16],
-    version: i64,
-    starts_us: i64,
-    ends_us: i64,
-    before_end_us: Option<i64>,
-    created_at_us: i64,
-    updated_at_us: Option<i64>,
-}
-
-impl Row {
-    fn of(record: &LeaseRecord) -> Self {
-        Self {
-            id: record.lease.id.0.to_be_bytes(),
-            version: record.version.0.cast_signed(),
-            starts_us: us(record.lease.window.start()),
-            ends_us: us(record.lease.window.end()),
-            before_end_us: record.lease.before_end.map(us),
-            created_at_us: us(record.created_at),
-            updated_at_us: record.updated_at.map(us),
-        }
     }
 }
 

@@ -4,9 +4,9 @@ use ::leases::ids::LeaseId;
 use sqlx::{Connection, SqliteConnection};
 use store::CommitError;
 use store::booking::{Booking, BookingKey, Share, Subject};
-use store::encoding::{amounts, json};
+use store::encoding::{amounts, hex, json};
 
-use crate::columns::{hex, us, used as used_column};
+use crate::columns::{us, used as used_column};
 use crate::error::{Refusal, failed, refusal};
 
 /// A booking that is new to a lease.

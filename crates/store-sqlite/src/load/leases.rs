@@ -1,18 +1,18 @@
-//! Leases. Tables are read whole and joined here: with a hundred thousand leases, nothing else is quick.
+//! Leases. Tables are read whole and joined here: with a hundred thousand leases, nothing else is quick. A row is
+//! read as one value, JSON, because each column costs.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
-use ::leases::lease::{Allocation, EventStatuses, Lease, Reservation};
-use ::leases::project::{Owner, ProjectId, UserId};
-use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
+use ::leases::lease::{Allocation, Reservation};
+use ::leases::status::ReservationStatus;
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::SqliteConnection;
-use store::encoding::{end_action_from_name, from_json, named, terms_from_json};
-use store::{LeaseRecord, StoreError, Version, Wording};
+use store::encoding::{LeaseRow, from_hex, from_json, named, terms_from_json};
+use store::{LeaseRecord, StoreError, Wording};
 
-use crate::columns::{instant, maybe_instant, uuid, window};
+use crate::columns::uuid;
 use crate::error::unavailable;
 
 /// A reservation, by its lease and itself.
@@ -21,40 +21,21 @@ type Key = (LeaseId, ReservationId);
 pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, StoreError> {
     let mut given = allocations(db).await?;
     let mut reservations = reservations(db, &mut given).await?;
-    let mut rows = sqlx::query!(
-        "SELECT id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
-             start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
-         FROM lease ORDER BY id"
+    let mut rows = sqlx::query_scalar!(
+        r#"SELECT json_object(
+             'id', hex(id), 'version', version, 'name', name, 'project', project, 'user_id', user_id,
+             'starts_us', starts_us, 'ends_us', ends_us, 'before_end_us', before_end_us,
+             'end_action', end_action, 'status', status, 'start_event', start_event,
+             'before_end_event', before_end_event, 'end_event', end_event, 'reason', reason,
+             'created_at_us', created_at_us, 'updated_at_us', updated_at_us
+         ) AS "row!: String" FROM lease ORDER BY id"#
     )
     .fetch(db);
     let mut records = Vec::new();
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
-        let id = LeaseId(uuid(&row.id)?);
-        let event = |name: &str| named("event status", name, EventStatus::from_name);
-        let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
-        let lease = Lease {
-            id,
-            name: row.name,
-            owner: Owner { project: ProjectId(row.project), user: UserId(row.user_id) },
-            window: window(row.starts_us, row.ends_us)?,
-            before_end: maybe_instant(row.before_end_us)?,
-            end_action: named("end action", &row.end_action, end_action_from_name)?,
-            reservations: reservations.into_values().collect(),
-            status: named("lease status", &row.status, LeaseStatus::from_name)?,
-            events: EventStatuses {
-                start: event(&row.start_event)?,
-                before_end: event(&row.before_end_event)?,
-                end: event(&row.end_event)?,
-            },
-            reason: row.reason,
-        };
-        records.push(LeaseRecord {
-            lease,
-            wording,
-            version: Version(row.version.cast_unsigned()),
-            created_at: instant(row.created_at_us)?,
-            updated_at: maybe_instant(row.updated_at_us)?,
-        });
+        let row: LeaseRow = from_json("lease", &row)?;
+        let OfLease { reservations, wording } = reservations.remove(&row.id()?).unwrap_or_default();
+        records.push(row.record(reservations.into_values().collect(), wording)?);
     }
     Ok(records)
 }
@@ -67,34 +48,37 @@ struct OfLease {
     wording: BTreeMap<ReservationId, Wording>,
 }
 
+/// Columns of a reservation.
+type ReservationRow = (String, String, i64, String, String, u8, u8, Option<String>, Option<String>);
+
 async fn reservations(
     db: &mut SqliteConnection,
     given: &mut HashMap<Key, Given>,
 ) -> Result<HashMap<LeaseId, OfLease>, StoreError> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
-    let mut rows = sqlx::query!(
-        r#"SELECT lease, id, position, terms, status, missing_resources AS "missing_resources: bool",
-             resources_changed AS "resources_changed: bool", hypervisor_properties, resource_properties
-         FROM reservation"#
+    let mut rows = sqlx::query_scalar!(
+        r#"SELECT json_array(
+             hex(lease), hex(id), position, terms, status, missing_resources, resources_changed,
+             hypervisor_properties, resource_properties
+         ) AS "row!: String" FROM reservation"#
     )
     .fetch(db);
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
-        let key = (LeaseId(uuid(&row.lease)?), ReservationId(uuid(&row.id)?));
+        let (lease, id, position, terms, status, missing, changed, hypervisor, resource) =
+            from_json::<ReservationRow>("reservation", &row)?;
+        let key = (LeaseId(from_hex(&lease)?), ReservationId(from_hex(&id)?));
         let of_lease = of_leases.entry(key.0).or_default();
-        let terms = terms_from_json(&row.terms)?;
+        let terms = terms_from_json(&terms)?;
         let reservation = Reservation {
             id: key.1,
             allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
             terms,
-            status: named("reservation status", &row.status, ReservationStatus::from_name)?,
-            missing_resources: row.missing_resources,
-            resources_changed: row.resources_changed,
+            status: named("reservation status", &status, ReservationStatus::from_name)?,
+            missing_resources: missing != 0,
+            resources_changed: changed != 0,
         };
-        of_lease.reservations.insert(row.position, reservation);
-        let wording = Wording {
-            hypervisor_properties: row.hypervisor_properties,
-            resource_properties: row.resource_properties,
-        };
+        of_lease.reservations.insert(position, reservation);
+        let wording = Wording { hypervisor_properties: hypervisor, resource_properties: resource };
         if wording != Wording::default() {
             of_lease.wording.insert(key.1, wording);
         }

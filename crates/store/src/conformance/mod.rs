@@ -79,6 +79,7 @@ macro_rules! promises {
             released_claims_can_be_taken_by_others
             claims_that_their_holder_knows_of_are_not_released
             failures_are_counted_until_a_success
+            steps_are_finished_together
             every_commit_makes_the_next_revision
             changes_bring_an_old_snapshot_up_to_date
             the_history_of_steps_is_followed_like_records

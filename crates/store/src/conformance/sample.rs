@@ -190,6 +190,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         resource_properties: Some("\0\u{1f600}\n".into()),
     };
     record.wording = BTreeMap::from([(reservations[0].id, words)]);
+    record.lease.name = "\0\u{1f600}'\u{1a}".into();
     record.lease.before_end = Some(window.start());
     record.lease.end_action = EndAction::KeepGuests;
     record.lease.status = LeaseStatus::Starting;

@@ -97,3 +97,27 @@ pub async fn failures_are_counted_until_a_success(store: &Arc<dyn Store>) {
     store.prune_steps(&[FENCE, SNAPSHOT]).await.expect("works");
     assert_eq!(loaded(store).await.history, History::default());
 }
+
+/// Each by its own claim, whatever becomes of the others.
+pub async fn steps_are_finished_together(store: &Arc<dyn Store>) {
+    const UNFENCE: Action = Action::Unfence(HostId(2));
+    const OTHERS: Action = Action::Fence(HostId(3));
+    let failed_before = claim(store, &[FENCE], "a", 0).await.remove(0);
+    finish(store, &failed_before, Err("no route"), 1).await;
+    let late = claim(store, &[OTHERS], "a", 2).await.remove(0);
+    claim(store, &[OTHERS], "b", 12).await;
+    let mine = claim(store, &[SNAPSHOT, UNFENCE, FENCE], "a", 12).await;
+    let results = [(late, Err("late")), (mine[0].clone(), Ok(())), (mine[1].clone(), Err("refused"))];
+    let results = results.into_iter().chain([(mine[2].clone(), Ok(()))]);
+    let finished = results.map(|(claim, result)| Finished { claim, result: result.map_err(str::to_owned) });
+    let finished: Vec<Finished> = finished.collect();
+    for repeated in 0..2 {
+        store.finish(&finished, at(13 + repeated)).await.expect("works");
+        let mut expected = History::default();
+        expected.succeeded(SNAPSHOT, at(13));
+        expected.failed(UNFENCE, at(13), "refused");
+        assert_eq!(loaded(store).await.history, expected);
+    }
+    let free = claim(store, &[OTHERS, FENCE, UNFENCE, SNAPSHOT], "c", 14).await;
+    assert_eq!(free.iter().map(|claim| claim.action).collect::<Vec<_>>(), [FENCE, UNFENCE, SNAPSHOT]);
+}

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+mod lease;
 mod record;
 mod requirement;
 mod terms;
@@ -15,11 +16,11 @@ use std::fmt;
 use leases::host::Health;
 use leases::lease::EndAction;
 use leases::resources::Resources;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
+pub use self::lease::LeaseRow;
 pub use self::record::{record_key_from_text, record_key_text};
 pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::terms::{terms_from_json, terms_json};
@@ -64,8 +65,18 @@ pub fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+/// A UUID in 32 digits: JSON, in which many rows are handed over at once, has no bytes.
+pub fn hex(uuid: u128) -> String {
+    format!("{uuid:032x}")
+}
+
+/// Reads such digits.
+pub fn from_hex(digits: &str) -> Result<u128, Unreadable> {
+    u128::from_str_radix(digits, 16).map_err(|error| Unreadable::new("UUID", digits, error))
+}
+
 /// Reads such a map or list.
-pub fn from_json<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, Unreadable> {
+pub fn from_json<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable::new(what, text, error))
 }
 

@@ -1,0 +1,126 @@
+//! Leases as rows.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use leases::ids::{LeaseId, ReservationId};
+use leases::lease::{EventStatuses, Lease, Reservation};
+use leases::project::{Owner, ProjectId, UserId};
+use leases::status::{EventStatus, LeaseStatus};
+use leases::window::Window;
+use serde::{Deserialize, Serialize};
+
+use super::{Unreadable, end_action_from_name, end_action_name, from_hex, hex, named};
+use crate::{LeaseRecord, Version, Wording};
+
+/// A lease as a row with named columns in JSON: a statement takes many of them, since one costs more than a row, and
+/// a row is read at once, since a column costs, too. Its reservations are rows of their own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct LeaseRow<'a> {
+    /// As [`hex`] has it.
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    /// The version that this one replaces, if it is written and there is one.
+    expected: Option<i64>,
+    version: i64,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    project: Cow<'a, str>,
+    #[serde(borrow)]
+    user_id: Cow<'a, str>,
+    starts_us: i64,
+    ends_us: i64,
+    before_end_us: Option<i64>,
+    #[serde(borrow)]
+    end_action: Cow<'a, str>,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    #[serde(borrow)]
+    start_event: Cow<'a, str>,
+    #[serde(borrow)]
+    before_end_event: Cow<'a, str>,
+    #[serde(borrow)]
+    end_event: Cow<'a, str>,
+    reason: Option<Cow<'a, str>>,
+    created_at_us: i64,
+    updated_at_us: Option<i64>,
+}
+
+impl<'a> LeaseRow<'a> {
+    /// The row of a lease that is new or replaces such a version. `text` is how a column has what people wrote.
+    pub fn of(record: &'a LeaseRecord, expected: Option<Version>, text: fn(&'a str) -> Cow<'a, str>) -> Self {
+        let LeaseRecord { lease, version, created_at, updated_at, .. } = record;
+        Self {
+            id: hex(lease.id.0).into(),
+            expected: expected.map(|version| version.0.cast_signed()),
+            version: version.0.cast_signed(),
+            name: text(&lease.name),
+            project: text(&lease.owner.project.0),
+            user_id: text(&lease.owner.user.0),
+            starts_us: lease.window.start().as_microsecond(),
+            ends_us: lease.window.end().as_microsecond(),
+            before_end_us: lease.before_end.map(Timestamp::as_microsecond),
+            end_action: end_action_name(lease.end_action).into(),
+            status: lease.status.name().into(),
+            start_event: lease.events.start.name().into(),
+            before_end_event: lease.events.before_end.name().into(),
+            end_event: lease.events.end.name().into(),
+            reason: lease.reason.as_deref().map(text),
+            created_at_us: created_at.as_microsecond(),
+            updated_at_us: updated_at.map(Timestamp::as_microsecond),
+        }
+    }
+
+    /// Whether it replaces none.
+    pub fn is_new(&self) -> bool {
+        self.expected.is_none()
+    }
+
+    /// Which lease it is.
+    pub fn id(&self) -> Result<LeaseId, Unreadable> {
+        from_hex(&self.id).map(LeaseId)
+    }
+
+    /// The lease of that row, whose text is as people wrote it.
+    pub fn record(
+        self,
+        reservations: Vec<Reservation>,
+        wording: BTreeMap<ReservationId, Wording>,
+    ) -> Result<LeaseRecord, Unreadable> {
+        let event = |name: &str| named("event status", name, EventStatus::from_name);
+        let starts = instant(self.starts_us)?;
+        let window = Window::new(starts, instant(self.ends_us)?);
+        let lease = Lease {
+            id: self.id()?,
+            window: window.map_err(|error| Unreadable::new("window", &self.id, error))?,
+            before_end: self.before_end_us.map(instant).transpose()?,
+            end_action: named("end action", &self.end_action, end_action_from_name)?,
+            reservations,
+            status: named("lease status", &self.status, LeaseStatus::from_name)?,
+            events: EventStatuses {
+                start: event(&self.start_event)?,
+                before_end: event(&self.before_end_event)?,
+                end: event(&self.end_event)?,
+            },
+            name: self.name.into_owned(),
+            owner: Owner {
+                project: ProjectId(self.project.into_owned()),
+                user: UserId(self.user_id.into_owned()),
+            },
+            reason: self.reason.map(Cow::into_owned),
+        };
+        Ok(LeaseRecord {
+            lease,
+            wording,
+            version: Version(self.version.cast_unsigned()),
+            created_at: instant(self.created_at_us)?,
+            updated_at: self.updated_at_us.map(instant).transpose()?,
+        })
+    }
+}
+
+fn instant(us: i64) -> Result<Timestamp, Unreadable> {
+    Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error))
+}
