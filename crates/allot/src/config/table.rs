@@ -194,8 +194,9 @@ settings! {
     "limits.stop_time" stop_time: Span = "30s" as "DURATION";
     /// How long a step of a hand-over may take before it is tried again
     "limits.step_time" step_time: Span = "2m" as "DURATION";
-    /// How many steps are carried out at once
-    "limits.steps_at_once" steps_at_once: usize = "256" as "N";
+    /// How many steps are carried out at once; without it, 256 by hooks, which may be a process each, and 1024
+    /// simulated
+    "limits.steps_at_once" steps_at_once: Option<usize> = "" as "N";
     /// How often the whole fleet is looked at when nothing else is to be done
     "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
     /// After how long without an observation the health of hosts counts as unknown

@@ -285,12 +285,20 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         observe_interval: configuration.observe_interval.0.max(SignedDuration::from_secs(1)),
         unknown_after: configuration.unknown_after.0,
         claim_time: configuration.step_time.0,
-        steps_at_once: configuration.steps_at_once.max(1),
+        steps_at_once: steps_at_once(configuration).max(1),
         delete_wait: configuration.delete_wait.unsigned(),
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
         longest_clock_skew: configuration.longest_clock_skew.0,
         keep_records: configuration.keep_records.0,
     }
+}
+
+/// As many as are due may be carried out at once, within what the fleet bears.
+fn steps_at_once(configuration: &Configuration) -> usize {
+    configuration.steps_at_once.unwrap_or(match configuration.fleet {
+        FleetChoice::Hooks(_) => 256,
+        FleetChoice::Simulated => 1024,
+    })
 }
 
 fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {

@@ -20,6 +20,13 @@ impl Search<'_> {
         asked: &HostsTerms,
         held: &BTreeSet<HostId>,
     ) -> Result<BTreeSet<HostId>, Refusal> {
+        let most = asked.max() as usize;
+        // Usually a lease that is changed can keep what it has.
+        let of_held = held.iter().filter_map(|id| self.admission.inventory.host(*id));
+        let (kept, _) = self.free_among(of_held, asked);
+        if kept.len() >= most {
+            return Ok(best(&kept, most, held));
+        }
         let (free, report) = self.free_hosts(asked);
         if free.len() < asked.min() as usize {
             return Err(Refusal::NotEnough {
@@ -29,32 +36,47 @@ impl Search<'_> {
                 found: free.len() as u64,
             });
         }
-        Ok(self.best(&free, asked.max() as usize, held))
-    }
-
-    /// The hosts that fit the window best, `held` first.
-    pub(super) fn best(&self, free: &[&Host], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
-        let future = self.future();
-        let fit = |host| self.admission.calendar.fit(host, &self.window, &future, self.own);
-        let mut candidates: Vec<Candidate> = free
-            .iter()
-            .filter_map(|host| Some(Candidate { new: !held.contains(&host.id), fit: fit(host.id)? }))
-            .collect();
-        candidates.sort_unstable();
-        candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+        Ok(best(&free, most, held))
     }
 
     /// Hosts that match and can be had, and what became of the others.
-    pub(super) fn free_hosts(&self, asked: &HostsTerms) -> (Vec<&Host>, FilterReport) {
-        screen(
-            self.admission.inventory.hosts(),
+    pub(super) fn free_hosts(&self, asked: &HostsTerms) -> (Vec<Fit>, FilterReport) {
+        self.free_among(self.admission.inventory.hosts(), asked)
+    }
+
+    fn free_among<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a Host>,
+        asked: &HostsTerms,
+    ) -> (Vec<Fit>, FilterReport) {
+        let (matching, mut report) = screen(
+            hosts,
             &[
                 (HostFilter::HypervisorProperties, &|host| asked.hypervisor.matches(host)),
                 (HostFilter::ResourceProperties, &|host| asked.resource.matches(host)),
-                (HostFilter::Calendar, &|host| self.host_free(host.id)),
             ],
-        )
+        );
+        let future = self.future();
+        let fit = |host: &Host| {
+            let calendar = self.admission.calendar;
+            calendar.fit(host.id, &self.window, &future, self.own).filter(|_| !self.taken(host.id))
+        };
+        let free: Vec<Fit> = matching.iter().filter_map(|host| fit(host)).collect();
+        if free.len() < matching.len() {
+            report.removed.insert(HostFilter::Calendar, matching.len() - free.len());
+        }
+        (free, report)
     }
+}
+
+/// Those that fit the window best, `held` first.
+pub(super) fn best(free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
+    let candidate = |fit: &Fit| Candidate { new: !held.contains(&fit.host), fit: *fit };
+    let mut candidates: Vec<Candidate> = free.iter().map(candidate).collect();
+    if count < candidates.len() {
+        candidates.select_nth_unstable(count);
+    }
+    candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
 }
 
 /// A host that could be taken; less is better.

@@ -153,11 +153,14 @@ impl<'a> Search<'a> {
         self.window.widened(self.admission.calendar.cleaning_time())
     }
 
+    /// Whether the same decision has given any of the host.
+    fn taken(&self, host: HostId) -> bool {
+        self.taken.whole.contains(&host) || self.taken.shared.contains_key(&host)
+    }
+
     /// Whether the whole host can be had.
     fn host_free(&self, host: HostId) -> bool {
-        !self.taken.whole.contains(&host)
-            && !self.taken.shared.contains_key(&host)
-            && self.admission.calendar.host_free(host, &self.cleaned(), self.own)
+        !self.taken(host) && self.admission.calendar.host_free(host, &self.cleaned(), self.own)
     }
 
     /// Whether slots of the host can be had, if there is room.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::hosts::best;
 use super::{Admission, Refusal, Resource, Search, order};
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
@@ -154,9 +155,9 @@ impl Search<'_> {
             return Ok(held.clone());
         }
         let (free, report) = self.free_hosts(terms);
-        let others: Vec<_> = free.into_iter().filter(|host| !held.contains(&host.id)).collect();
+        let others: Vec<_> = free.into_iter().filter(|fit| !held.contains(&fit.host)).collect();
         let wanted = terms.max() as usize - held.len();
-        let mut hosts = self.best(&others, wanted, held);
+        let mut hosts = best(&others, wanted, held);
         hosts.extend(held);
         if hosts.len() < terms.min() as usize {
             let (needed, found) = (terms.min().into(), hosts.len() as u64);

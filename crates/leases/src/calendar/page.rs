@@ -128,6 +128,33 @@ impl Page {
         peak
     }
 
+    /// The time within `within` around the window that no booking of another lease than `without` overlaps. None if
+    /// one overlaps `clear`, which is the window or more.
+    pub(super) fn gap_around(
+        &self,
+        window: &Window,
+        clear: &Window,
+        within: &Window,
+        without: Option<LeaseId>,
+    ) -> Option<Window> {
+        let later = self.windows.partition_point(|other| other.start() < window.end());
+        let counts = |position: &usize| without.is_none_or(|lease| self.bookings[*position].lease != lease);
+        let last_end = match without {
+            None => self.all_over[..later].last().copied(),
+            Some(_) => (0..later).filter(counts).map(|position| self.windows[position].end()).max(),
+        };
+        let next_start =
+            (later..self.windows.len()).find(counts).map(|position| self.windows[position].start());
+        if last_end.is_some_and(|end| end > clear.start())
+            || next_start.is_some_and(|start| start < clear.end())
+        {
+            return None;
+        }
+        let from = last_end.map_or(within.start(), |end| end.max(within.start()));
+        let until = next_start.map_or(within.end(), |start| start.min(within.end()));
+        Window::new(from, until).ok().filter(|gap| gap.overlaps(window))
+    }
+
     /// Times within `within` that no booking of another lease than `without` overlaps.
     pub(super) fn gaps(&self, within: Window, without: Option<LeaseId>) -> impl Iterator<Item = Window> {
         let mut busy = self.overlapping(within, without).map(|position| self.windows[position]);
@@ -201,5 +228,29 @@ mod tests {
         assert_eq!(gaps, [window(30, 40), window(50, 60)]);
         let without_first: Vec<_> = page.gaps(window(0, 60), Some(LeaseId(1))).collect();
         assert_eq!(without_first, [window(0, 5), window(10, 40), window(50, 60)]);
+    }
+
+    #[test]
+    fn the_gap_around_a_window_is_the_one_of_all_gaps_that_it_lies_in() {
+        let page = page([
+            share(1, 0, 30, 1),
+            share(2, 5, 10, 1),
+            share(3, 40, 50, 1),
+            share(1, 60, 65, 1),
+            share(4, 80, 90, 1),
+        ]);
+        let within = window(3, 100);
+        for without in [None, Some(LeaseId(1)), Some(LeaseId(3)), Some(LeaseId(9))] {
+            for (start, end) in (0..100).flat_map(|start| (start + 1..=100).map(move |end| (start, end))) {
+                for cleaning in [0, 3] {
+                    let (asked, clear) = (window(start, end), window(start - cleaning, end + cleaning));
+                    let free = page.first(&clear, without).is_none();
+                    let expected =
+                        free.then(|| page.gaps(within, without).find(|gap| gap.overlaps(&asked))).flatten();
+                    let found = page.gap_around(&asked, &clear, &within, without);
+                    assert_eq!(found, expected, "{start} to {end} without {without:?}");
+                }
+            }
+        }
     }
 }

@@ -3,12 +3,14 @@
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::host::Health;
-use crate::ids::GuestId;
+use crate::host::{Health, NetworkId};
+use crate::ids::{FloatingIpId, GuestId};
 use crate::lease::{Allocation, EndAction};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, ReservationStatus};
-use crate::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
+use crate::terms::{
+    Affinity, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms,
+};
 use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
@@ -427,43 +429,38 @@ fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_f
     assert_eq!(events, [(terminated, EventStatus::Done), (terminated, EventStatus::Error)]);
 }
 
+const ADDRESS: FloatingIpId = FloatingIpId(5);
+
+/// A lease of that address from then to 60.
+fn with_address(start: i64) -> Lease {
+    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
+    let terms = Terms::new(window(start, 60), None, vec![ReservationTerms::FloatingIps(asked)]);
+    let given = vec![Allocation::FloatingIps([ADDRESS].into())];
+    Lease::new(new_lease(1, 1), terms.expect("terms"), given, None)
+}
+
 #[test]
 fn what_another_clock_has_begun_to_hand_over_is_not_taken_back_before_the_start() {
-    use crate::host::NetworkId;
-    use crate::ids::FloatingIpId;
-    use crate::terms::FloatingIpsTerms;
-    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
-    let terms = Terms::new(window(10, 60), None, vec![ReservationTerms::FloatingIps(asked)]).expect("terms");
-    let given = vec![Allocation::FloatingIps([FloatingIpId(5)].into())];
-    let mut stage = Stage::new(0, vec![Lease::new(new_lease(1, 1), terms, given, None)]);
+    let mut stage = Stage::new(0, vec![with_address(10)]);
     assert_eq!(stage.perform(9), []);
     stage.leases[0].status = LeaseStatus::Starting;
     stage.leases[0].events.start = EventStatus::InProgress;
-    assert_eq!(stage.perform(9), [Action::Assign(FloatingIpId(5), FIRST)]);
+    assert_eq!(stage.perform(9), [Action::Assign(ADDRESS, FIRST)]);
     assert_eq!(stage.perform(9), []);
 }
 
 #[test]
 fn addresses_are_assigned_and_taken_back() {
-    use crate::host::NetworkId;
-    use crate::ids::FloatingIpId;
-    use crate::terms::FloatingIpsTerms;
-    let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
-    let terms = Terms::new(window(0, 60), None, vec![ReservationTerms::FloatingIps(asked)]).expect("terms");
-    let given = vec![Allocation::FloatingIps([FloatingIpId(5)].into())];
-    let mut stage = Stage::new(0, vec![Lease::new(new_lease(1, 1), terms, given, None)]);
-    assert_eq!(stage.perform(0), [Action::Assign(FloatingIpId(5), FIRST)]);
+    let mut stage = Stage::new(0, vec![with_address(0)]);
+    assert_eq!(stage.perform(0), [Action::Assign(ADDRESS, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
-    assert_eq!(stage.perform(60), [Action::Unassign(FloatingIpId(5), FIRST)]);
+    assert_eq!(stage.perform(60), [Action::Unassign(ADDRESS, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
 }
 
 #[test]
 fn an_address_is_taken_back_before_another_lease_gets_it() {
-    use crate::host::NetworkId;
-    use crate::ids::FloatingIpId;
-    use crate::terms::FloatingIpsTerms;
-    let ip = FloatingIpId(5);
+    let ip = ADDRESS;
     let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
     let lease = |number, window| {
         let asked = vec![ReservationTerms::FloatingIps(asked.clone())];
