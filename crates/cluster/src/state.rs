@@ -1,6 +1,6 @@
 //! A cluster and what is on its nodes; placements are applied and undone here.
 
-use crate::figures::{Demand, Figures, TagEffect};
+use crate::figures::{Figures, TagEffect};
 use crate::tags::{TagTable, common};
 use crate::{
     Group, GroupIdx, Instance, InstanceIdx, LookupError, Node, NodeIdx, Outcome, Policy, TagId, TagRules,
@@ -84,7 +84,26 @@ impl NodeState {
         freed
     }
 
-    fn count_tags(&mut self, node: &Node, tags: &[TagId], step: i64, real: bool) {
+    /// Reserves memory for one more mirror of an instance that runs on `primary`, MiB.
+    pub fn reserve_for(&mut self, primary: NodeIdx, memory: i64) {
+        match self.peers.iter_mut().find(|(peer, _)| *peer == primary) {
+            Some((_, reserved)) => *reserved += memory,
+            None => self.peers.push((primary, memory)),
+        }
+    }
+
+    /// Takes back a reservation of [`Self::reserve_for`].
+    pub fn release_for(&mut self, primary: NodeIdx, memory: i64) {
+        if let Some(position) = self.peers.iter().position(|(peer, _)| *peer == primary) {
+            self.peers[position].1 -= memory;
+            if self.peers[position].1 <= 0 {
+                self.peers.remove(position);
+            }
+        }
+    }
+
+    /// Counts a primary's exclusion tags `step` times; those of a forthcoming one (not `real`) are not located.
+    pub fn count_tags(&mut self, node: &Node, tags: &[TagId], step: i64, real: bool) {
         for &tag in tags {
             bump(&mut self.exclusion_tags, tag, step);
             if real {
@@ -368,7 +387,7 @@ impl Cluster {
         {
             let state = &mut self.states[secondary.at()];
             remove_most_recent(&mut state.secondaries, index);
-            release_peer(&mut state.peers, primary, &demand);
+            state.release_for(primary, demand.reserved_memory);
         }
     }
 
@@ -393,7 +412,7 @@ impl Cluster {
         {
             let state = &mut self.states[secondary.at()];
             state.secondaries.push(index);
-            reserve_peer(&mut state.peers, outcome.primary, &demand);
+            state.reserve_for(outcome.primary, demand.reserved_memory);
         }
     }
 
@@ -415,24 +434,8 @@ impl Cluster {
             state.figures.load_secondary(&self.nodes[secondary.at()], &demand);
             if !demand.forthcoming {
                 state.secondaries.push(index);
-                reserve_peer(&mut state.peers, primary, &demand);
+                state.reserve_for(primary, demand.reserved_memory);
             }
-        }
-    }
-}
-
-fn reserve_peer(peers: &mut Vec<(NodeIdx, i64)>, primary: NodeIdx, demand: &Demand) {
-    match peers.iter_mut().find(|(peer, _)| *peer == primary) {
-        Some((_, memory)) => *memory += demand.reserved_memory,
-        None => peers.push((primary, demand.reserved_memory)),
-    }
-}
-
-fn release_peer(peers: &mut Vec<(NodeIdx, i64)>, primary: NodeIdx, demand: &Demand) {
-    if let Some(position) = peers.iter().position(|(peer, _)| *peer == primary) {
-        peers[position].1 -= demand.reserved_memory;
-        if peers[position].1 <= 0 {
-            peers.remove(position);
         }
     }
 }

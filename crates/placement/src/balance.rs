@@ -94,6 +94,19 @@ impl Kind {
 }
 
 impl Candidates {
+    /// Whether a move is among those to be tried.
+    pub(crate) fn allow(&self, mov: Move) -> bool {
+        let kind = match mov {
+            Move::Failover => return self.failover,
+            Move::FailoverTo(_) => Kind::FailoverTo,
+            Move::ReplaceSecondary(_) => Kind::ReplaceSecondary,
+            Move::ReplaceAndFailover(_) => Kind::ReplaceAndFailover,
+            Move::ReplacePrimary(_) => Kind::ReplacePrimary,
+            Move::FailoverAndReplace(_) => Kind::FailoverAndReplace,
+        };
+        self.kinds.contains(&kind)
+    }
+
     /// The moves that the options allow for an instance.
     pub(crate) fn of(cluster: &Cluster, instance: &Instance, options: &BalanceOptions) -> Self {
         use Kind::{FailoverAndReplace, FailoverTo, ReplaceAndFailover, ReplacePrimary, ReplaceSecondary};

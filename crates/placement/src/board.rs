@@ -4,10 +4,9 @@
 //! time: a candidate whose bound is above the best exact score cannot win, not even a tie (algorithms
 //! spec §6.2).
 
-use std::collections::HashMap;
-
 use cluster::{Change, Cluster, Figures, Instance, Node, NodeIdx, Outcome, TagId};
 
+use crate::located::Located;
 use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
 
 /// Where a node is on a board.
@@ -32,7 +31,7 @@ pub struct Effect {
 
 /// Factors that turn a node's figures into its row without dividing, which is good enough for bounds.
 #[derive(Clone, Copy, Debug)]
-struct Scale {
+pub(crate) struct Scale {
     memory: f64,
     disk: f64,
     /// 1 where there is no disk (or spindle) to be a fraction of, which counts as all free.
@@ -42,7 +41,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(node: &Node) -> Self {
+    pub fn of(node: &Node) -> Self {
         let disk = if node.exclusive_storage { node.total_spindles as f64 } else { node.total_disk };
         Self {
             memory: 1.0 / node.total_memory,
@@ -55,7 +54,7 @@ impl Scale {
 
     /// [`row`], but for a few units in the last place.
     #[inline]
-    fn row(&self, node: &Node, figures: &Figures) -> Row {
+    pub fn row(&self, node: &Node, figures: &Figures) -> Row {
         let (free, booked_free) = if node.exclusive_storage {
             (figures.free_spindles, figures.booked_free_spindles)
         } else {
@@ -89,7 +88,7 @@ pub struct Board {
     counts: Counts,
     /// What each of the board's nodes has of them, by index of the node.
     shares: Vec<Counts>,
-    located: HashMap<(TagId, TagId), i64>,
+    located: Located,
     values: Values,
     /// Everything is finite, so bounds hold.
     bounded: bool,
@@ -111,7 +110,6 @@ impl Board {
         let mut scales = Vec::with_capacity(nodes.len());
         let mut counts = Counts::default();
         let mut shares = vec![Counts::default(); cluster.nodes.len()];
-        let mut located: HashMap<(TagId, TagId), i64> = HashMap::new();
         let mut bounded = true;
         for &index in nodes {
             let (node, state) = (cluster.node(index), cluster.state(index));
@@ -125,13 +123,11 @@ impl Board {
             } else {
                 rows.push(values);
                 scales.push(Scale::of(node));
-                for (pair, count) in &state.located_tags {
-                    *located.entry(*pair).or_default() += count;
-                }
                 Slot::Online(rows.len() as u32 - 1)
             };
         }
-        counts.located_exclusion = located.values().map(|count| (count - 1).max(0)).sum();
+        let located = Located::of(cluster, nodes);
+        counts.located_exclusion = located.beyond_first();
         let mut board = Self {
             slots,
             rows,
@@ -248,28 +244,10 @@ impl Board {
         if tags.is_empty() {
             return 0;
         }
-        let mut deltas: Vec<((TagId, TagId), i64)> = Vec::new();
-        let mut bump = |node: Option<NodeIdx>, step: i64| {
-            let Some(node) = node.filter(|n| self.online_slot(*n).is_some()) else { return };
-            for &location in &cluster.node(node).locations {
-                for &tag in tags {
-                    match deltas.iter_mut().find(|(pair, _)| *pair == (location, tag)) {
-                        Some((_, delta)) => *delta += step,
-                        None => deltas.push(((location, tag), step)),
-                    }
-                }
-            }
+        let locations = |node: Option<NodeIdx>| -> &[TagId] {
+            node.filter(|n| self.online_slot(*n).is_some()).map_or(&[], |n| &cluster.node(n).locations)
         };
-        bump(from, -1);
-        bump(to, 1);
-        let beyond_first = |count: i64| (count - 1).max(0);
-        deltas
-            .iter()
-            .map(|(pair, delta)| {
-                let before = self.located.get(pair).copied().unwrap_or(0);
-                beyond_first(before + delta) - beyond_first(before)
-            })
-            .sum()
+        self.located.delta(tags, locations(from), locations(to))
     }
 
     /// As [`Self::located_delta`] for a new instance.

@@ -20,6 +20,8 @@ struct Document<'a> {
     moves: Vec<MoveEntry<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     remaining_violations: &'a [Remaining],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deep: Option<super::deep::Document>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +83,7 @@ pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) ->
         optimal_score: solution.optimal,
         moves,
         remaining_violations: &solution.remaining,
+        deep: solution.comparison.as_ref().map(Into::into),
     };
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }

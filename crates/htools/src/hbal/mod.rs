@@ -1,5 +1,6 @@
 //! `hbal`: balances one node group and prints the moves (formats spec §4.6).
 
+mod deep;
 mod json;
 mod repair;
 mod show;
@@ -7,6 +8,7 @@ mod show;
 use std::io;
 
 use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
+use placement::Search;
 use placement::balance::{BalanceOptions, Balancer, Step};
 use placement::jobs::job_sets;
 use placement::score::Values;
@@ -80,6 +82,25 @@ struct Solution {
     well_balanced: bool,
     /// What `--repair-only` could not repair: nothing, unless that was asked for.
     remaining: Vec<repair::Remaining>,
+    /// What `--search=deep` takes; nothing, unless that was asked for.
+    comparison: Option<deep::Comparison>,
+}
+
+impl Solution {
+    /// No moves yet.
+    fn new(run: &Balancer<'_>) -> Self {
+        let now = *run.board().values();
+        Self {
+            steps: Vec::new(),
+            before: now,
+            after: now,
+            optimal: run.optimal(),
+            explained: Vec::new(),
+            well_balanced: run.well_balanced(),
+            remaining: Vec::new(),
+            comparison: None,
+        }
+    }
 }
 
 /// Returns the run as a JSON document.
@@ -103,7 +124,11 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     show::scope(&cluster, &scope, options, io)?;
     print_tables(&cluster, &scope, options, "Initial", io)?;
     let original = show::totals(&cluster, &scope);
-    let solve = if options.repair_only { repair::solve } else { solve };
+    let solve = match (options.repair_only, options.search) {
+        (true, _) => repair::solve,
+        (_, Search::Deep) => deep::solve,
+        (_, Search::Exact) => solve,
+    };
     let solution = solve(&mut cluster, &scope, options, io)?;
     let document = json::document(&cluster, &scope, &solution)?;
     if solution.well_balanced {
@@ -139,16 +164,7 @@ fn solve(
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
     let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
-    let before = *run.board().values();
-    let mut solution = Solution {
-        steps: Vec::new(),
-        before,
-        after: before,
-        optimal: run.optimal(),
-        explained: Vec::new(),
-        well_balanced: run.well_balanced(),
-        remaining: Vec::new(),
-    };
+    let mut solution = Solution::new(&run);
     show::initial_score(run.board(), options.verbosity, io)?;
     if solution.well_balanced {
         show::well_balanced(&run, options, io)?;

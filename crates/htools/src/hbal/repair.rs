@@ -52,7 +52,9 @@ pub(super) fn solve(
     };
     let remaining = repair.remaining.iter().map(words).collect();
     let after = repair.values.last().copied().unwrap_or(before);
-    Ok(Solution { steps: repair.steps, before, after, optimal, explained, well_balanced: healthy, remaining })
+    let steps = repair.steps;
+    let comparison = None;
+    Ok(Solution { steps, before, after, optimal, explained, well_balanced: healthy, remaining, comparison })
 }
 
 /// Lists what could not be repaired.

@@ -193,6 +193,9 @@ pub(super) fn summary(
     if level >= 1 {
         writeln!(io.out, "Solution length={}", solution.steps.len())?;
     }
+    if let Some(comparison) = &solution.comparison {
+        super::deep::show_comparison(comparison, solution.after.score(), io)?;
+    }
     super::repair::show_remaining(&solution.remaining, io)
 }
 

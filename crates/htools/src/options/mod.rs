@@ -11,6 +11,8 @@ mod values;
 pub use help::version_text;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
+use std::time::Duration;
+
 use cluster::{DiskTemplate, InitialN1};
 use placement::Search;
 use placement::balance::BalanceOptions;
@@ -225,6 +227,14 @@ pub struct Options {
     pub threads: usize,
     /// `--search` (Allotment's own): how hard to look for a decision.
     pub search: Search,
+    /// `--search-time` (Allotment's own): how long a deep search may take.
+    pub search_time: Option<Duration>,
+    /// `--search-rounds` (Allotment's own): how many rounds a deep search has.
+    pub search_rounds: Option<usize>,
+    /// `--search-seed` (Allotment's own): where the random numbers of a deep search start.
+    pub search_seed: u64,
+    /// `--max-copies` (Allotment's own): how often a deep search may copy disks.
+    pub max_copies: Option<usize>,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -305,6 +315,10 @@ impl Default for Options {
             ignore_offline: false,
             threads: 0,
             search: Search::default(),
+            search_time: None,
+            search_rounds: None,
+            search_seed: 0,
+            max_copies: None,
             positional: Vec::new(),
         }
     }

@@ -184,8 +184,36 @@ static OWN: &[Flag] = &[
     own(
         "search",
         (Required("MODE"), "choices=exact,deep"),
-        &[Hroller],
+        &[Hbal, Hroller],
         "decide as Ganeti does (exact, the default), or look longer for something better (deep)",
         read!(search, values::search),
+    ),
+    own(
+        "search-time",
+        (Required("SECONDS"), "float"),
+        &[Hbal],
+        "with --search=deep, search that long, however far this machine comes",
+        read!(search_time, values::search_time),
+    ),
+    own(
+        "search-rounds",
+        (Required("N"), "integer"),
+        &[Hbal],
+        "with --search=deep, search for N rounds (default 300); the result is the same on every machine",
+        read!(search_rounds, values::search_rounds),
+    ),
+    own(
+        "search-seed",
+        (Required("N"), "integer"),
+        &[Hbal],
+        "with --search=deep, try other things at random; equal seeds give equal results",
+        read!(search_seed, values::search_seed),
+    ),
+    own(
+        "max-copies",
+        (Required("N"), "integer"),
+        &[Hbal],
+        "with --search=deep, copy the disks of instances at most N times",
+        read!(max_copies, values::max_copies),
     ),
 ];

@@ -1,5 +1,7 @@
 //! Values of options, and what may be wrong with them.
 
+use std::time::Duration;
+
 use cluster::{DiskTemplate, InitialN1};
 use placement::Search;
 use thiserror::Error;
@@ -117,6 +119,18 @@ pub enum ValueError {
     /// Not a way to search.
     #[error("Unknown search '{0}', pass one of 'exact' or 'deep'")]
     Search(String),
+    /// Not a time that a search can take.
+    #[error("search time: expected seconds above 0, not '{0}'")]
+    SearchTime(String),
+    /// Not a number of rounds.
+    #[error("rounds of the search: expected 1 or more, not '{0}'")]
+    SearchRounds(String),
+    /// Not a seed.
+    #[error("seed of the search: expected 0 or more, not '{0}'")]
+    SearchSeed(String),
+    /// Not a number of copies.
+    #[error("number of copies: expected 0 or more, not '{0}'")]
+    MaxCopies(String),
     /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
     Threads(String),
@@ -177,6 +191,28 @@ pub(super) fn search(text: &str) -> Result<Search, ValueError> {
         "deep" => Ok(Search::Deep),
         _ => Err(ValueError::Search(text.to_owned())),
     }
+}
+
+pub(super) fn search_time(text: &str) -> Result<Option<Duration>, ValueError> {
+    let refuse = || ValueError::SearchTime(text.to_owned());
+    let seconds: f64 = text.parse().map_err(|_| refuse())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(Some(time)),
+        _ => Err(refuse()),
+    }
+}
+
+pub(super) fn search_rounds(text: &str) -> Result<Option<usize>, ValueError> {
+    let rounds = text.parse().ok().filter(|rounds| *rounds > 0);
+    rounds.map(Some).ok_or_else(|| ValueError::SearchRounds(text.to_owned()))
+}
+
+pub(super) fn search_seed(text: &str) -> Result<u64, ValueError> {
+    text.parse().map_err(|_| ValueError::SearchSeed(text.to_owned()))
+}
+
+pub(super) fn max_copies(text: &str) -> Result<Option<usize>, ValueError> {
+    text.parse().map(Some).map_err(|_| ValueError::MaxCopies(text.to_owned()))
 }
 
 pub(super) fn threads(text: &str) -> Result<usize, ValueError> {

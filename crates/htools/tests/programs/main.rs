@@ -10,4 +10,5 @@ mod pinning;
 mod program;
 mod reboots;
 mod repairing;
+mod searching;
 mod squeezing;

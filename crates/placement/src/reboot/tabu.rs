@@ -5,6 +5,7 @@
 //! no vertex is left over, one colour less is tried.
 
 use super::graph::SimpleGraph;
+use crate::dice::Dice;
 
 /// How many entries of tables may be looked at, at most. Work is counted rather than timed, so that the result is
 /// the same on every machine.
@@ -61,19 +62,6 @@ fn one_colour_less(
         allowed *= 2;
     }
     None
-}
-
-/// Numbers that look random and are the same every time (Steele, Lea and Flood's `SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % bound.max(1) as u64) as usize
-    }
 }
 
 /// How long a colour is tabu, in percent of the number of uncoloured vertices; another in each attempt.

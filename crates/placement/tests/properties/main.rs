@@ -11,4 +11,5 @@ mod rebooting;
 mod redundant;
 mod repairing;
 mod scoring;
+mod searching;
 mod squeezing;

@@ -1,12 +1,10 @@
-//! `cargo xtask bench quality`: what a deep search finds that the reference's way does not.
+//! How many groups `hroller --search=deep` makes, beside the exact search.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::measure::{Cost, generate, measure};
-use crate::arguments::Arguments;
-use crate::places;
+use crate::bench::measure::{Cost, generate, measure};
 use crate::run::Executable;
 
 /// Options of the generator, and of `hroller`.
@@ -19,10 +17,8 @@ const ROLLING: [(&str, &str); 6] = [
     ("--nodes 1000", "--offline-maintenance"),
 ];
 
-/// Runs the chore.
-pub fn main(mut arguments: Arguments) -> Result<()> {
-    let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
-    arguments.finish()?;
+/// Prints the table.
+pub fn table(ours: &Executable) -> Result<()> {
     println!("| cluster | hroller | groups, exact | CPU s | groups, deep | CPU s | |");
     println!("| --- | --- | ---: | ---: | ---: | ---: | --- |");
     let mut worse = 0;
@@ -31,8 +27,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         let mut words = vec!["--out", "C"];
         words.extend(cluster.split(' '));
         generate(directory.path(), &words)?;
-        let (exact, exact_cost) = groups(&ours, options, "exact", directory.path())?;
-        let (deep, deep_cost) = groups(&ours, options, "deep", directory.path())?;
+        let (exact, exact_cost) = groups(ours, options, "exact", directory.path())?;
+        let (deep, deep_cost) = groups(ours, options, "deep", directory.path())?;
         worse += usize::from(deep > exact);
         println!(
             "| {cluster} | {options} | {exact} | {:.2} | {deep} | {:.2} | {} |",

@@ -1,0 +1,169 @@
+//! Where instances may go, and how many moves and copies of disks it takes to get there.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use cluster::{Cluster, Instance, InstanceIdx, Migration, MirrorClass, Move, NodeIdx};
+
+use crate::balance::{BalanceOptions, Candidates, Kind};
+
+/// The nodes of an instance: where it runs, and where its mirror is.
+pub type Pair = (NodeIdx, Option<NodeIdx>);
+
+/// What it takes to carry moves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Price {
+    /// Number of moves.
+    pub steps: usize,
+    /// Number of times that an instance's disks are copied to another node.
+    pub copies: usize,
+}
+
+impl Price {
+    /// Whether neither number is above that of `limit`.
+    pub fn within(self, limit: Self) -> bool {
+        self.steps <= limit.steps && self.copies <= limit.copies
+    }
+}
+
+impl Add for Price {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { steps: self.steps + other.steps, copies: self.copies + other.copies }
+    }
+}
+
+impl AddAssign for Price {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Price {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { steps: self.steps - other.steps, copies: self.copies - other.copies }
+    }
+}
+
+const STAY: Price = Price { steps: 0, copies: 0 };
+const MIGRATE: Price = Price { steps: 1, copies: 0 };
+const COPY: Price = Price { steps: 1, copies: 1 };
+const COPY_TWICE: Price = Price { steps: 2, copies: 2 };
+
+/// What is known of an instance's moves at the start.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    home: Pair,
+    /// Nothing of it is mirrored: it starts anew on any node.
+    external: bool,
+    /// Which kinds of move may be tried.
+    failover: bool,
+    failover_to: bool,
+    replace_secondary: bool,
+    replace_and_failover: bool,
+    replace_primary: bool,
+    failover_and_replace: bool,
+}
+
+/// The price of every place of every instance, seen from where it is at the start.
+#[derive(Clone, Debug)]
+pub(super) struct Atlas<'a> {
+    cluster: &'a Cluster,
+    entries: Vec<Entry>,
+    /// No node has migration tags.
+    free_migration: bool,
+}
+
+impl<'a> Atlas<'a> {
+    /// The atlas for moving `instances` under `options`.
+    pub fn new(cluster: &'a Cluster, instances: &[InstanceIdx], options: &BalanceOptions) -> Self {
+        let nothing = Candidates { failover: false, kinds: &[] };
+        let mut candidates = vec![nothing; cluster.instances.len()];
+        for &index in instances {
+            candidates[index.at()] = Candidates::of(cluster, cluster.instance(index), options);
+        }
+        let entry = |(instance, candidates): (&Instance, &Candidates)| {
+            let has = |kind| candidates.kinds.contains(&kind);
+            Entry {
+                home: (instance.primary, instance.secondary),
+                external: instance.template.mirror() == MirrorClass::External,
+                failover: candidates.failover,
+                failover_to: has(Kind::FailoverTo),
+                replace_secondary: has(Kind::ReplaceSecondary),
+                replace_and_failover: has(Kind::ReplaceAndFailover),
+                replace_primary: has(Kind::ReplacePrimary),
+                failover_and_replace: has(Kind::FailoverAndReplace),
+            }
+        };
+        let entries = cluster.instances.iter().zip(&candidates).map(entry).collect();
+        let free_migration = cluster.nodes.iter().all(|n| n.migration == Migration::default());
+        Self { cluster, entries, free_migration }
+    }
+
+    /// Where the instance is at the start.
+    #[inline]
+    pub fn home(&self, index: InstanceIdx) -> Pair {
+        self.entries[index.at()].home
+    }
+
+    /// Whether the instance may change its nodes at all.
+    pub fn movable(&self, index: InstanceIdx) -> bool {
+        let entry = &self.entries[index.at()];
+        entry.failover || entry.failover_to || entry.replace_secondary || entry.replace_and_failover
+    }
+
+    /// What it takes to bring an instance to `to`, an online place; `None` if the options or migration tags
+    /// forbid it.
+    #[inline]
+    pub fn price(&self, index: InstanceIdx, to: Pair) -> Option<Price> {
+        let entry = &self.entries[index.at()];
+        let (p, s) = entry.home;
+        if to == (p, s) {
+            return Some(STAY);
+        }
+        let may = |from, to| self.free_migration || self.cluster.migration_allowed(from, to);
+        if entry.external {
+            return (entry.failover_to && may(p, to.0)).then_some(MIGRATE);
+        }
+        let (s, t) = s.zip(to.1)?;
+        let here = |node| node == p || node == s;
+        let (allowed, price) = match (here(to.0), here(t)) {
+            (true, true) => (entry.failover && may(p, s), MIGRATE),
+            (true, false) if to.0 == p => (entry.replace_secondary, COPY),
+            (true, false) => (entry.failover_and_replace && may(p, s), COPY),
+            (false, true) if t == p => (entry.replace_and_failover && may(p, to.0), COPY),
+            (false, true) => (entry.replace_primary && may(p, s) && may(s, to.0), COPY),
+            (false, false) => {
+                (entry.replace_and_failover && entry.replace_secondary && may(p, to.0), COPY_TWICE)
+            }
+        };
+        allowed.then_some(price)
+    }
+
+    /// The node on which an instance runs for a while on its way: its secondary, if only its primary changes.
+    #[inline]
+    pub fn through(&self, index: InstanceIdx, to: Pair) -> Option<NodeIdx> {
+        let (p, s) = self.entries[index.at()].home;
+        s.filter(|s| to.1 == Some(*s) && to.0 != p)
+    }
+}
+
+/// The move that changes an instance's nodes to `to`, if a single one does.
+pub(super) fn single_move(instance: &Instance, to: Pair) -> Option<Move> {
+    let p = instance.primary;
+    if instance.template.mirror() == MirrorClass::External {
+        return (to.0 != p).then_some(Move::FailoverTo(to.0));
+    }
+    let (s, t) = instance.secondary.zip(to.1)?;
+    match (to.0, t) {
+        (a, b) if (a, b) == (p, s) => None,
+        (a, b) if (a, b) == (s, p) => Some(Move::Failover),
+        (a, b) if a == p => Some(Move::ReplaceSecondary(b)),
+        (a, b) if b == p => Some(Move::ReplaceAndFailover(a)),
+        (a, b) if b == s => Some(Move::ReplacePrimary(a)),
+        (a, b) if a == s => Some(Move::FailoverAndReplace(b)),
+        _ => None,
+    }
+}

@@ -1,0 +1,372 @@
+//! Simulated annealing over arrangements (Kirkpatrick, Gelatt and Vecchi): a random walk that prefers what is
+//! better the more strictly the later.
+//!
+//! Two kinds of step. A *retarget* sketches what all nodes would do that an instance could have instead of one of
+//! its two, and draws one of them by how good it looks. An *exchange* moves an instance to a random node, and of
+//! those that are there, the one back that fits best: what a sequence of single moves does not find, since each
+//! alone is bad. Whatever is chosen is judged properly before it is done.
+//!
+//! Moves have a price, which rises while the walk spends more of them than it may, and falls while it spends less.
+
+use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx};
+
+use super::arrangement::{Arrangement, Role, Shift};
+use super::atlas::{Atlas, Pair, Price};
+use crate::dice::Dice;
+
+/// Steps of a round for each instance that may move.
+const STEPS_PER_INSTANCE: usize = 4;
+/// Of sixteen steps, so many are exchanges.
+const EXCHANGES: usize = 15;
+/// How far the sketch of an exchange may be above what is acceptable for it to be judged, in units of what a random
+/// move changes.
+const SLACK: f64 = 0.3;
+/// The price of a move to begin with, in the same units.
+const FIRST_PRICE: f64 = 0.1;
+/// How many instances are looked at to learn what a random move changes.
+const ROUGHNESS_SAMPLE: usize = 2_000;
+
+/// Where an instance is to go.
+pub(super) type Goal = (InstanceIdx, Pair);
+
+/// What all walks have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Country<'a> {
+    pub cluster: &'a Cluster,
+    pub atlas: Atlas<'a>,
+    /// The instances that may move.
+    pub instances: Vec<InstanceIdx>,
+    /// The nodes that may be targets.
+    pub online: Vec<NodeIdx>,
+    /// What a walk may spend.
+    pub limit: Price,
+}
+
+impl Country<'_> {
+    /// Whether the instance has a mirror that may be moved.
+    fn mirrored(&self, instance: InstanceIdx) -> bool {
+        self.cluster.instance(instance).template.mirror() == MirrorClass::Internal
+    }
+}
+
+/// Not among the instances away from home.
+const HOME: u32 = u32::MAX;
+/// The least price of a move, so that none is made for nothing.
+const LEAST_PRICE: f64 = 1e-7;
+
+/// A walk; see the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Walk<'a> {
+    country: &'a Country<'a>,
+    place: Arrangement<'a>,
+    spent: Price,
+    /// The instances that are not where they were at the start, and where each is in this list.
+    away: Vec<InstanceIdx>,
+    position: Vec<u32>,
+    /// The instances that may move and are on each node, in whatever role.
+    residents: Vec<Vec<InstanceIdx>>,
+    dice: Dice,
+    /// What a random move changes: the unit of temperatures and prices.
+    roughness: f64,
+    step_price: f64,
+    copy_price: f64,
+    /// Nothing more may be spent than the limit.
+    hard: bool,
+    temperature: f64,
+    /// Room for the changes of a trial, and for what is found.
+    shifts: [Shift; 2],
+    /// The best arrangement within the limit at the end of a round.
+    best: Option<(f64, Vec<Pair>)>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that starts where everything is.
+    pub fn new(country: &'a Country<'a>, start: &Arrangement<'a>, seed: u64) -> Self {
+        let mut residents = vec![Vec::new(); country.cluster.nodes.len()];
+        for &instance in &country.instances {
+            let (primary, secondary) = start.pair(instance);
+            std::iter::once(primary).chain(secondary).for_each(|node| residents[node.at()].push(instance));
+        }
+        Self {
+            country,
+            place: start.clone(),
+            spent: Price::default(),
+            away: Vec::new(),
+            position: vec![HOME; country.cluster.instances.len()],
+            residents,
+            dice: Dice(seed),
+            roughness: 0.0,
+            step_price: LEAST_PRICE,
+            copy_price: 10.0 * LEAST_PRICE,
+            hard: false,
+            temperature: 0.0,
+            shifts: std::array::from_fn(|_| start.blank()),
+            best: None,
+        }
+    }
+
+    /// The best arrangement found.
+    pub fn best(&self) -> Option<&[Pair]> {
+        self.best.as_ref().map(|(_, pairs)| pairs.as_slice())
+    }
+
+    /// Goes where a plan wants it, as far as it may, and looks how rough the country is there.
+    pub fn go(&mut self, goals: &[Goal]) {
+        for &(instance, to) in goals {
+            if self.spent_after(instance, to).is_some()
+                && to != self.place.pair(instance)
+                && self.place.judge(instance, to, None, &mut self.shifts[0]).is_ok()
+            {
+                self.make(0, instance, to);
+            }
+        }
+        self.place.refresh();
+        self.record();
+        self.roughness = self.measure_roughness();
+        self.step_price = FIRST_PRICE * self.roughness;
+    }
+
+    /// By how much a change of one node of an instance changes the score, on average.
+    fn measure_roughness(&mut self) -> f64 {
+        let (mut sum, mut number) = (0.0, 0);
+        for _ in 0..ROUGHNESS_SAMPLE {
+            let Some(&instance) = self.pick_instance() else { return 0.0 };
+            let target = self.country.online[self.dice.below(self.country.online.len())];
+            let now = self.place.pair(instance);
+            let (_, to) = Self::replaced(now, Role::Primary, target);
+            if target != now.0 && Some(target) != now.1 && self.judge(0, instance, to) {
+                sum += (self.shifts[0].score - self.place.score()).abs();
+                number += 1;
+            }
+        }
+        if number == 0 { 0.0 } else { sum / f64::from(number) }
+    }
+
+    /// A fixed number of steps at a temperature in units of what a random move changes; if it is `hard`, no more
+    /// may be spent than the limit.
+    pub fn round(&mut self, temperature: f64, hard: bool) {
+        self.temperature = temperature * self.roughness;
+        self.hard = hard;
+        self.adapt_prices();
+        for _ in 0..STEPS_PER_INSTANCE * self.country.instances.len() {
+            let Some(&instance) = self.pick_instance() else { return };
+            let mirrored = self.country.mirrored(instance);
+            let role = if mirrored && self.dice.below(2) == 0 { Role::Secondary } else { Role::Primary };
+            if self.dice.below(16) < EXCHANGES {
+                self.exchange(instance, role);
+            } else {
+                self.retarget(instance, role);
+            }
+        }
+        self.place.refresh();
+        if hard {
+            self.trim();
+        }
+        self.record();
+    }
+
+    fn record(&mut self) {
+        let score = self.objective(self.spent, self.place.score());
+        if self.spent.within(self.country.limit) && self.best.as_ref().is_none_or(|(best, _)| score < *best) {
+            self.best = Some((score, self.place.pairs().to_vec()));
+        }
+    }
+
+    fn pick_instance(&mut self) -> Option<&'a InstanceIdx> {
+        let instances = &self.country.instances;
+        instances.get(self.dice.below(instances.len()))
+    }
+
+    fn adapt_prices(&mut self) {
+        if self.hard {
+            self.step_price = LEAST_PRICE;
+            self.copy_price = 10.0 * LEAST_PRICE;
+            return;
+        }
+        let adapt = |price: f64, spent: usize, limit: usize| {
+            let excess = spent as f64 / limit.max(1) as f64 - 1.0;
+            (price * (1.0 + excess.clamp(-0.5, 0.5))).max(LEAST_PRICE)
+        };
+        let limit = self.country.limit;
+        self.step_price = adapt(self.step_price, self.spent.steps, limit.steps);
+        if limit.copies < limit.steps {
+            self.copy_price = adapt(self.copy_price, self.spent.copies, limit.copies);
+        }
+    }
+
+    fn objective(&self, spent: Price, score: f64) -> f64 {
+        score + self.step_price * spent.steps as f64 + self.copy_price * spent.copies as f64
+    }
+
+    /// Whether so much may be spent, if so much is spent now.
+    fn affordable(&self, spent: Price) -> bool {
+        !self.hard || spent.within(self.country.limit) || spent.within(self.spent)
+    }
+
+    /// The pair of an instance with another node in one role, and the node that it leaves.
+    fn replaced(now: Pair, role: Role, target: NodeIdx) -> (NodeIdx, Pair) {
+        match (role, now.1) {
+            (Role::Secondary, Some(secondary)) => (secondary, (now.0, Some(target))),
+            _ => (now.0, (target, now.1)),
+        }
+    }
+
+    /// The most that may come of a change for it to be made.
+    fn limit(&mut self) -> f64 {
+        self.objective(self.spent, self.place.score()) + self.temperature * self.dice.exponential()
+    }
+
+    /// Gives an instance another node, or not.
+    fn retarget(&mut self, instance: InstanceIdx, role: Role) {
+        let country = self.country;
+        let now = self.place.pair(instance);
+        let burden = *self.place.burden(instance, role);
+        let mut best: Option<(f64, Pair)> = None;
+        for &target in &country.online {
+            let (left, to) = Self::replaced(now, role, target);
+            if target == now.0 || Some(target) == now.1 {
+                continue;
+            }
+            let Some(spent) = self.spent_after(instance, to).filter(|spent| self.affordable(*spent)) else {
+                continue;
+            };
+            let worth = self.objective(spent, self.place.sketch(left, target, &burden));
+            if best.is_none_or(|(least, _)| worth - 25.0 * self.temperature < least) {
+                let worth = worth + self.temperature * self.dice.gumbel();
+                if best.is_none_or(|(least, _)| worth < least) {
+                    best = Some((worth, to));
+                }
+            }
+        }
+        let limit = self.limit();
+        // Two places that differ in both nodes, or in their order.
+        let home = country.atlas.home(instance);
+        let swapped = now.1.filter(|_| country.mirrored(instance)).map(|s| (s, Some(now.0)));
+        for to in [Some(home), swapped, best.map(|(_, to)| to)].into_iter().flatten() {
+            if to == now || !self.spent_after(instance, to).is_some_and(|spent| self.affordable(spent)) {
+                continue;
+            }
+            if self.judge(0, instance, to) {
+                let spent = self.spent_after(instance, to).unwrap_or(self.spent);
+                if self.objective(spent, self.shifts[0].score) <= limit {
+                    self.make(0, instance, to);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Moves an instance to a random node, and the one back from there that fits best.
+    fn exchange(&mut self, one: InstanceIdx, role: Role) {
+        let country = self.country;
+        let now = self.place.pair(one);
+        let Some(&target) = country.online.get(self.dice.below(country.online.len())) else { return };
+        let (left, to) = Self::replaced(now, role, target);
+        if target == now.0 || Some(target) == now.1 || country.cluster.node(left).offline {
+            return;
+        }
+        let Some(between) = self.spent_after(one, to) else { return };
+        let limit = self.limit();
+        let burden = *self.place.burden(one, role);
+        let mut best: Option<(f64, InstanceIdx, Pair, Price)> = None;
+        for &other in &self.residents[target.at()] {
+            let there = self.place.pair(other);
+            let other_role = if there.0 == target { Role::Primary } else { Role::Secondary };
+            let (_, back) = Self::replaced(there, other_role, left);
+            if Some(back.0) == back.1 || other == one {
+                continue;
+            }
+            let Some(after) = self.spent_after(other, back).map(|after| after + between - self.spent) else {
+                continue;
+            };
+            if !self.affordable(after) {
+                continue;
+            }
+            let mut difference = burden;
+            for (lane, returned) in difference.iter_mut().zip(self.place.burden(other, other_role)) {
+                *lane -= returned;
+            }
+            let worth = self.objective(after, self.place.sketch(left, target, &difference));
+            if best.is_none_or(|(least, ..)| worth < least) {
+                best = Some((worth, other, back, after));
+            }
+        }
+        let Some((worth, other, back, after)) = best else { return };
+        if worth > limit + SLACK * self.roughness || !self.judge(0, one, to) {
+            return;
+        }
+        self.make(0, one, to);
+        if self.judge(1, other, back) && self.objective(after, self.shifts[1].score) <= limit {
+            self.make(1, other, back);
+        } else {
+            self.make(0, one, now);
+        }
+    }
+
+    /// Brings home those whose return costs least, until no more is spent than may be.
+    fn trim(&mut self) {
+        while !self.spent.within(self.country.limit) {
+            let mut best: Option<(f64, InstanceIdx)> = None;
+            for position in 0..self.away.len() {
+                let instance = self.away[position];
+                if self.judge(0, instance, self.country.atlas.home(instance))
+                    && best.is_none_or(|(least, _)| self.shifts[0].score < least)
+                {
+                    best = Some((self.shifts[0].score, instance));
+                }
+            }
+            let Some((_, instance)) = best else { return };
+            let home = self.country.atlas.home(instance);
+            if !self.judge(0, instance, home) {
+                return;
+            }
+            self.make(0, instance, home);
+        }
+    }
+
+    fn judge(&mut self, shift: usize, instance: InstanceIdx, to: Pair) -> bool {
+        let through = self.country.atlas.through(instance, to);
+        self.place.judge(instance, to, through, &mut self.shifts[shift]).is_ok()
+    }
+
+    /// Makes the change that is kept in `shift`, or takes it back.
+    fn make(&mut self, shift: usize, instance: InstanceIdx, to: Pair) {
+        let from = self.place.pair(instance);
+        if let Some(spent) = self.spent_after(instance, to) {
+            self.spent = spent;
+        }
+        self.place.exchange(&mut self.shifts[shift]);
+        for node in std::iter::once(from.0).chain(from.1) {
+            let residents = &mut self.residents[node.at()];
+            if let Some(position) = residents.iter().position(|i| *i == instance) {
+                residents.swap_remove(position);
+            }
+        }
+        for node in std::iter::once(to.0).chain(to.1) {
+            self.residents[node.at()].push(instance);
+        }
+        self.note(instance);
+    }
+
+    /// Keeps the list of who is away.
+    fn note(&mut self, instance: InstanceIdx) {
+        let away = self.place.pair(instance) != self.country.atlas.home(instance);
+        let position = self.position[instance.at()];
+        if away && position == HOME {
+            self.position[instance.at()] = self.away.len() as u32;
+            self.away.push(instance);
+        } else if !away && position != HOME {
+            self.away.swap_remove(position as usize);
+            if let Some(moved) = self.away.get(position as usize) {
+                self.position[moved.at()] = position;
+            }
+            self.position[instance.at()] = HOME;
+        }
+    }
+
+    /// What is spent once an instance is elsewhere; `None` if it may not be there.
+    fn spent_after(&self, instance: InstanceIdx, to: Pair) -> Option<Price> {
+        let now = self.country.atlas.price(instance, self.place.pair(instance))?;
+        Some(self.spent + self.country.atlas.price(instance, to)? - now)
+    }
+}
