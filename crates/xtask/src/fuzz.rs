@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: the parsers on random input, where `cargo fuzz` is installed; `cargo xtask fuzz leases`: the
 //! leasing service on requests that nobody should send, with fresh seeds.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -41,8 +41,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 /// Requests to the leasing service, until one does harm.
 fn leases(mut arguments: Arguments) -> Result<()> {
     let minutes: f64 = arguments.value("--minutes", 5.0)?;
-    let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16;
-    let mut seed = arguments.value("--seed", fresh)?;
+    let mut seed = arguments.value("--seed", places::fresh_seed())?;
     arguments.finish()?;
     places::need_postgres()?;
     let until = Instant::now() + Duration::from_secs_f64(minutes * 60.0);

@@ -91,7 +91,8 @@ Measurements
   bench leases [--json]         the leasing service under load, beside what is wanted
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
-  bench quality                 what hroller's deep search finds, beside the exact one
+  bench quality [balancing|rolling] [--large] [--json]
+                                what deep searches find (hbal, hroller), beside the exact ones
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::leasing::cases::Cases;
-use crate::places::{need_program, ours, root, target};
+use crate::places::{need_program, ours, released, root, target};
 use crate::run::{Executable, must_run, output_of, write};
 use crate::tally::Tally;
 
@@ -71,10 +71,10 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let out = arguments.text("--out")?.map_or_else(|| target().join("package"), PathBuf::from);
     arguments.finish()?;
     need_program("dpkg-deb", "dpkg")?;
-    let program = given.map_or_else(ours, Ok)?;
     if only_check {
-        return check(&program)?.conclude("package");
+        return check(&given.map_or_else(ours, Ok)?)?.conclude("package");
     }
+    let program = given.map_or_else(released, Ok)?;
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     println!("{}", build(&program, &out)?.display());
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 
@@ -39,8 +40,20 @@ pub fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Builds and returns our program.
+/// Builds and returns our program as developers have it: its core is optimised, and it checks itself more.
 pub fn ours() -> Result<Executable> {
+    must_run(cargo().args(["build", "--quiet", "--package", "allot"]))?;
+    Ok(Executable::new(development_build()))
+}
+
+/// Where cargo builds that.
+pub fn development_build() -> PathBuf {
+    target().join("debug/allot")
+}
+
+/// Builds and returns our program as users get it, which takes several times as long to build: for what is about
+/// its speed, and for packages.
+pub fn released() -> Result<Executable> {
     must_run(cargo().args(["build", "--quiet", "--release", "--package", "allot"]))?;
     Ok(Executable::new(target().join("release/allot")))
 }
@@ -63,6 +76,11 @@ fn installed_reference() -> Option<PathBuf> {
     given.into_iter().chain(usual).find(|path| path.exists())
 }
 
+/// A seed that no earlier run had, with room for many that follow it.
+pub fn fresh_seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16
+}
+
 /// Whether a program is on the path.
 pub fn has_program(name: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -79,13 +97,25 @@ pub fn need_postgres() -> Result<()> {
     if scratch_postgres::is_installed() { Ok(()) } else { install(&["postgresql"], "PostgreSQL's server") }
 }
 
+/// Whether we are root.
+fn is_root() -> bool {
+    crate::run::output_of(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Labs change the machine that they run on.
+pub fn need_root() -> Result<()> {
+    if is_root() {
+        return Ok(());
+    }
+    bail!("the lab makes network namespaces and installs packages: run it as root")
+}
+
 /// Installs Debian packages, or fails with one line that says what to install.
 fn install(packages: &[&str], what: &str) -> Result<()> {
     let wanted = packages.join(" ");
     let hint =
         format!("{what} is missing: install it with 'apt-get install {wanted}' (as root) and try again");
-    let root = crate::run::output_of(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    if !root || !has_program("apt-get") {
+    if !is_root() || !has_program("apt-get") {
         bail!(hint);
     }
     eprintln!("installing {wanted}");

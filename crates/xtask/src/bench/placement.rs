@@ -246,7 +246,7 @@ const ROWS: &[Row] = &[
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let quick = arguments.switch("--quick");
     let only = arguments.text("--only")?.unwrap_or_default();
-    let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
+    let ours = arguments.text("--ours")?.map_or_else(places::released, |path| Ok(Executable::new(path)))?;
     arguments.finish()?;
     let reference = places::reference()?;
     println!("| run | reference CPU s | reference MiB | ours CPU s | ours MiB | ratio | wanted | |");

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::{answers, scenario, scripts};
 use crate::arguments::Arguments;
 use crate::places;
-use crate::run::{Executable, must_run, output_of};
+use crate::run::{Executable, must_run};
 
 /// Where Ganeti looks for iallocators first.
 const ALLOCATORS: &str = "/usr/local/lib/ganeti/iallocators";
@@ -46,9 +46,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
     };
-    if output_of(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("the lab makes network namespaces and installs packages: run it as root");
-    }
+    places::need_root()?;
     let ours = ours.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     let lab = Lab::prepare(&shared, &ours)?;
     let result = lab.run(&ours);

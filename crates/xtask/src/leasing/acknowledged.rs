@@ -197,10 +197,15 @@ impl Known {
     }
 }
 
+/// A reservation of whole hosts, whichever they are.
+pub fn whole_hosts(min: usize, max: usize) -> Value {
+    json!({"resource_type": "physical:host", "min": min, "max": max,
+           "hypervisor_properties": "", "resource_properties": ""})
+}
+
 /// A request for a lease of so many hosts.
 pub fn of_hosts(start: &str, hosts: usize, end: &str) -> Value {
-    let reservation = json!({"resource_type": "physical:host", "min": hosts, "max": hosts,
-                             "hypervisor_properties": "", "resource_properties": ""});
+    let reservation = whole_hosts(hosts, hosts);
     json!({"name": "a lease", "start_date": start, "end_date": end, "reservations": [reservation]})
 }
 

@@ -19,6 +19,7 @@ pub mod replicas;
 mod schemathesis;
 pub mod server;
 pub mod soak;
+pub mod span;
 
 use anyhow::{Result, bail};
 

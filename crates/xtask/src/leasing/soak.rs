@@ -5,7 +5,7 @@
 //! what replays it.
 
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -25,8 +25,7 @@ const REPLICA_ROUNDS: usize = 3;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let hours: f64 = arguments.value("--hours", 1.0)?;
-    let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16;
-    let mut seed = arguments.value("--seed", fresh)?;
+    let mut seed = arguments.value("--seed", places::fresh_seed())?;
     let rounds: Option<usize> = arguments.text("--rounds")?.map(|rounds| rounds.parse()).transpose()?;
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;

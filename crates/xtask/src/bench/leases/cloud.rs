@@ -3,10 +3,12 @@
 use anyhow::{Context, Result, bail};
 use futures::StreamExt as _;
 use futures::stream;
+use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::CAPABILITIES;
+use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Caller, text};
 use crate::random::Random;
@@ -16,6 +18,8 @@ const AT_ONCE: usize = 8;
 /// Leases begin from then on, so that none begins while something is measured; in hours.
 const AHEAD_HOURS: i64 = 30 * 24;
 const YEAR_HOURS: i64 = 365 * 24;
+/// In how many years small leases begin.
+pub const YEARS: i64 = 4;
 /// Refused requests for one that is accepted, after which the cloud counts as full.
 const REFUSALS: usize = 4;
 
@@ -36,6 +40,11 @@ impl Cloud {
     /// How many hosts it has.
     pub fn hosts(&self) -> usize {
         self.hosts
+    }
+
+    /// From when on its leases begin.
+    pub fn origin(&self) -> Timestamp {
+        self.origin.instant()
     }
 
     /// Takes all machines on, each with its capabilities.
@@ -87,11 +96,12 @@ impl Cloud {
             json!({"resource_type": "virtual:instance", "vcpus": 4, "memory_mb": 8192, "disk_gb": 20,
                    "amount": self.random.between(1, 20), "affinity": null, "resource_properties": ""})
         } else {
-            let hosts = self.random.between(1, 8);
+            let hosts = self.random.between(1, 8) as usize;
             let wanted = format!(r#"["==", "$capability2", "{}"]"#, self.random.below(4));
             let wanted = if self.random.chance(33) { wanted } else { String::new() };
-            json!({"resource_type": "physical:host", "min": hosts, "max": hosts,
-                   "hypervisor_properties": "", "resource_properties": wanted})
+            let mut reservation = whole_hosts(hosts, hosts);
+            reservation["resource_properties"] = json!(wanted);
+            reservation
         };
         let hours = self.random.between(1, 168);
         self.of(&reservation, YEAR_HOURS, hours)
@@ -99,10 +109,8 @@ impl Cloud {
 
     /// A lease of one host for some hours.
     pub fn small_lease(&mut self) -> Value {
-        let reservation = json!({"resource_type": "physical:host", "min": 1, "max": 1,
-                                 "hypervisor_properties": "", "resource_properties": ""});
         let hours = self.random.between(1, 24);
-        self.of(&reservation, 4 * YEAR_HOURS, hours)
+        self.of(&whole_hosts(1, 1), YEARS * YEAR_HOURS, hours)
     }
 
     fn of(&mut self, reservation: &Value, within_hours: i64, hours: i64) -> Value {

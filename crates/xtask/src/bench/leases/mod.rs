@@ -45,7 +45,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let throughput = arguments.switch("--throughput");
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
-    let ours = ours.map_or_else(places::ours, Ok)?;
+    let ours = ours.map_or_else(places::released, Ok)?;
     let mut report = Report::default();
     if throughput {
         let Sizes { hosts, many, samples, .. } = sizes;

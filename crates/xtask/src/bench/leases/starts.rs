@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use jiff::Timestamp;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::cloud::{Cloud, id, together};
 use super::report::{Report, Row};
+use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Caller, list};
 
@@ -22,10 +24,8 @@ pub fn run(caller: &Caller, cloud: &Cloud, report: &mut Report) -> Result<()> {
     let last = newest(caller)?;
     // A full minute that leaves time to ask for all of them.
     let start = Minute::now().plus(2);
-    let reservation = json!({"resource_type": "physical:host", "min": 1, "max": 1,
-                             "hypervisor_properties": "", "resource_properties": ""});
     let lease = json!({"name": "starts", "start_date": start.sent(), "end_date": start.plus(30).sent(),
-                       "reservations": [reservation]});
+                       "reservations": [whole_hosts(1, 1)]});
     let mut waiting = BTreeSet::new();
     for answer in together(caller, "/v1/leases", vec![lease; cloud.hosts()]) {
         waiting.insert(id(&answer?.expect(201)?)?);
@@ -49,14 +49,10 @@ fn arrivals(
     let mut late = Vec::new();
     while !waiting.is_empty() && Timestamp::now().duration_since(start.instant()).as_secs() < PATIENCE_SECONDS
     {
-        let (newest, begun) = notifications(caller, last, 5)?;
+        let Told { at, newest, begun } = notifications(caller, last, 5)?;
         last = newest;
-        let now = Timestamp::now().duration_since(start.instant());
-        for lease in begun {
-            if waiting.remove(&lease) {
-                late.push(Duration::try_from(now).unwrap_or_default());
-            }
-        }
+        let lateness = Duration::try_from(at.duration_since(start.instant())).unwrap_or_default();
+        late.extend(begun.iter().filter(|lease| waiting.remove(*lease)).map(|_| lateness));
     }
     Ok(late)
 }
@@ -65,7 +61,7 @@ fn arrivals(
 fn newest(caller: &Caller) -> Result<u64> {
     let mut last = 0;
     loop {
-        let (newest, _) = notifications(caller, last, 0)?;
+        let Told { newest, .. } = notifications(caller, last, 0)?;
         if newest == last {
             return Ok(last);
         }
@@ -73,13 +69,26 @@ fn newest(caller: &Caller) -> Result<u64> {
     }
 }
 
-/// The number of the last notification of a batch after that one, and the leases that begin in it.
-fn notifications(caller: &Caller, after: u64, wait_seconds: u32) -> Result<(u64, Vec<String>)> {
+/// A batch of notifications.
+struct Told {
+    /// When it was there. What it says is read after that, which takes long for so many.
+    at: Timestamp,
+    /// The number of the last one.
+    newest: u64,
+    /// The leases that begin in it.
+    begun: Vec<String>,
+}
+
+/// The notifications after that number.
+fn notifications(caller: &Caller, after: u64, wait_seconds: u32) -> Result<Told> {
     let path = format!("/v1/notifications?after={after}&limit=1000&wait={wait_seconds}");
-    let answer = caller.get(&path)?.expect(200)?;
-    let last = answer["last"].as_u64().unwrap_or(after);
+    let (status, body) = caller.wait(caller.http().fetch(Method::GET, &path, None))?;
+    let at = Timestamp::now();
+    ensure!(status == 200, "notifications were answered with {status}");
+    let answer: Value = serde_json::from_slice(&body)?;
+    let newest = answer["last"].as_u64().unwrap_or(after);
     let all = list(answer, "notifications")?;
     let begun = all.iter().filter(|one| one["event_type"] == "lease.event.start_lease");
     let lease = |one: &Value| one["payload"]["lease_id"].as_str().map(str::to_owned);
-    Ok((last, begun.filter_map(lease).collect()))
+    Ok(Told { at, newest, begun: begun.filter_map(lease).collect() })
 }

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
 
 use super::faults::{Fault, Kind};
 use super::load::{HOSTS, Journal};
-use super::outages::{Begun, Span, outage};
+use super::outages::{Begun, outage};
+use crate::leasing::acknowledged::of_hosts;
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::leasing::hooks::Note;
 use crate::leasing::http::{Caller, text};
 use crate::leasing::race::no_overlap;
 use crate::leasing::replicas::verdict::hosts_change_hands_in_turn;
+use crate::leasing::span::Span;
 
 /// How late a lease may be beyond the time in which nothing could be written, in milliseconds.
 ///
@@ -107,10 +108,7 @@ pub fn of_what_is_left(cases: &mut Cases, services: &[&Caller]) {
     cases.check("no host is stranded: all of them can be leased at once", || {
         let caller = services.first().context("no service runs")?;
         let end = Minute::now().plus(30);
-        let hosts = json!([{"resource_type": "physical:host", "min": HOSTS, "max": HOSTS,
-                            "hypervisor_properties": "", "resource_properties": ""}]);
-        let body = json!({"name": "all", "start_date": "now", "end_date": end.sent(), "reservations": hosts});
-        let made = caller.post("/v1/leases", &body)?.expect(201)?;
+        let made = caller.post("/v1/leases", &of_hosts("now", HOSTS, &end.sent()))?.expect(201)?;
         let id = text(&made["lease"], "id")?.to_owned();
         caller.until_lease_is(&id, "ACTIVE", Duration::from_mins(1)).map(drop)
     });

@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow, ensure};
 
 use super::cluster::Cluster;
 use super::load::Load;
-use super::outages::{Millis, Span};
 use crate::leasing::date::Minute;
+use crate::leasing::span::{Millis, Span};
 
 /// Leases are due with the minute: what takes long begins so many seconds before one, so that some are due in it.
 const BEFORE_THE_MINUTE: i64 = 8;

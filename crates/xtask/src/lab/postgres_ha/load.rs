@@ -14,9 +14,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::outages::{Begun, Millis};
+use super::outages::Begun;
+use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Http, text};
+use crate::leasing::span::Millis;
 
 /// Clients that only write, to see when that works.
 const WRITERS: usize = 3;
@@ -156,8 +158,7 @@ impl Client {
     /// Makes leases of a host that begin at once, or with the next minute, waits for their beginning, and deletes
     /// them.
     async fn lease(mut self, planned: bool) -> Result<()> {
-        let host = json!([{"resource_type": "physical:host", "min": 1, "max": 1,
-                           "hypervisor_properties": "", "resource_properties": ""}]);
+        let host = json!([whole_hosts(1, 1)]);
         while !self.shared.is_over() {
             let (start, due) = if planned {
                 let start = Minute::now().plus(1);

@@ -19,7 +19,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use self::cluster::Cluster;
@@ -55,9 +55,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let minutes = arguments.value("--minutes", USUAL_MINUTES)?;
     let ours = arguments.text("--ours")?;
     arguments.finish()?;
-    if output_of(Command::new("id").arg("-u"))?.trim() != "0" {
-        bail!("the lab makes network namespaces and installs packages: run it as root");
-    }
+    places::need_root()?;
     if !inside {
         packages::ready()?;
     }

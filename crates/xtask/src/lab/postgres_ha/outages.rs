@@ -1,19 +1,6 @@
 //! What clients saw, as figures: how long nothing could be written, and how late leases began apart from that.
 
-use jiff::Timestamp;
-
-/// An instant, in milliseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Millis(pub i64);
-
-/// From one instant to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Its beginning.
-    pub from: Millis,
-    /// Its end.
-    pub to: Millis,
-}
+use crate::leasing::span::{Millis, Span};
 
 /// A lease that began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,30 +11,6 @@ pub struct Begun {
     pub due: Millis,
     /// When a client first saw that it had begun.
     pub active: Millis,
-}
-
-impl Millis {
-    /// The present.
-    pub fn now() -> Self {
-        Self(Timestamp::now().as_millisecond())
-    }
-
-    /// How many milliseconds it is later than that; negative if it is earlier.
-    pub fn since(self, earlier: Self) -> i64 {
-        self.0 - earlier.0
-    }
-}
-
-impl Span {
-    /// How long it is, in milliseconds.
-    pub fn millis(self) -> i64 {
-        self.to.since(self.from)
-    }
-
-    /// How many milliseconds it has in common with that one.
-    fn in_common(self, other: Self) -> i64 {
-        self.to.min(other.to).since(self.from.max(other.from)).max(0)
-    }
 }
 
 impl Begun {

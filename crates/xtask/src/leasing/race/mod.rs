@@ -102,11 +102,6 @@ impl Ground {
     }
 }
 
-fn hosts(min: usize, max: usize) -> Value {
-    json!({"resource_type": "physical:host", "min": min, "max": max,
-           "hypervisor_properties": "", "resource_properties": ""})
-}
-
 fn create(name: &str, start: Minute, end: Minute, reservation: &Value) -> (Method, String, Option<Value>) {
     let body = json!({"name": name, "start_date": start.sent(), "end_date": end.sent(),
                       "reservations": [reservation]});

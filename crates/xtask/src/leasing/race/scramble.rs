@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, hosts};
+use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create};
+use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::fleet::MACHINES;
 use crate::leasing::http::{Caller, list, text};
@@ -26,7 +27,7 @@ pub fn scramble(ground: &Ground, random: &mut Random) -> Result<()> {
             let min = 1 + random.below(MACHINES.len());
             let path = |lease: &Value| Ok::<_, anyhow::Error>(format!("/v1/leases/{}", text(lease, "id")?));
             requests.push(match random.below(if leases.is_empty() { 1 } else { 4 }) {
-                0 => create(&format!("{turn}.{i}"), start, end, &hosts(min, MACHINES.len())),
+                0 => create(&format!("{turn}.{i}"), start, end, &whole_hosts(min, MACHINES.len())),
                 3 => (Method::DELETE, path(random.one_of(&leases))?, None),
                 _ => {
                     let body = json!({"start_date": start.sent(), "end_date": end.sent()});

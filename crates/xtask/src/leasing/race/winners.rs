@@ -6,7 +6,8 @@ use anyhow::{Context, Result, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, hosts, no_overlap};
+use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, no_overlap};
+use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
 use crate::leasing::http::{Answer, Caller, list, text};
@@ -34,13 +35,13 @@ pub fn all(caller: &Caller) -> Result<Vec<Race>> {
     };
     let race = |what, winners, wanted: &[Value]| Race { what, winners, wanted: wanted.to_vec() };
     Ok(vec![
-        race("all hosts", 1, &[hosts(number, number)]),
+        race("all hosts", 1, &[whole_hosts(number, number)]),
         race("all room for instances", 1, &[room(number)]),
         race("all addresses", 1, &[addresses(ADDRESSES.len())]),
-        race("all hosts or all room", 1, &[hosts(number, number), room(number)]),
-        race("a host each", number, &[hosts(1, 1)]),
+        race("all hosts or all room", 1, &[whole_hosts(number, number), room(number)]),
+        race("a host each", number, &[whole_hosts(1, 1)]),
         race("an address each", ADDRESSES.len(), &[addresses(1)]),
-        race("a host or the room of one each", number, &[hosts(1, 1), room(1)]),
+        race("a host or the room of one each", number, &[whole_hosts(1, 1), room(1)]),
     ])
 }
 
@@ -110,13 +111,13 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
     let caller = &ground.caller;
     let (start, wanted) = (Minute::now().plus(DAYS_AHEAD * DAY), MACHINES.len() - 1);
     let (tomorrow, after) = (start.plus(DAY), start.plus(2 * DAY));
-    let (method, path, body) = create("first", start, tomorrow, &hosts(wanted, wanted));
+    let (method, path, body) = create("first", start, tomorrow, &whole_hosts(wanted, wanted));
     let first = caller.wait(caller.http().send(method, &path, body.as_ref()))?.expect(201)?;
     let lease = format!("/v1/leases/{}", text(&first["lease"], "id")?);
     let free = unallocated(caller)?.into_iter().next().context("no host is left")?;
     let request = |runner: usize| match runner % 3 {
         0 => (Method::PUT, lease.clone(), Some(json!({"end_date": after.sent()}))),
-        1 => create(&format!("runner {runner}"), tomorrow, after, &hosts(wanted, wanted)),
+        1 => create(&format!("runner {runner}"), tomorrow, after, &whole_hosts(wanted, wanted)),
         _ => (Method::DELETE, format!("/v1/os-hosts/{free}"), None),
     };
     // Not in the order of the services, or each kind would have one of its own.

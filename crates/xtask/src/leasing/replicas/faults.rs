@@ -6,11 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail, ensure};
-use jiff::Timestamp;
 
 use super::cluster::{Cluster, NAMES};
 use super::proxy::Line;
-use super::verdict::{Killed, Outage, under_way};
+use super::verdict::{Killed, under_way};
+use crate::leasing::span::{Millis, Span};
 use crate::random::Random;
 
 /// How long hooks take as a rule, and while a service is told to stop.
@@ -76,7 +76,7 @@ impl fmt::Display for Fault {
 /// What went wrong so far.
 #[derive(Debug, Default)]
 pub struct Faults {
-    pub outages: Vec<Outage>,
+    pub outages: Vec<Span>,
     pub killed: Vec<Killed>,
 }
 
@@ -88,7 +88,7 @@ impl Faults {
         if matches!(fault, Fault::Kill | Fault::KillAll | Fault::Stop) {
             which = until_one_is_busy(cluster, which)?;
         }
-        let from_millis = now_millis();
+        let from = Millis::now();
         match fault {
             Fault::Kill => self.kill(cluster, &[which], gone)?,
             Fault::KillAll => self.kill(cluster, &[0, 1, 2], Duration::ZERO)?,
@@ -100,15 +100,15 @@ impl Faults {
             Fault::HoldUp => hold(cluster, which, Line::HeldUp, gone),
         }
         cluster.until_all_work()?;
-        let until_millis = now_millis();
-        self.outages.push(Outage { from_millis, until_millis });
-        Ok(Duration::from_millis((until_millis - from_millis).max(0) as u64))
+        let outage = Span { from, to: Millis::now() };
+        self.outages.push(outage);
+        Ok(Duration::from_millis(outage.millis().max(0) as u64))
     }
 
     fn kill(&mut self, cluster: &mut Cluster, which: &[usize], gone: Duration) -> Result<()> {
         for &number in which {
             let replica = &mut cluster.replicas[number];
-            let at_millis = now_millis();
+            let at_millis = Millis::now().0;
             replica.kill()?;
             self.killed.push(Killed { service: replica.name.to_owned(), at_millis });
         }
@@ -162,8 +162,4 @@ fn hold(cluster: &Cluster, which: usize, line: Line, gone: Duration) {
     proxy.set(line);
     sleep(gone);
     proxy.set(Line::Whole);
-}
-
-fn now_millis() -> i64 {
-    Timestamp::now().as_millisecond()
 }

@@ -11,17 +11,10 @@ use serde_json::Value;
 use crate::leasing::date::Minute;
 use crate::leasing::hooks::Note;
 use crate::leasing::http::{Caller, list, text};
+use crate::leasing::span::{Millis, Span};
 
 /// Notifications that are asked for at once.
 const PAGE: usize = 1000;
-
-/// A time in which not everything worked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outage {
-    pub from_millis: i64,
-    /// When everything worked again, as seen by a client of every service.
-    pub until_millis: i64,
-}
 
 /// A service that was killed. What it had called went on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,21 +124,23 @@ impl fmt::Display for Starts {
 /// No lease began later than it should have by more than the margin and what outages account for.
 ///
 /// While nothing works nothing begins; and whoever tries again waits twice as long each time, a second at first,
-/// so that it may notice the end of an outage only after it has lasted as long again.
-pub fn leases_begin_in_time(told: &[Value], outages: &[Outage], margin_millis: i64) -> Result<Starts> {
-    let mut due: BTreeMap<&str, i64> = BTreeMap::new();
+/// so that it may notice the end of an outage only after it has lasted as long again. An outage ends when everything
+/// works again, as seen by a client of every service. They do not overlap.
+pub fn leases_begin_in_time(told: &[Value], outages: &[Span], margin_millis: i64) -> Result<Starts> {
+    let mut due: BTreeMap<&str, Millis> = BTreeMap::new();
     let mut starts = Starts::default();
     for told in told {
-        let (lease, at) = (text(told, "lease_id")?, millis(told)?);
+        let (lease, at) = (text(told, "lease_id")?, instant(told)?);
         match text(told, "event_type")? {
             "lease.create" => {
                 let start = Minute::read(text(&told["payload"], "start_date")?)?;
-                due.insert(lease, at.max(start.instant().as_millisecond()));
+                due.insert(lease, at.max(Millis(start.instant().as_millisecond())));
             }
             "lease.event.start_lease" => {
                 let due = *due.get(lease).with_context(|| format!("{lease} was never made"))?;
-                let late = at - due;
-                let out = overlap(outages, due, at);
+                let late = at.since(due);
+                let waited = Span { from: due, to: at };
+                let out: i64 = outages.iter().map(|outage| outage.in_common(waited)).sum();
                 let allowed = margin_millis + if out > 0 { 2 * out + 1000 } else { 0 };
                 ensure!(late <= allowed, "{lease} began {late} ms late, with outages of {out} ms meanwhile");
                 starts.leases += 1;
@@ -159,14 +154,9 @@ pub fn leases_begin_in_time(told: &[Value], outages: &[Outage], margin_millis: i
     Ok(starts)
 }
 
-/// How long there was an outage in that time. They do not overlap.
-fn overlap(outages: &[Outage], from: i64, until: i64) -> i64 {
-    outages.iter().map(|out| (out.until_millis.min(until) - out.from_millis.max(from)).max(0)).sum()
-}
-
-fn millis(told: &Value) -> Result<i64> {
+fn instant(told: &Value) -> Result<Millis> {
     let at: Timestamp = text(told, "timestamp")?.parse().context("no time")?;
-    Ok(at.as_millisecond())
+    Ok(Millis(at.as_millisecond()))
 }
 
 /// Everything that listeners were told, in its order.
@@ -262,7 +252,7 @@ mod tests {
             told("lease.event.start_lease", "2030-01-01T10:00:08Z"),
         ];
         let due = 1_893_492_000_000;
-        let outage = Outage { from_millis: due - 5000, until_millis: due + 1000 };
+        let outage = Span { from: Millis(due - 5000), to: Millis(due + 1000) };
         assert_eq!(leases_begin_in_time(&told, &[], 8000).unwrap().latest_in_peace_millis, 8000);
         assert!(leases_begin_in_time(&told, &[], 7999).is_err());
         assert_eq!(leases_begin_in_time(&told, &[outage], 5000).unwrap().latest_millis, 8000);
