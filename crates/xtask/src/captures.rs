@@ -14,7 +14,7 @@ use crate::compare;
 use crate::known;
 use crate::places;
 use crate::run::Executable;
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -73,7 +73,7 @@ fn requests(ours: &Executable, reference: &Executable, shared: &Path) -> Result<
         }
         tally.count(found.is_none());
         if let Some(found) = found.filter(|_| tally.failed <= MOST_SHOWN) {
-            println!("{name}: hail {}\n{found}", arguments.join(" "));
+            report_failure(format!("{name}: hail {}\n{found}", arguments.join(" ")));
         }
     }
     println!("captures: {of_hail} of the recorded answers are the installed reference's");

@@ -19,7 +19,7 @@ use crate::kinds::Kinds;
 use crate::places;
 use crate::run::{Executable, write};
 use crate::shrink::shrink;
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 /// How often the pair may run to make a failing case smaller.
 const SHRINK_BUDGET: usize = 400;
@@ -141,7 +141,7 @@ fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &K
         }
         Err(error) => {
             count(|t| t.failed += 1);
-            println!("seed {seed} {program}: {error:#}");
+            report_failure(format!("seed {seed} {program}: {error:#}"));
         }
     }
 }
@@ -153,7 +153,7 @@ fn report(seed: u64, case: &Case, found: &Difference, saved: Result<PathBuf>) {
         Err(error) => writeln!(text, "  smaller case not saved: {error:#}"),
     }
     .expect("writing to a string");
-    print!("{text}");
+    report_failure(text.trim_end());
 }
 
 /// Makes the case smaller and writes it, with both answers, where a person can try it.

@@ -27,7 +27,7 @@ use crate::json::Json;
 use crate::places;
 use crate::random::Random;
 use crate::run::{Executable, Outcome, write};
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// At most that many instances are placed.
@@ -52,7 +52,8 @@ pub fn run(ours: &Executable, seeds: Range<u64>) -> Tally {
         match result {
             Ok(kind) => *found.entry(kind).or_insert(0_usize) += 1,
             Err(error) if tally.failed <= MOST_SHOWN => {
-                println!("seed {seed}: {error:#}\n  hspace {}", filling.hspace_line().join(" "));
+                let line = filling.hspace_line().join(" ");
+                report_failure(format!("filling of seed {seed}: {error:#}\n  hspace {line}"));
                 match filling.save(seed) {
                     Ok(path) => println!("  cluster in {}", path.display()),
                     Err(error) => println!("  cluster not saved: {error:#}"),
@@ -65,7 +66,7 @@ pub fn run(ours: &Executable, seeds: Range<u64>) -> Tally {
         println!("{count:>7} {}", kind.text());
     }
     if !found.contains_key(&Found::Equal) {
-        println!("nothing was placed");
+        report_failure("nothing was placed");
         tally.failed += 1;
     }
     tally

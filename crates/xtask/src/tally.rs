@@ -2,11 +2,29 @@
 
 use std::fmt;
 use std::ops::AddAssign;
+use std::sync::Mutex;
 
 use anyhow::{Result, bail};
 
 /// How many failures are shown in full; the rest are only counted.
 pub const MOST_SHOWN: usize = 12;
+
+/// What failed in this run, to be said again at its end: of a long log, the end is what is read and kept.
+static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Prints a failure, and keeps it for [`print_failures`].
+pub fn report_failure(text: impl Into<String>) {
+    let text = text.into();
+    println!("{text}");
+    FAILURES.lock().expect("no thread panics while it writes").push(text);
+}
+
+/// Prints once more all that failed in this run.
+pub fn print_failures() {
+    for failure in FAILURES.lock().expect("no thread panics while it writes").iter() {
+        println!("FAILED: {failure}");
+    }
+}
 
 /// How many checks ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::differential::{self, Plan};
 use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
-use crate::tally::Tally;
+use crate::tally::{self, Tally};
 use crate::{bench, captures, execution, feasibility, leasing, package, vectors};
 
 /// Seeds of the differential comparison, each with all programs.
@@ -109,13 +109,13 @@ impl Stages {
         self.run(name, || {
             match stage() {
                 Ok(of_stage) => tally = of_stage,
-                Err(error) => println!("{name}: {error:#}"),
+                Err(error) => tally::report_failure(format!("{name}: {error:#}")),
             }
             Ok(())
         })?;
         println!("{name}: {tally}");
         if let Some(complaint) = tally.complaint() {
-            println!("{name}: {complaint}");
+            tally::report_failure(format!("{name}: {complaint}"));
             tally.failed += 1;
         }
         self.compared += tally;
@@ -134,6 +134,7 @@ impl Stages {
         if self.skipped > 0 {
             println!("{} stages were skipped", self.skipped);
         }
+        tally::print_failures();
         println!("{passed} passed, {failed} failed");
         anyhow::ensure!(failed == 0, "{failed} comparisons failed");
         Ok(())

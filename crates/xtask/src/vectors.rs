@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 use crate::compare;
 use crate::places;
 use crate::run::{Executable, must_run};
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 /// Programs with recorded runs.
 const PROGRAMS: [&str; 6] = ["hail", "hbal", "hcheck-hinfo", "hroller", "hspace", "hsqueeze"];
@@ -50,7 +50,8 @@ pub fn run(ours: &Executable, shared: &Path) -> Result<Tally> {
             let difference = replay(&executable, &vector)?;
             of_file.count(difference.is_none());
             if let Some(difference) = difference.filter(|_| of_file.failed <= MOST_SHOWN) {
-                println!("{name} line {}: {}\n{difference}", number + 1, arguments_of(&vector).join(" "));
+                let arguments = arguments_of(&vector).join(" ");
+                report_failure(format!("{name} line {}: {arguments}\n{difference}", number + 1));
             }
         }
         println!("{name}: {of_file}");

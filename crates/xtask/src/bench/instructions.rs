@@ -11,7 +11,7 @@ use crate::arguments::Arguments;
 use crate::generate::{message, ordinary, text};
 use crate::places;
 use crate::run::{Executable, write};
-use crate::tally::Tally;
+use crate::tally::{Tally, report_failure};
 
 /// How far a count may be from the recorded one, percent. Generous: compilers differ.
 const TOLERANCE: f64 = 10.0;
@@ -67,7 +67,12 @@ pub fn check(ours: &Executable) -> Result<Tally> {
             (false, true) => " TOO MANY",
             (false, false) => " fewer: record it with --bless",
         };
-        println!("{name}: {counted} instructions, recorded {expected} ({change:+.1} %){remark}");
+        let line = format!("{name}: {counted} instructions, recorded {expected} ({change:+.1} %){remark}");
+        if good {
+            println!("{line}");
+        } else {
+            report_failure(line);
+        }
         tally.count(good);
     }
     Ok(tally)

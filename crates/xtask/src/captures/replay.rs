@@ -14,7 +14,7 @@ use crate::known;
 use crate::live::{self, Api};
 use crate::luxi_server;
 use crate::run::{Executable, Outcome, write};
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 /// What is run on each recording; `SOURCE` stands for what names it.
 const RUNS: &[(&str, &[&str])] = &[
@@ -76,7 +76,7 @@ fn compare(
         let found = difference(&outcome(reference)?, &outcome(ours)?);
         tally.count(found.is_none());
         if let Some(found) = found.filter(|_| tally.failed <= MOST_SHOWN) {
-            println!("{}: {program} {}\n{found}", recording.name, arguments.join(" "));
+            report_failure(format!("{}: {program} {}\n{found}", recording.name, arguments.join(" ")));
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ use crate::compare::{self, Difference};
 use crate::luxi_server::Server;
 use crate::places;
 use crate::run::{Executable, Outcome};
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 pub use replay::replay;
 
 /// A scenario lasts some seconds, most of them spent waiting.
@@ -71,12 +71,12 @@ pub fn run(reference: &Executable, ours: &Executable, seeds: Range<u64>) -> Resu
                         Ok((_, Some(found))) => {
                             tally.failed += 1;
                             if tally.failed <= MOST_SHOWN {
-                                println!("seed {seed}: {}\n{found}", scenario.command_line());
+                                report_failure(format!("seed {seed}: {}\n{found}", scenario.command_line()));
                             }
                         }
                         Err(error) => {
                             tally.failed += 1;
-                            println!("seed {seed}: {}: {error:#}", scenario.command_line());
+                            report_failure(format!("seed {seed}: {}: {error:#}", scenario.command_line()));
                         }
                     }
                 }

@@ -11,7 +11,7 @@ use super::mask::mask;
 use crate::compare;
 use crate::luxi_server::{Reply, Server};
 use crate::run::Executable;
-use crate::tally::Tally;
+use crate::tally::{Tally, report_failure};
 
 /// The recordings, and the arguments with which they were made.
 const RECORDINGS: [(&str, &str, &[&str]); 2] =
@@ -42,7 +42,7 @@ pub fn replay(ours: &Executable, shared: &Path) -> Result<Tally> {
         );
         tally.count(found.is_none());
         if let Some(found) = found {
-            println!("{name}: {program} {}\n{found}", arguments.join(" "));
+            report_failure(format!("{name}: {program} {}\n{found}", arguments.join(" ")));
         }
     }
     Ok(tally)

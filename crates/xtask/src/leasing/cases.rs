@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::tally::{MOST_SHOWN, Tally};
+use crate::tally::{MOST_SHOWN, Tally, report_failure};
 
 /// The checks of a stage.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ impl Cases {
             Ok(found) => Some(found),
             Err(error) => {
                 if self.tally.failed <= MOST_SHOWN {
-                    println!("{}: NOT SO: {sentence}\n    {}", self.stage, indented(&format!("{error:#}")));
+                    let why = indented(&format!("{error:#}"));
+                    report_failure(format!("{}: NOT SO: {sentence}\n    {why}", self.stage));
                 }
                 None
             }

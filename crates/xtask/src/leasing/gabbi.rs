@@ -8,7 +8,7 @@ use super::fleet::MACHINES;
 use super::python::Python;
 use super::server::Launch;
 use crate::run::Executable;
-use crate::tally::Tally;
+use crate::tally::{Tally, report_failure};
 
 /// The files; in this order, since each expects to find the service empty.
 const FILES: [(&str, &str); 3] = [
@@ -38,7 +38,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
             "gabbi-run ended otherwise than it says:\n{said}"
         );
         if of_file.failed > 0 {
-            println!("gabbi, {name}:\n{}", said.trim_end());
+            report_failure(format!("gabbi, {name}:\n{}", said.trim_end()));
         }
         tally += of_file;
     }

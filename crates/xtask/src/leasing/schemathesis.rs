@@ -13,7 +13,7 @@ use super::http::{Caller, text};
 use super::python::Python;
 use super::server::{Launch, Server};
 use crate::run::Executable;
-use crate::tally::Tally;
+use crate::tally::{Tally, report_failure};
 
 /// What is asked of every answer.
 const CHECKS: &str =
@@ -52,7 +52,7 @@ fn generated(python: &Python, server: &mut Server, home: &Path, except: Option<&
     let said = String::from_utf8_lossy(&output.stdout);
     let passed = output.status.success();
     if !passed {
-        println!("{}{}", said.trim_end(), String::from_utf8_lossy(&output.stderr));
+        report_failure(format!("{}{}", said.trim_end(), String::from_utf8_lossy(&output.stderr)));
     }
     // The service is to be there afterwards, whatever it was sent.
     server.wait_until_ready()?;
