@@ -180,14 +180,22 @@ impl Acknowledged {
     /// Whether the lease is what it is to be. One that nobody was told of may be anything but on its way.
     fn is_settled(&self, lease: &Value) -> bool {
         let status = lease["status"].as_str().unwrap_or_default();
+        // One whose end came before it had started has failed, and is over all the same.
+        let ended = status == "TERMINATED" || (status == "ERROR" && is_over(lease));
         let known = lease["id"].as_str().and_then(|id| self.leases.get(id));
         match known {
             Some(known) if known.runs() => status == "ACTIVE",
-            Some(Known { wanted: Wanted::Ended, .. }) => status == "TERMINATED",
+            Some(Known { wanted: Wanted::Ended, .. }) => ended,
             Some(Known { wanted: Wanted::Gone, .. }) => false,
-            Some(Known { wanted: Wanted::Runs, .. }) | None => ["ACTIVE", "TERMINATED"].contains(&status),
+            Some(Known { wanted: Wanted::Runs, .. }) | None => status == "ACTIVE" || ended,
         }
     }
+}
+
+/// Its end is done.
+fn is_over(lease: &Value) -> bool {
+    let mut events = lease["events"].as_array().into_iter().flatten();
+    events.any(|event| event["event_type"] == "end_lease" && event["status"] == "DONE")
 }
 
 impl Known {
