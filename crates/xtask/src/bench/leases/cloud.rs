@@ -1,9 +1,10 @@
 //! A cloud with many hosts and leases to come: the same requests in every run.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use futures::StreamExt as _;
 use futures::stream;
-use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -11,7 +12,9 @@ use super::CAPABILITIES;
 use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Caller, text};
+use crate::places::cargo;
 use crate::random::Random;
+use crate::run::output_of;
 
 /// Requests under way at once while the cloud is filled.
 const AT_ONCE: usize = 8;
@@ -19,7 +22,7 @@ const AT_ONCE: usize = 8;
 const AHEAD_HOURS: i64 = 30 * 24;
 const YEAR_HOURS: i64 = 365 * 24;
 /// In how many years small leases begin.
-pub const YEARS: i64 = 4;
+const YEARS: i64 = 4;
 /// Refused requests for one that is accepted, after which the cloud counts as full.
 const REFUSALS: usize = 4;
 
@@ -42,11 +45,6 @@ impl Cloud {
         self.hosts
     }
 
-    /// From when on its leases begin.
-    pub fn origin(&self) -> Timestamp {
-        self.origin.instant()
-    }
-
     /// Takes all machines on, each with its capabilities.
     pub fn take_on_hosts(&self, caller: &Caller) -> Result<()> {
         let host = |id: usize| {
@@ -62,20 +60,22 @@ impl Cloud {
         Ok(())
     }
 
+    /// Enters leases of one host for some hours, of which very many fit, into the database of a service that is
+    /// stopped and has none: asking for them would take longer than measuring.
+    pub fn enter(&self, database: &Path, leases: usize) -> Result<()> {
+        let mut example = cargo();
+        example
+            .args(["run", "--quiet", "--package", "store-sqlite", "--example", "fill", "--"])
+            .arg(database);
+        example.args([leases.to_string(), self.origin.instant().as_second().to_string(), YEARS.to_string()]);
+        output_of(&mut example).map(drop)
+    }
+
     /// Asks for leases until so many are accepted.
     pub fn fill(&mut self, caller: &Caller, leases: usize) -> Result<()> {
-        self.fill_with(caller, leases, Self::lease)
-    }
-
-    /// The same with leases of one host for some hours, of which very many fit.
-    pub fn fill_small(&mut self, caller: &Caller, leases: usize) -> Result<()> {
-        self.fill_with(caller, leases, Self::small_lease)
-    }
-
-    fn fill_with(&mut self, caller: &Caller, leases: usize, draw: fn(&mut Self) -> Value) -> Result<()> {
         let (mut accepted, mut refused) = (0, 0);
         while accepted < leases {
-            let requests: Vec<Value> = (0..(leases - accepted).min(1000)).map(|_| draw(self)).collect();
+            let requests: Vec<Value> = (0..(leases - accepted).min(1000)).map(|_| self.lease()).collect();
             for answer in together(caller, "/v1/leases", requests) {
                 match answer?.status {
                     201 => accepted += 1,

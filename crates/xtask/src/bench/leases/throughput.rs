@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use scratch_postgres::ScratchPostgres;
 
-use super::cloud::{Cloud, YEARS};
+use super::cloud::Cloud;
 use super::latency::{Times, change};
 use super::report::{Report, Row, Unit};
 use crate::leasing::hooks::Hooks;
 use crate::leasing::http::Http;
 use crate::leasing::server::{Launch, Server};
-use crate::places::cargo;
 use crate::run::{Executable, output_of};
 
 /// Clients that ask at once.
@@ -57,7 +56,7 @@ pub fn run(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     cloud.take_on_hosts(server.caller())?;
     server.stop()?;
     eprintln!("entering {} leases", sizes.leases);
-    fill(&directory.path().join("allot.db"), &cloud, sizes.leases)?;
+    cloud.enter(&directory.path().join("allot.db"), sizes.leases)?;
     let server = launch.start()?;
     measure("SQLite", &[server], &mut cloud, sizes, report)?;
 
@@ -77,14 +76,6 @@ pub fn run(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
         measure(&format!("PostgreSQL, {number} service{name}"), &servers, &mut cloud, sizes, report)?;
     }
     Ok(())
-}
-
-/// Enters leases into the database of a service that is stopped: asking for them would take longer than measuring.
-fn fill(database: &Path, cloud: &Cloud, leases: usize) -> Result<()> {
-    let mut example = cargo();
-    example.args(["run", "--quiet", "--package", "store-sqlite", "--example", "fill", "--"]).arg(database);
-    example.args([leases.to_string(), cloud.origin().as_second().to_string(), YEARS.to_string()]);
-    output_of(&mut example).map(drop)
 }
 
 /// Clients change leases, spread over the services; none begins meanwhile.
