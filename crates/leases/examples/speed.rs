@@ -88,7 +88,8 @@ fn main() {
     let mut numbers = Numbers(1);
     for number in 0..asked {
         let terms = terms(&mut numbers);
-        let admission = Admission { calendar: &calendar, inventory: &inventory, rules: &rules, now };
+        let admission =
+            Admission { calendar: &calendar, inventory: &inventory, rules: &rules, occupied: None, now };
         let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
         let new = NewLease {
             id: LeaseId(number),
@@ -108,7 +109,8 @@ fn main() {
     for lease in leases.iter().take(500) {
         let end = lease.window.end() + SignedDuration::from_hours(1);
         let changes = Changes { end: Some(end), ..Changes::default() };
-        let admission = Admission { calendar: &calendar, inventory: &inventory, rules: &rules, now };
+        let admission =
+            Admission { calendar: &calendar, inventory: &inventory, rules: &rules, occupied: None, now };
         // Many are refused; finding that out takes its time as well.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }
@@ -120,7 +122,7 @@ fn main() {
         let mut times = Vec::new();
         let length = SignedDuration::from_hours(24 * days);
         for _ in 0..50 {
-            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year));
+            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year, None));
         }
         report(&format!("earliest slot of {count} hosts for {days} days"), times);
     }

@@ -19,6 +19,8 @@ pub enum HostFilter {
     ResourceProperties,
     /// It has the traits that the flavor requires, and none that it forbids.
     Traits,
+    /// No guest is on it that nobody may remove.
+    Guests,
     /// It is not leased to others in that time, cleaning time included.
     Calendar,
     /// It has room for at least one instance of that size.
@@ -34,6 +36,7 @@ impl HostFilter {
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
             Self::Traits => "without the flavor's traits",
+            Self::Guests => "with guests of others",
             Self::Calendar => "leased at that time",
             Self::Room => "without room at that time",
         }

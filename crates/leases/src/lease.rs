@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use crate::lease_type::{LeaseState, LeaseType};
 use crate::project::Owner;
 use crate::status::{self, EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{ReservationTerms, Terms};
@@ -67,15 +68,18 @@ pub enum EventKind {
     BeforeEndLease,
     /// The lease ends.
     EndLease,
+    /// It is too late to start. Not in Blazar.
+    Timeout,
 }
 
 impl EventKind {
-    /// Blazar's name.
+    /// Blazar's name, where it has one.
     pub fn name(self) -> &'static str {
         match self {
             Self::StartLease => "start_lease",
             Self::BeforeEndLease => "before_end_lease",
             Self::EndLease => "end_lease",
+            Self::Timeout => "timeout",
         }
     }
 }
@@ -127,7 +131,9 @@ pub struct Lease {
     pub name: String,
     /// Whose it is.
     pub owner: Owner,
-    /// From when to when.
+    /// When it is to start, and until when it must have.
+    pub lease_type: LeaseType,
+    /// From when to when. Of one that is to start as soon as it can, as far as is known.
     pub window: Window,
     /// When the action before the end is due; none if absent.
     pub before_end: Option<Timestamp>,
@@ -190,6 +196,7 @@ impl Lease {
             id: new.id,
             name: new.name,
             owner: new.owner,
+            lease_type: terms.lease_type,
             window,
             before_end,
             end_action: new.end_action,
@@ -198,6 +205,20 @@ impl Lease {
             events: EventStatuses::UNDONE,
             reason: None,
         }
+    }
+
+    /// The lease from another start on, as long, with other hosts, slots and addresses.
+    #[must_use]
+    pub(crate) fn moved_to(&self, start: Timestamp, allocations: Vec<Allocation>) -> Self {
+        let later = start.duration_since(self.window.start());
+        let mut moved = self.clone();
+        moved.window = Window::starting(start, self.window.length());
+        moved.before_end = self.before_end.map(|at| at.checked_add(later).unwrap_or(Timestamp::MAX));
+        for (reservation, allocation) in moved.reservations.iter_mut().zip(allocations) {
+            reservation.allocation = allocation;
+            reservation.missing_resources = false;
+        }
+        moved
     }
 
     /// Whether it has less than it was promised.
@@ -212,7 +233,28 @@ impl Lease {
         let before_end =
             self.before_end.map(|at| event(EventKind::BeforeEndLease, at, self.events.before_end));
         let end = event(EventKind::EndLease, self.window.end(), self.events.end);
-        std::iter::once(start).chain(before_end).chain([end]).collect()
+        let timed_out = if self.timed_out() { EventStatus::Done } else { EventStatus::Undone };
+        let timeout = self.times_out_at().map(|at| event(EventKind::Timeout, at, timed_out));
+        let mut events: Vec<Event> =
+            std::iter::once(start).chain(before_end).chain([end]).chain(timeout).collect();
+        events.sort_by_key(|event| event.at);
+        events
+    }
+
+    /// When it is too late to start, if ever: at the deadline, or at the end if that is earlier.
+    pub fn times_out_at(&self) -> Option<Timestamp> {
+        let end = if self.window.is_empty() { Timestamp::MAX } else { self.window.end() };
+        self.lease_type.deadline().map(|deadline| deadline.min(end))
+    }
+
+    /// Whether it was too late to start.
+    fn timed_out(&self) -> bool {
+        self.lease_type.deadline().is_some() && self.events.start == EventStatus::Error
+    }
+
+    /// How far it is, in the seed's words.
+    pub fn state(&self) -> LeaseState {
+        LeaseState::of(self.lease_type, self.status, self.events.start == EventStatus::Error)
     }
 
     /// Whether what it was given is kept from others. A lease that is over, failed or being deleted keeps

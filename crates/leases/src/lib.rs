@@ -15,6 +15,7 @@
 //! - The [`calendar`] knows what is taken when. [`admission`] decides about new leases and changed ones, and
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
+//! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - [`enforcement`] holds the operator's limits, [`filters`] counts what ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
@@ -39,6 +40,7 @@ pub mod filters;
 pub mod host;
 pub mod ids;
 pub mod lease;
+pub mod lease_type;
 pub mod plan;
 pub mod project;
 pub mod requirement;

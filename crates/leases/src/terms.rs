@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::host::NetworkId;
+use crate::lease_type::LeaseType;
 use crate::requirement::Requirement;
 use crate::resources::{ResourceClass, Resources};
 use crate::window::Window;
@@ -56,6 +57,8 @@ pub struct Terms {
     window: Window,
     /// When the before-end action is due, if not at the usual distance from the end.
     before_end: Option<Timestamp>,
+    /// When it is to start: at the window's start, or, with [`LeaseType::BestEffort`], not before that.
+    pub lease_type: LeaseType,
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
 }
@@ -71,7 +74,21 @@ impl Terms {
             return Err(TermsError::EndNotAfterStart);
         }
         check_before_end(&window, before_end)?;
-        Ok(Self { window, before_end, reservations })
+        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, reservations })
+    }
+
+    /// The same for a lease of that type.
+    #[must_use]
+    pub fn of_type(self, lease_type: LeaseType) -> Self {
+        Self { lease_type, ..self }
+    }
+
+    /// The same from that instant on, and as long.
+    #[must_use]
+    pub fn starting(self, start: Timestamp) -> Self {
+        let later = start.duration_since(self.window.start());
+        let before_end = self.before_end.map(|at| at.checked_add(later).unwrap_or(Timestamp::MAX));
+        Self { window: Window::starting(start, self.window.length()), before_end, ..self }
     }
 
     /// From when to when.

@@ -148,6 +148,7 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
+            ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),
             ServiceError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
             ServiceError::Store(store::StoreError::Corrupt(_)) => {
@@ -178,6 +179,8 @@ fn refused(refusal: &Refusal) -> StatusCode {
             EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
         )
         | Refusal::StartInPast
+        | Refusal::DeadlineInPast
+        | Refusal::StartAfterDeadline
         | Refusal::NotEnough { resource: Resource::FloatingIps, .. }
         | Refusal::FloatingIpTaken(_)
         | Refusal::Started

@@ -5,11 +5,11 @@
 //! | `lease.create`, `lease.update`, `lease.delete` | it was made, changed (not: renamed), is gone |
 //! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event came to its end |
 //! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
-//! | `lease.event.start_lease.error` | the lease could not start before its end (not in Blazar) |
+//! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
 
 use leases::lease::Lease;
-use leases::status::EventStatus;
+use leases::status::{EventStatus, LeaseStatus};
 use store::{LeaseRecord, NewNotification};
 
 pub(crate) const CREATE: &str = "lease.create";
@@ -54,6 +54,10 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
     }
     if came(old.end, new.end, EventStatus::Done) {
         types.push("lease.event.end_lease");
+    }
+    // One that is to start as soon as it can.
+    if after.lease.status == LeaseStatus::Pending && before.window != after.lease.window {
+        types.push(UPDATE);
     }
     match (before.degraded(), after.lease.degraded()) {
         (false, true) => types.push("lease.degraded"),

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
+use leases::lease_type::Deadlines;
 use leases::status::LeaseStatus;
 use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
@@ -15,6 +16,11 @@ use crate::state::State;
 use crate::{AllocationFilter, HostAllocation, LeaseFilter, Service, ServiceError, Statistics};
 
 impl Service {
+    /// How long leases may wait for their start.
+    pub fn deadlines(&self) -> Deadlines {
+        self.settings.rules.deadlines
+    }
+
     /// A lease.
     pub fn lease(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         self.state().leases.get(id).cloned()

@@ -11,6 +11,7 @@ use leases::calendar::{Calendar, Conflict};
 use leases::host::{Health, Inventory};
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
+use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, History, Observed, Place};
 use leases::status::LeaseStatus;
 use store::{
@@ -234,6 +235,8 @@ pub(crate) struct Leases {
     by_reservation: BTreeMap<ReservationId, LeaseId>,
     /// Those that wait for their start, by start.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
+    /// Those of them that are to start as soon as they can, by creation.
+    hasty: BTreeSet<(Timestamp, LeaseId)>,
     /// Those that are neither waiting nor over.
     going: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
@@ -254,6 +257,16 @@ impl Leases {
         self.by_reservation.get(&id).copied()
     }
 
+    /// Whether any lease waits that is to start as soon as it can.
+    pub fn any_waits(&self) -> bool {
+        !self.hasty.is_empty()
+    }
+
+    /// Leases that wait and are to start as soon as they can, by creation.
+    pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.hasty.iter().filter_map(|(_, id)| self.records.get(id))
+    }
+
     /// When the next lease starts after `now`.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);
@@ -267,6 +280,9 @@ impl Leases {
         self.by_reservation.extend(lease.reservations.iter().map(|reservation| (reservation.id, lease.id)));
         if lease.status == LeaseStatus::Pending {
             self.waiting.insert((lease.window.start(), lease.id));
+            if matches!(lease.lease_type, LeaseType::BestEffort { .. }) {
+                self.hasty.insert((record.created_at, lease.id));
+            }
         } else if !lease.over() {
             self.going.insert(lease.id);
         }
@@ -280,6 +296,7 @@ impl Leases {
         let record = self.records.remove(&id)?;
         let lease = &record.lease;
         self.by_creation.remove(&(record.created_at, id));
+        self.hasty.remove(&(record.created_at, id));
         for reservation in &lease.reservations {
             self.by_reservation.remove(&reservation.id);
         }

@@ -213,6 +213,9 @@ pub enum ServiceError {
     /// A value that cannot be.
     #[error("{0}")]
     Invalid(String),
+    /// A lease that was to start at once has not, and is none; with what it waited for, if that is known.
+    #[error("The lease could not start at once{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    NotStarted(Option<String>),
     /// A key was used for another request.
     #[error("the idempotency key {0} was used for another request")]
     KeyReused(String),

@@ -8,9 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, Lease, Reservation};
+use leases::lease_type::LeaseType;
 use leases::plan::{Action, GuestOwner, ObservedHost, Place};
 use leases::resources::Resources;
-use leases::status::{LeaseStatus, ReservationStatus};
+use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
 use leases::window::Window;
 use service::ClaimedStep;
@@ -151,13 +152,20 @@ impl Checker {
     fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>) -> Verdict {
         for (id, known) in &mut self.known {
             match (leases.get(id), known.deletion) {
-                (None, Deletion::None) => return Err(format!("lease {id} was acknowledged and is lost")),
+                // Whoever asks for one waits until it has started, before it counts as acknowledged.
+                (None, Deletion::None) if !at_once(&known.record.lease) => {
+                    return Err(format!("lease {id} was acknowledged and is lost"));
+                }
                 (None, _) => {}
                 (Some(record), Deletion::Accepted) if record.lease.status != LeaseStatus::Deleting => {
                     return Err(format!("lease {id} was deleted and is {}", record.lease.status.name()));
                 }
                 (Some(record), deletion) => {
-                    if deletion == Deletion::None && record.lease.status == LeaseStatus::Deleting {
+                    let deleted = record.lease.status == LeaseStatus::Deleting;
+                    if deletion == Deletion::None && deleted && at_once(&record.lease) {
+                        continue;
+                    }
+                    if deletion == Deletion::None && deleted {
                         return Err(format!("nobody has deleted lease {id}"));
                     }
                     if known.uncertain {
@@ -169,7 +177,9 @@ impl Checker {
                 }
             }
         }
-        self.known.retain(|id, known| leases.contains_key(id) || known.deletion == Deletion::None);
+        self.known.retain(|id, known| {
+            leases.contains_key(id) || (known.deletion == Deletion::None && !at_once(&known.record.lease))
+        });
         Ok(())
     }
 
@@ -246,6 +256,9 @@ impl Checker {
         if now + self.skew < record.lease.window.start() {
             return Err(format!("lease {} is active before its start", record.lease.id));
         }
+        if record.lease.lease_type.deadline().is_some_and(|deadline| deadline + self.skew <= now) {
+            return Err(format!("lease {} is active although it has timed out", record.lease.id));
+        }
         for reservation in &record.lease.reservations {
             let Allocation::Hosts(hosts) = &reservation.allocation else { continue };
             for host in hosts {
@@ -288,7 +301,17 @@ fn same_terms(told: &Lease, is: &Lease) -> bool {
     let terms = |lease: &Lease| -> Vec<_> {
         lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
     };
-    told.name == is.name && told.owner == is.owner && told.window == is.window && terms(told) == terms(is)
+    let same_window = match is.lease_type {
+        // It starts as soon as it can.
+        LeaseType::BestEffort { .. } => told.window.length() == is.window.length(),
+        LeaseType::Schedule | LeaseType::Immediate { .. } => told.window == is.window,
+    };
+    told.name == is.name && told.owner == is.owner && same_window && terms(told) == terms(is)
+}
+
+/// It starts at once, or it goes without a trace.
+fn at_once(lease: &Lease) -> bool {
+    matches!(lease.lease_type, LeaseType::Immediate { .. }) && lease.events.start != EventStatus::Done
 }
 
 /// A lease has what it was promised, or says that it has not.

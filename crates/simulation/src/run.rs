@@ -9,6 +9,7 @@ use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, Model, Simul
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::HealingInterval;
 use leases::ids::{HostId, LeaseId};
+use leases::lease::Lease;
 use leases::plan::PlanRules;
 use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
@@ -540,7 +541,12 @@ impl Simulation {
         self.world.touched();
         let leases = self.world.store.contents().await.leases;
         let now = self.world.now();
-        let last = leases.iter().map(|record| record.lease.window.end()).max().unwrap_or(now).max(now);
+        // One that is to start as soon as it can may still be put off until its deadline.
+        let end = |lease: &Lease| {
+            let latest = lease.lease_type.deadline().map(|deadline| deadline + lease.window.length());
+            lease.window.end().max(latest.unwrap_or(Timestamp::MIN))
+        };
+        let last = leases.iter().map(|record| end(&record.lease)).max().unwrap_or(now).max(now);
         // Hosts that fail or fall silent now recover before that.
         self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
             .await?;

@@ -7,6 +7,7 @@ use fleet::simulated::Layout;
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange};
 use leases::lease::{EndAction, Lease};
+use leases::lease_type::LeaseType;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{
     Affinity, Flavor, FlavorSize, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms,
@@ -31,16 +32,26 @@ impl Traffic<'_> {
     /// A new lease; none if what was drawn makes no sense.
     pub fn lease(&mut self) -> Option<NewLease> {
         let minute = Timestamp::from_second(self.now.as_second() / 60 * 60).ok()?;
-        let start = if self.chance(0.4) { minute } else { minute + self.minutes(1, 3 * 24 * 60) };
+        let lease_type = self.lease_type();
+        let at_once = matches!(lease_type, LeaseType::Immediate { .. });
+        let start = if at_once || self.chance(0.4) { minute } else { minute + self.minutes(1, 3 * 24 * 60) };
         let length = if self.chance(0.7) { self.minutes(1, 12 * 60) } else { self.minutes(60, 4 * 24 * 60) };
         let window = Window::new(start, start + length).ok()?;
         let before_end = self.chance(0.1).then(|| start + length / 2);
         let count = *[0, 1, 1, 1, 1, 1, 2, 3].choose(self.rng)?;
         let reservations: Vec<_> = (0..count).filter_map(|_| self.reservation()).collect();
         let wording = vec![Wording::default(); reservations.len()];
-        let terms = Terms::new(window, before_end, reservations).ok()?;
+        let terms = Terms::new(window, before_end, reservations).ok()?.of_type(lease_type);
         let end_action = if self.chance(0.05) { EndAction::KeepGuests } else { EndAction::DeleteGuests };
         Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
+    }
+
+    fn lease_type(&mut self) -> LeaseType {
+        match self.rng.random_range(0..10) {
+            0 => LeaseType::Immediate { deadline: self.now + SignedDuration::from_secs(30) },
+            1..=2 => LeaseType::BestEffort { deadline: self.now + self.minutes(1, 2 * 24 * 60) },
+            _ => LeaseType::Schedule,
+        }
     }
 
     fn reservation(&mut self) -> Option<ReservationTerms> {

@@ -23,6 +23,10 @@ pub(crate) struct Lease {
     pub status: String,
     #[serde(default)]
     pub status_reason: Option<String>,
+    #[serde(default, rename = "lease_type")]
+    pub kind: Option<String>,
+    #[serde(default, rename = "lease_state")]
+    pub state: Option<String>,
     #[serde(default)]
     pub degraded: bool,
     #[serde(default)]

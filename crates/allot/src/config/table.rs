@@ -137,6 +137,12 @@ settings! {
     "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
     /// How far ahead failed hosts are replaced; 0s for all the time to come
     "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
+    /// How long a lease that is to start at once may take to
+    "leases.immediate_wait" immediate_wait: Span = "30s" as "DURATION";
+    /// How long a lease that is to start as soon as possible may wait for its start where it does not say
+    "leases.best_effort_timeout" best_effort_timeout: Span = "1h" as "DURATION";
+    /// The longest that it may say
+    "leases.best_effort_max_timeout" best_effort_max_timeout: Span = "7d" as "DURATION";
     /// Longest lease; without it, there is no limit
     "leases.max_duration" max_duration: Option<Span> = "" as "DURATION";
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any

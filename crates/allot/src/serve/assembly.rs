@@ -11,6 +11,7 @@ use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
 use secrecy::SecretString;
 use server::{
@@ -274,6 +275,11 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         rules: Rules {
             before_end_lead: some(configuration.before_end_lead),
             enforcement: server.enforcement.rules(),
+            deadlines: Deadlines {
+                immediate: configuration.immediate_wait.0,
+                best_effort: configuration.best_effort_timeout.0,
+                longest: configuration.best_effort_max_timeout.0,
+            },
         },
         plan_rules: PlanRules {
             grace: configuration.grace.0,

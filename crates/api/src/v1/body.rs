@@ -95,17 +95,34 @@ pub struct LeaseCreate {
     /// Its name; not unique.
     #[schema(max_length = 80)]
     pub name: String,
-    /// From when: `now`, or UTC as `YYYY-MM-DD HH:MM`.
-    pub start_date: String,
-    /// Until when.
-    pub end_date: String,
+    /// `SCHEDULE` (the default): at its date. `IMMEDIATE`: at once, or there is no lease. `BEST-EFFORT`: as soon as
+    /// possible, but before its timeout. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_type: Option<String>,
+    /// From when: `now`, or UTC as `YYYY-MM-DD HH:MM`. Of a best-effort lease, the earliest start. Only scheduled
+    /// leases need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_date: Option<String>,
+    /// Until when; or a `duration`. Of a best-effort lease, only how long it is after the start matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_date: Option<String>,
+    /// For how long, instead of an end: `P1DT4H`, `1d 4h`. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// How long a best-effort lease may wait for its start, as a duration. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// Until when it must have started, instead of a timeout. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_date: Option<String>,
     /// When the action before the end is due; by default at the operator's distance from the end.
     #[serde(default)]
     pub before_end_date: Option<String>,
     /// What is to be reserved.
     #[serde(default)]
     pub reservations: Vec<ReservationCreate>,
-    /// Passed over; clients send it.
+    /// Passed over, since clients send them; but one of the type `lease_type:best-effort` is a `lease_type`, and its
+    /// `event_date` a `timeout_date`, for clients that know neither.
     #[serde(default)]
     pub events: Vec<Value>,
     /// What becomes of guests at the end: `delete` (the default) or `keep`. Not in Blazar.

@@ -1,5 +1,6 @@
 //! What is wrong with a request, in the words that clients know (spec §1.8 to §1.12, appendix A).
 
+use jiff::SignedDuration;
 use leases::terms::TermsError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -63,6 +64,9 @@ pub enum RequestError {
     /// A date that is none.
     #[error("{0} is an invalid date. Required format: %Y-%m-%d %H:%M")]
     Date(String),
+    /// A lease that would wait for its start for longer than it may.
+    #[error("timeout must be at most {0:#}")]
+    TimeoutTooLong(SignedDuration),
     /// An affinity that is none.
     #[error("Malformed parameter affinity (must be a bool value or None)")]
     Affinity,

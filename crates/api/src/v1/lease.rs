@@ -25,6 +25,13 @@ pub struct Lease {
     pub start_date: String,
     /// Until when.
     pub end_date: String,
+    /// SCHEDULE, IMMEDIATE or BEST-EFFORT. Not in Blazar.
+    pub lease_type: String,
+    /// The status in the words of the types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE. Not in
+    /// Blazar.
+    pub lease_state: String,
+    /// Until when it must have started, if it must. Not in Blazar.
+    pub timeout_date: Option<String>,
     /// Always null: there are no trusts.
     pub trust_id: Option<String>,
     /// PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
@@ -135,7 +142,7 @@ pub struct Event {
     pub id: String,
     /// The lease it belongs to.
     pub lease_id: String,
-    /// `start_lease`, `before_end_lease` or `end_lease`.
+    /// `start_lease`, `before_end_lease`, `end_lease`, or `timeout` of a lease that must start in time.
     pub event_type: String,
     /// When it is due.
     pub time: String,
@@ -157,6 +164,9 @@ impl From<&LeaseRecord> for Lease {
             project_id: lease.owner.project.0.clone(),
             start_date: date(lease.window.start()),
             end_date: date(lease.window.end()),
+            lease_type: lease.lease_type.name().to_owned(),
+            lease_state: lease.state().name().to_owned(),
+            timeout_date: lease.lease_type.deadline().map(date),
             trust_id: None,
             status: lease.status.name().to_owned(),
             status_reason: lease.reason.clone(),

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use leases::admission::Changes;
 use leases::ids::ReservationId;
 use leases::lease::{EndAction, Lease};
-use leases::terms::{Terms, TermsError};
-use leases::window::Window;
+use leases::lease_type::Deadlines;
+use leases::terms::Terms;
 use serde_json::Value;
 use store::Wording;
 
@@ -15,6 +15,7 @@ use super::date::read_date;
 use super::error::RequestError;
 use super::fields::{Fields, list, text};
 use super::id::parse_uuid;
+use super::lease_dates::LeaseDates;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
 
 /// Longest name of a lease, in characters, as in Blazar's database.
@@ -40,16 +41,20 @@ impl LeaseRequest {
     /// Reads the body of `POST /leases`.
     ///
     /// Clients always send `events`: an event there is shown by Blazar and never happens, or breaks the lease
-    /// (W13). Here they are passed over; the events of a lease follow from its dates.
-    pub fn read(body: &Value, now: Timestamp, flavors: FindFlavor<'_>) -> Result<Self, RequestError> {
+    /// (W13). Here they are passed over, but for one that says the type of the lease; the events of a lease follow
+    /// from its dates.
+    pub fn read(
+        body: &Value,
+        now: Timestamp,
+        deadlines: &Deadlines,
+        flavors: FindFlavor<'_>,
+    ) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
-        fields.require(&["name", "start_date", "end_date"])?;
+        let events = list("events", fields.get("events"))?;
+        let LeaseDates { window, lease_type } = LeaseDates::read(&mut fields, events, now, deadlines)?;
         let name = name(fields.required("name")?)?;
-        let start = read_date(fields.required("start_date")?, now)?;
-        let end = read_date(fields.required("end_date")?, now)?;
         let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
         let end_action = fields.given("end_action").map_or(Ok(EndAction::default()), end_action)?;
-        list("events", fields.get("events"))?;
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > MAX_RESERVATIONS {
@@ -61,8 +66,8 @@ impl LeaseRequest {
             wording.push(words);
         }
         fields.finish()?;
-        let window = Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?;
-        Ok(Self { name, terms: Terms::new(window, before_end, reservations)?, wording, end_action })
+        let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type);
+        Ok(Self { name, terms, wording, end_action })
     }
 }
 
@@ -142,7 +147,7 @@ mod tests {
 
     fn read(body: &Value) -> Result<LeaseRequest, RequestError> {
         let now = "2030-01-01T10:00:30Z".parse().expect("an instant");
-        LeaseRequest::read(body, now, &|_| None)
+        LeaseRequest::read(body, now, &Deadlines::default(), &|_| None)
     }
 
     #[test]
@@ -169,12 +174,15 @@ mod tests {
         };
         let body = LeaseCreate {
             name: "l".to_owned(),
-            start_date: "now".to_owned(),
-            end_date: "2030-01-02 10:00".to_owned(),
+            start_date: Some("now".to_owned()),
+            duration: Some("P1D".to_owned()),
+            lease_type: Some("BEST-EFFORT".to_owned()),
+            timeout: Some("PT2H".to_owned()),
             before_end_date: Some("2030-01-02 09:00".to_owned()),
             reservations: vec![instances, hosts, ips],
             events: Vec::new(),
             end_action: Some("keep".to_owned()),
+            ..LeaseCreate::default()
         };
         let request = read(&serde_json::to_value(&body).expect("JSON")).expect("well formed");
         let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
@@ -211,6 +219,9 @@ mod tests {
             "name",
             "start_date",
             "end_date",
+            "duration",
+            "lease_type",
+            "timeout",
             "before_end_date",
             "reservations",
             "events",

@@ -11,6 +11,7 @@ mod floating_ip;
 mod host;
 mod id;
 mod lease;
+mod lease_dates;
 mod lease_request;
 mod notification;
 mod python;

@@ -44,18 +44,29 @@ impl Search<'_> {
         self.free_among(self.admission.inventory.hosts(), asked)
     }
 
+    /// Hosts that match, whether they can be had or not.
+    pub(super) fn matching<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a Host>,
+        asked: &HostsTerms,
+    ) -> (Vec<&'a Host>, FilterReport) {
+        let occupied = self.admission.occupied.filter(|_| self.avoids_guests);
+        screen(
+            hosts,
+            &[
+                (HostFilter::HypervisorProperties, &|host| asked.hypervisor.matches(host)),
+                (HostFilter::ResourceProperties, &|host| asked.resource.matches(host)),
+                (HostFilter::Guests, &|host| occupied.is_none_or(|occupied| !occupied.contains(&host.id))),
+            ],
+        )
+    }
+
     fn free_among<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<Fit>, FilterReport) {
-        let (matching, mut report) = screen(
-            hosts,
-            &[
-                (HostFilter::HypervisorProperties, &|host| asked.hypervisor.matches(host)),
-                (HostFilter::ResourceProperties, &|host| asked.resource.matches(host)),
-            ],
-        );
+        let (matching, mut report) = self.matching(hosts, asked);
         let future = self.future();
         let fit = |host: &Host| {
             let calendar = self.admission.calendar;

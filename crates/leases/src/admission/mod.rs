@@ -7,6 +7,7 @@
 //! the beginning of the current minute.
 
 mod addresses;
+mod earliest;
 mod healing;
 mod hosts;
 mod order;
@@ -30,6 +31,7 @@ use crate::enforcement::Enforcement;
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, HostId, LeaseId};
 use crate::lease::Allocation;
+use crate::lease_type::{Deadlines, LeaseType};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::{ReservationTerms, Terms};
@@ -42,6 +44,8 @@ pub struct Rules {
     pub before_end_lead: Option<SignedDuration>,
     /// Limits on leases.
     pub enforcement: Enforcement,
+    /// How long leases may wait for their start.
+    pub deadlines: Deadlines,
 }
 
 /// What a decision is based on.
@@ -53,6 +57,9 @@ pub struct Admission<'a> {
     pub inventory: &'a Inventory,
     /// What the operator has laid down.
     pub rules: &'a Rules,
+    /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
+    /// without them; what has a date may hope that they are gone by then.
+    pub occupied: Option<&'a BTreeSet<HostId>>,
     /// The present.
     pub now: Timestamp,
 }
@@ -66,6 +73,9 @@ impl Admission<'_> {
         self.rules.enforcement.check_create(project, &terms.window())?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let mut search = Search::new(*self, terms.window(), None);
+        if terms.lease_type != LeaseType::Schedule {
+            search = search.avoiding_guests();
+        }
         let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
         for position in order::hardest_first(&search, &asked) {
             let allocation = search.give(position, asked[position])?;
@@ -82,6 +92,8 @@ struct Search<'a> {
     window: Window,
     /// The lease that is being changed.
     own: Option<LeaseId>,
+    /// Hosts with guests that nobody may remove are left out.
+    avoids_guests: bool,
     taken: Taken,
 }
 
@@ -94,7 +106,13 @@ struct Taken {
 
 impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
-        Self { admission, window: window.since(admission.now), own, taken: Taken::default() }
+        let window = window.since(admission.now);
+        Self { admission, window, own, avoids_guests: false, taken: Taken::default() }
+    }
+
+    /// Without hosts that have guests which nobody may remove.
+    fn avoiding_guests(self) -> Self {
+        Self { avoids_guests: true, ..self }
     }
 
     /// Gives a new reservation what it asks for.

@@ -43,6 +43,12 @@ pub enum Refusal {
     /// The start is in the past.
     #[error("Start date must be later than current date")]
     StartInPast,
+    /// It would have timed out before it was asked for.
+    #[error("The timeout must be later than the current date")]
+    DeadlineInPast,
+    /// It would start when it has timed out.
+    #[error("The start date must be earlier than the timeout")]
+    StartAfterDeadline,
     /// There is not enough.
     #[error("Not enough {} available", .resource.name())]
     NotEnough {

@@ -23,15 +23,27 @@ struct Cloud {
     inventory: Inventory,
     calendar: Calendar,
     rules: Rules,
+    occupied: BTreeSet<HostId>,
 }
 
 impl Cloud {
     fn new(hosts: u64) -> Self {
-        Self { inventory: inventory(hosts), calendar: Calendar::default(), rules: Rules::default() }
+        Self {
+            inventory: inventory(hosts),
+            calendar: Calendar::default(),
+            rules: Rules::default(),
+            occupied: BTreeSet::new(),
+        }
     }
 
     fn admission(&self, now: i64) -> Admission<'_> {
-        Admission { calendar: &self.calendar, inventory: &self.inventory, rules: &self.rules, now: at(now) }
+        Admission {
+            calendar: &self.calendar,
+            inventory: &self.inventory,
+            rules: &self.rules,
+            occupied: Some(&self.occupied),
+            now: at(now),
+        }
     }
 
     fn decide(&self, window: Window, asked: Vec<ReservationTerms>) -> Result<Vec<Allocation>, Refusal> {

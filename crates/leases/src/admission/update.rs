@@ -156,6 +156,9 @@ impl Admission<'_> {
         if end < self.now {
             return Err(Refusal::EndInPast);
         }
+        if !started && lease.lease_type.deadline().is_some_and(|deadline| start >= deadline) {
+            return Err(Refusal::StartAfterDeadline);
+        }
         Window::new(start, end).map_err(|_| Refusal::EndInPast)
     }
 

@@ -269,15 +269,16 @@ impl Calendar {
     }
 
     /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
-    /// cleaning time around it, and which to take then.
+    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count.
     pub fn earliest_slot(
         &self,
         hosts: &[HostId],
         count: usize,
         length: SignedDuration,
         within: &Window,
+        without: Option<LeaseId>,
     ) -> Option<Slot> {
-        slot::earliest(self, hosts, count, length, within)
+        slot::earliest(self, hosts, count, length, within, without)
     }
 
     /// The bookings of a host in the order of their starts, with the windows they are for.
@@ -385,12 +386,12 @@ mod tests {
         ];
         let (calendar, cleaned) = (booked(&leases, 0), booked(&leases, 7));
         let hosts = [1, 2, 3, 4].map(HostId);
-        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000)).expect("one");
+        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000), None).expect("one");
         assert_eq!((slot.window, slot.hosts), (window(90, 120), vec![HostId(2), HostId(3)]));
-        let cleaned = cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000)).expect("one");
+        let cleaned = cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000), None).expect("one");
         assert_eq!(cleaned.window, window(157, 187), "after 97 host 3 is not free for 30 + 7 minutes");
-        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520)), None);
-        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000)), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520), None), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000), None), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Calendar;
-use crate::ids::HostId;
+use crate::ids::{HostId, LeaseId};
 use crate::window::{Window, earlier, later};
 
 /// How well a window fits the gap that it lies in; less is better. The order keeps the calendar usable: the
@@ -54,11 +54,13 @@ pub(super) fn earliest(
     count: usize,
     length: SignedDuration,
     within: &Window,
+    without: Option<LeaseId>,
 ) -> Option<Slot> {
     if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
         return None;
     }
-    let mut sources: Vec<_> = hosts.iter().map(|host| chances(calendar, *host, length, within)).collect();
+    let mut sources: Vec<_> =
+        hosts.iter().map(|host| chances(calendar, *host, length, within, without)).collect();
     let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
     let mut coming: BinaryHeap<_> = sources.iter_mut().enumerate().filter_map(first).collect();
     let mut open: BinaryHeap<Reverse<Chance>> = BinaryHeap::new();
@@ -94,12 +96,13 @@ fn chances(
     host: HostId,
     length: SignedDuration,
     within: &Window,
+    without: Option<LeaseId>,
 ) -> impl Iterator<Item = Chance> {
     let cleaning = calendar.cleaning_time;
     // Cleaning may begin before the time that is looked at, and end after it.
     let cleaned = within.widened(cleaning);
     let page = calendar.hosts.get(&host);
-    let booked = page.into_iter().flat_map(move |page| page.gaps(cleaned, None));
+    let booked = page.into_iter().flat_map(move |page| page.gaps(cleaned, without));
     let unbooked = (page.is_none() && !cleaned.is_empty()).then_some(cleaned);
     // Most gaps are too short: that is found out first, and cheaply.
     let gaps = booked.chain(unbooked).filter(move |gap| gap.length() >= length);

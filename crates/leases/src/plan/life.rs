@@ -13,6 +13,7 @@ use super::step::Action;
 use crate::host::Health;
 use crate::ids::HostId;
 use crate::lease::{Allocation, EventStatuses, Lease, Reservation};
+use crate::lease_type::LeaseType;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
 
@@ -31,11 +32,16 @@ pub(super) fn wants_resources(lease: &Lease, now: Timestamp) -> bool {
     match lease.status {
         // Also before its start: somebody whose clock is ahead of ours has begun, and what one assigns the other would
         // take back again and again.
-        LeaseStatus::Starting => now < lease.window.end(),
+        LeaseStatus::Starting => now < lease.window.end() && !overdue(lease, now),
         // Until its end is begun: what is due before the end is done first, even if it is late.
         LeaseStatus::Active => !lease.window.is_empty(),
         _ => false,
     }
+}
+
+/// Whether it is too late for the lease to start.
+fn overdue(lease: &Lease, now: Timestamp) -> bool {
+    lease.times_out_at().is_some_and(|at| at <= now)
 }
 
 /// Whether the lease should have the host, or slots of it, now.
@@ -48,12 +54,20 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
     let now = world.now;
     let ended = lease.window.end() <= now;
     let events = lease.events;
+    let immediate = matches!(lease.lease_type, LeaseType::Immediate { .. });
     let to = match lease.status {
         LeaseStatus::Creating => Change::status(LeaseStatus::Pending, events),
         LeaseStatus::Updating => Change::status(stable_status(events.start, events.end), events),
-        LeaseStatus::Pending if lease.window.start() <= now => {
+        LeaseStatus::Pending | LeaseStatus::Starting if immediate && overdue(lease, now) => {
+            return Next::Become(Box::new(lease.deleted(now)));
+        }
+        LeaseStatus::Pending if lease.window.start() <= now || overdue(lease, now) => {
             let events = EventStatuses { start: EventStatus::InProgress, ..events };
             Change::status(LeaseStatus::Starting, events)
+        }
+        LeaseStatus::Starting if overdue(lease, now) => {
+            let events = EventStatuses { start: EventStatus::Error, ..events };
+            Change::all(LeaseStatus::Error, events, ReservationStatus::Error)
         }
         LeaseStatus::Starting if lease.window.is_empty() || (!ended && ready(lease, world)) => {
             let events = EventStatuses { start: EventStatus::Done, ..events };
@@ -116,8 +130,12 @@ impl Change {
             }
         }
         if after.status == LeaseStatus::Error && lease.status == LeaseStatus::Starting {
-            let last = lease.reason.as_deref().unwrap_or("its end came first");
-            after.reason = Some(format!("the lease could not start before its end: {last}"));
+            let (limit, last) = match lease.lease_type {
+                LeaseType::Schedule => ("end", "its end came first"),
+                _ => ("timeout", "it came first"),
+            };
+            let last = lease.reason.as_deref().unwrap_or(last);
+            after.reason = Some(format!("the lease could not start before its {limit}: {last}"));
         }
         debug_assert!(
             lease.status == after.status || lease.status.may_become(after.status),
@@ -260,7 +278,9 @@ pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
 pub(super) fn wake(effort: &mut Effort<'_>, lease: &Lease) {
     match lease.status {
         LeaseStatus::Pending => effort.wake(lease.window.start()),
-        LeaseStatus::Starting => effort.wake(lease.window.end()),
+        LeaseStatus::Starting => {
+            effort.wake(lease.times_out_at().unwrap_or(Timestamp::MAX).min(lease.window.end()));
+        }
         LeaseStatus::Active => {
             let before_end = lease.before_end.filter(|_| lease.events.before_end == EventStatus::Undone);
             if let Some(at) = before_end {

@@ -74,7 +74,7 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
     /// The lease as it is now.
-    Becomes(Lease),
+    Becomes(Box<Lease>),
     /// It was deleted, and nothing is left of it.
     Forgotten(LeaseId),
 }
@@ -158,7 +158,7 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
             lease.to_mut().reason = reason;
         }
         if let Cow::Owned(lease) = lease {
-            plan.changes.push(LeaseChange::Becomes(lease));
+            plan.changes.push(LeaseChange::Becomes(Box::new(lease)));
         }
     }
     (plan.steps, plan.wake_at) = effort.finish();

@@ -71,6 +71,7 @@ impl Cloud {
             calendar: &self.calendar,
             inventory: &self.inventory,
             rules: &self.rules,
+            occupied: None,
             now: at(self.now),
         }
     }

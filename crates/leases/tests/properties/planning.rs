@@ -99,7 +99,7 @@ impl Play {
 
     fn admission(&self) -> Admission<'_> {
         let (calendar, inventory, rules) = (&self.calendar, &self.inventory, &self.rules);
-        Admission { calendar, inventory, rules, now: self.now }
+        Admission { calendar, inventory, rules, occupied: None, now: self.now }
     }
 
     /// Something that nobody planned.

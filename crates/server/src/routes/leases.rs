@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use leases::lease_type::LeaseType;
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
@@ -122,11 +123,11 @@ pub(crate) async fn create(
         // Before the body is read: what it names may be gone since, and its dates over.
         let served = app.service().served_before(&session.caller(), key, asked_at).await;
         if let Some(created) = served.map_err(ApiError::of_creation)? {
-            return Ok(answer(&created));
+            return answer(&app, created).await;
         }
     }
     let flavors = |id: &str| usable_flavor(&app, &session, id);
-    let request = LeaseRequest::read(&body.json()?, asked_at, &flavors)?;
+    let request = LeaseRequest::read(&body.json()?, asked_at, &app.service().deadlines(), &flavors)?;
     let new = NewLease {
         asked_at,
         name: request.name,
@@ -136,16 +137,20 @@ pub(crate) async fn create(
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let created = session.change(async move { service.create_lease(&caller, new, key).await }).await?;
-    Ok(answer(&created.map_err(ApiError::of_creation)?))
+    answer(&app, created.map_err(ApiError::of_creation)?).await
 }
 
-fn answer(created: &Created) -> Response {
+/// The lease; of one that starts at once, when it has.
+async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
+    if matches!(created.lease.lease.lease_type, LeaseType::Immediate { .. }) {
+        created.lease = app.service().started(created.lease.lease.id).await?;
+    }
     let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     if created.repeated {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
-    response
+    Ok(response)
 }
 
 fn idempotency_key(

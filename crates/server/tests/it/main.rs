@@ -17,5 +17,6 @@ mod protocol;
 mod sharing;
 mod site;
 mod sockets;
+mod types;
 mod vectors;
 mod webhook;

@@ -27,6 +27,7 @@ pub struct Site {
     pub router: axum::Router,
     pub clock: Arc<ManualClock>,
     pub service: Arc<Service>,
+    pub fleet: Arc<SimulatedFleet>,
     /// Stops the loop when it is dropped.
     _stop: watch::Sender<bool>,
 }
@@ -101,9 +102,10 @@ impl Site {
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let layout = Layout::uniform(2, 2, &Model::of_size(16, 65_536, 1000));
         let ids = Arc::new(SeededIds::new(1));
+        let fleet = Arc::new(SimulatedFleet::new(Arc::clone(&shared), 1, &layout));
         let parts = Parts {
             store,
-            fleet: Arc::new(SimulatedFleet::new(Arc::clone(&shared), 1, &layout)),
+            fleet: Arc::<SimulatedFleet>::clone(&fleet),
             clock: shared,
             ids: Arc::<SeededIds>::clone(&ids),
             enforcer,
@@ -112,7 +114,7 @@ impl Site {
         let service = Service::open(parts, settings).await.expect("an empty store opens");
         let (stop, stopped) = watch::channel(false);
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");
-        (Self { router: server::router(app.clone()), app, clock, service, _stop: stop }, stopped)
+        (Self { router: server::router(app.clone()), app, clock, service, fleet, _stop: stop }, stopped)
     }
 
     /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.

@@ -63,6 +63,7 @@ impl Service {
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
+        let moved = self.hasten(&writer, now).await?;
         let Plan { steps, changes, wake_at, .. } = self.plan(now);
         let changed = self.commit_plan(&writer, changes, now).await?;
         if machines.is_some() {
@@ -71,7 +72,7 @@ impl Service {
         drop(writer);
         let due = self.due(&steps, now);
         let claimed = self.claim(due, now).await?;
-        let wake_at = self.wake_at(now, wake_at, healed || changed, &claimed);
+        let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
         Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })

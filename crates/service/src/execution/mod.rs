@@ -7,6 +7,7 @@
 //! here remembers what must happen next: a crash at any point costs nothing (spec W4).
 
 mod cycle;
+mod hasten;
 mod observe;
 mod plan;
 mod progress;

@@ -17,9 +17,9 @@ use crate::state::State;
 use crate::writing::Writer;
 
 /// A lease, as it was and as it becomes; none if it is forgotten.
-struct Change {
-    before: Arc<LeaseRecord>,
-    after: Option<Lease>,
+pub(super) struct Change {
+    pub(super) before: Arc<LeaseRecord>,
+    pub(super) after: Option<Lease>,
 }
 
 impl Service {
@@ -79,7 +79,7 @@ impl Service {
     ) -> Result<bool, StoreError> {
         let change = |change| {
             let (id, after) = match change {
-                LeaseChange::Becomes(lease) => (lease.id, Some(lease)),
+                LeaseChange::Becomes(lease) => (lease.id, Some(*lease)),
                 LeaseChange::Forgotten(id) => (id, None),
             };
             Some(Change { before: self.lease(id)?, after })
@@ -90,7 +90,7 @@ impl Service {
 
     /// All in one commit; if that cannot be, each on its own, so that one that cannot be does not hold up the
     /// others. Those that fail are decided anew in the next cycle.
-    async fn commit_changes(
+    pub(super) async fn commit_changes(
         &self,
         writer: &Writer<'_>,
         changes: Vec<Change>,
@@ -144,6 +144,10 @@ impl Service {
             tracing::warn!(lease = %id, reason, "a lease does not get on");
         }
         if before.status == after.status {
+            if before.window.start() != after.window.start() {
+                let (from, to) = (before.window.start(), after.window.start());
+                tracing::info!(lease = %id, %from, %to, "a lease that waits starts at another time");
+            }
             return;
         }
         tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "a lease goes on");
@@ -151,10 +155,13 @@ impl Service {
             let delay = now.duration_since(after.window.start()).as_millis();
             self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
         }
-        if after.status == LeaseStatus::Terminating {
-            self.progress().look_at_end(after);
+        let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
+        // It could not start at once: nobody has asked for its deletion, and so told of it.
+        let undone = after.status == LeaseStatus::Deleting;
+        if undone || after.status == LeaseStatus::Terminating {
+            self.progress().look_at_end(before);
         }
-        if before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone {
+        if undone || ends {
             self.tell_end(&change.before);
         }
     }
@@ -172,7 +179,7 @@ fn concluded(change: &LeaseChange) -> Option<LeaseId> {
 fn changes_reason_only(change: &LeaseChange, state: &State) -> bool {
     let LeaseChange::Becomes(after) = change else { return false };
     let before = state.leases.get(after.id).map(|record| &record.lease);
-    before.is_some_and(|before| Lease { reason: after.reason.clone(), ..before.clone() } == *after)
+    before.is_some_and(|before| Lease { reason: after.reason.clone(), ..before.clone() } == **after)
 }
 
 fn commit_of(changes: &[Change], now: Timestamp) -> Commit {

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
-use leases::plan::{Action, Observed};
-use store::{Claim, Finished};
+use leases::plan::{Action, GuestOwner, Observed};
+use store::{Claim, Finished, Revision};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
@@ -119,6 +119,9 @@ pub(crate) struct Progress {
     pub clocks_compared_at: Option<Timestamp>,
     /// The store has a clock: others go by it as well.
     pub shares_clock: bool,
+    /// What was known when no lease that waits could start any sooner: the revision, and hosts with guests that
+    /// nobody may remove.
+    pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
     /// When old records were last cleared away.
     pub tidied_at: Option<Timestamp>,
     pub steps_done: u64,
@@ -276,6 +279,14 @@ impl Progress {
         self.seen_by.remove(&host);
         self.touched.hosts.remove(&host);
         self.left.insert(host);
+    }
+
+    /// Hosts with guests that nobody may remove.
+    pub fn occupied(&self) -> BTreeSet<HostId> {
+        let hosts = self.observed.hosts.iter();
+        let occupied =
+            hosts.filter(|(_, host)| host.guests.iter().any(|guest| guest.owner == GuestOwner::Other));
+        occupied.map(|(id, _)| *id).collect()
     }
 
     /// How many steps the fleet is being asked to carry out at this moment.

@@ -1,10 +1,12 @@
 //! Making a lease.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, Lease};
+use leases::lease_type::LeaseType;
 use leases::project::Owner;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
@@ -103,11 +105,15 @@ impl Service {
         now: Timestamp,
     ) -> Result<LeaseRecord, ServiceError> {
         let state = self.state();
-        let admission = self.admission(&state, now);
-        let allocations = admission.decide(&identity.owner.project, &new.terms)?;
+        let occupied = match new.terms.lease_type {
+            LeaseType::Schedule => BTreeSet::new(),
+            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => self.progress().occupied(),
+        };
+        let admission = self.admission(&state, &occupied, now);
+        let (terms, allocations) = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;
-        let lease = Lease::new(identity.clone(), new.terms.clone(), allocations, lead);
+        let lease = Lease::new(identity.clone(), terms, allocations, lead);
         Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
     }
 

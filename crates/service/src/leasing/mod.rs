@@ -3,21 +3,31 @@
 mod create;
 mod delete;
 mod enforcing;
+mod immediate;
 mod update;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use leases::admission::Admission;
+use leases::ids::HostId;
 
 use crate::Service;
 use crate::state::State;
 
 impl Service {
     /// What admission decides on. Dates have no seconds (spec §1.8), so the present is the current minute.
-    fn admission<'a>(&'a self, state: &'a State, now: Timestamp) -> Admission<'a> {
+    pub(crate) fn admission<'a>(
+        &'a self,
+        state: &'a State,
+        occupied: &'a BTreeSet<HostId>,
+        now: Timestamp,
+    ) -> Admission<'a> {
         Admission {
             calendar: &state.calendar,
             inventory: &state.inventory,
             rules: &self.settings.rules,
+            occupied: Some(occupied),
             now: minute(now),
         }
     }

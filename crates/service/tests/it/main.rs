@@ -14,3 +14,4 @@ mod sharing;
 mod telling;
 mod terms;
 mod timing;
+mod types;

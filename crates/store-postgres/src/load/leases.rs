@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use ::leases::lease::{Allocation, EventStatuses, Lease, Reservation};
+use ::leases::lease_type::LeaseType;
 use ::leases::project::{Owner, ProjectId, UserId};
 use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use ::leases::terms::ReservationTerms;
@@ -24,8 +25,8 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     let mut given = allocations(db, wanted).await?;
     let mut reservations = reservations(db, wanted, &mut given).await?;
     let mut rows = sqlx::query!(
-        "SELECT id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
-             start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
+        "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
+             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
          FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.leases.as_deref(),
     )
@@ -34,11 +35,13 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     while let Some(row) = rows.try_next().await? {
         let id = LeaseId(row.id.as_u128());
         let event = |name: &str| named("event status", name, EventStatus::from_name);
+        let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
         let lease = Lease {
             id,
             name: plain(row.name),
             owner: Owner { project: ProjectId(plain(row.project)), user: UserId(plain(row.user_id)) },
+            lease_type: named("lease type", &row.lease_type, |name| LeaseType::from_parts(name, deadline))?,
             window: window(row.starts_us, row.ends_us)?,
             before_end: maybe_instant(row.before_end_us)?,
             end_action: named("end action", &row.end_action, end_action_from_name)?,

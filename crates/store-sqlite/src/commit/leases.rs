@@ -111,11 +111,13 @@ async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>) -> Result<(), Co
 async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, CommitError> {
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
-             id, version, name, project, user_id, starts_us, ends_us, before_end_us, end_action, status,
-             start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
+             id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
+             end_action, status, start_event, before_end_event, end_event, reason, created_at_us,
+             updated_at_us
          ) SELECT
              unhex(value ->> 'id'), value ->> 'version', value ->> 'name', value ->> 'project',
-             value ->> 'user_id', value ->> 'starts_us', value ->> 'ends_us', value ->> 'before_end_us',
+             value ->> 'user_id', value ->> 'lease_type', value ->> 'deadline_us', value ->> 'starts_us',
+             value ->> 'ends_us', value ->> 'before_end_us',
              value ->> 'end_action', value ->> 'status', value ->> 'start_event',
              value ->> 'before_end_event', value ->> 'end_event', value ->> 'reason',
              value ->> 'created_at_us', value ->> 'updated_at_us'
@@ -132,7 +134,8 @@ async fn update(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
     let change = sqlx::query_scalar!(
         "UPDATE lease SET
              version = value ->> 'version', name = value ->> 'name', project = value ->> 'project',
-             user_id = value ->> 'user_id', starts_us = value ->> 'starts_us', ends_us = value ->> 'ends_us',
+             user_id = value ->> 'user_id', lease_type = value ->> 'lease_type',
+             deadline_us = value ->> 'deadline_us', starts_us = value ->> 'starts_us', ends_us = value ->> 'ends_us',
              before_end_us = value ->> 'before_end_us', end_action = value ->> 'end_action',
              status = value ->> 'status', start_event = value ->> 'start_event',
              before_end_event = value ->> 'before_end_event', end_event = value ->> 'end_event',

@@ -24,7 +24,8 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
     let mut rows = sqlx::query_scalar!(
         r#"SELECT json_object(
              'id', hex(id), 'version', version, 'name', name, 'project', project, 'user_id', user_id,
-             'starts_us', starts_us, 'ends_us', ends_us, 'before_end_us', before_end_us,
+             'lease_type', lease_type, 'deadline_us', deadline_us, 'starts_us', starts_us,
+             'ends_us', ends_us, 'before_end_us', before_end_us,
              'end_action', end_action, 'status', status, 'start_event', start_event,
              'before_end_event', before_end_event, 'end_event', end_event, 'reason', reason,
              'created_at_us', created_at_us, 'updated_at_us', updated_at_us

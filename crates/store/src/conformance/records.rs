@@ -52,7 +52,9 @@ pub(super) fn everything() -> Vec<Write> {
     writes.push(add(&elaborate_lease(1, window(0, 60))));
     writes.push(add(&lease(2, window(60, 90), vec![hosts(&[1])])));
     writes.push(add(&lease(3, window(5, 5), vec![hosts(&[1])])));
-    writes.push(add(&lease(4, window(0, 9), vec![])));
+    let mut immediate = lease(4, window(0, 9), vec![]);
+    immediate.lease.lease_type = leases::lease_type::LeaseType::Immediate { deadline: at(1) };
+    writes.push(add(&immediate));
     writes
 }
 

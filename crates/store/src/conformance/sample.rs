@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
+use leases::lease_type::LeaseType;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
@@ -107,6 +108,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         id: LeaseId(number),
         name: format!("lease {number}"),
         owner: owner(),
+        lease_type: LeaseType::Schedule,
         window,
         before_end: None,
         end_action: EndAction::DeleteGuests,
@@ -191,6 +193,8 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     };
     record.wording = BTreeMap::from([(reservations[0].id, words)]);
     record.lease.name = "\0\u{1f600}'\u{1a}".into();
+    let deadline = at(7).checked_add(SignedDuration::from_micros(3)).expect("in range");
+    record.lease.lease_type = LeaseType::BestEffort { deadline };
     record.lease.before_end = Some(window.start());
     record.lease.end_action = EndAction::KeepGuests;
     record.lease.status = LeaseStatus::Starting;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{EventStatuses, Lease, Reservation};
+use leases::lease_type::LeaseType;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::{EventStatus, LeaseStatus};
 use leases::window::Window;
@@ -30,6 +31,9 @@ pub struct LeaseRow<'a> {
     project: Cow<'a, str>,
     #[serde(borrow)]
     user_id: Cow<'a, str>,
+    #[serde(borrow)]
+    lease_type: Cow<'a, str>,
+    deadline_us: Option<i64>,
     starts_us: i64,
     ends_us: i64,
     before_end_us: Option<i64>,
@@ -59,6 +63,8 @@ impl<'a> LeaseRow<'a> {
             name: text(&lease.name),
             project: text(&lease.owner.project.0),
             user_id: text(&lease.owner.user.0),
+            lease_type: lease.lease_type.name().into(),
+            deadline_us: lease.lease_type.deadline().map(Timestamp::as_microsecond),
             starts_us: lease.window.start().as_microsecond(),
             ends_us: lease.window.end().as_microsecond(),
             before_end_us: lease.before_end.map(Timestamp::as_microsecond),
@@ -90,10 +96,12 @@ impl<'a> LeaseRow<'a> {
         wording: BTreeMap<ReservationId, Wording>,
     ) -> Result<LeaseRecord, Unreadable> {
         let event = |name: &str| named("event status", name, EventStatus::from_name);
+        let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
         let lease = Lease {
             id: self.id()?,
+            lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
             window: window.map_err(|error| Unreadable::new("window", &self.id, error))?,
             before_end: self.before_end_us.map(instant).transpose()?,
             end_action: named("end action", &self.end_action, end_action_from_name)?,

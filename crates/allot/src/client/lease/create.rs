@@ -11,7 +11,13 @@ use crate::client::{ClientError, Session, requirement};
 pub(crate) struct Arguments {
     /// Name of the lease
     name: String,
-    /// From when: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"
+    /// When it is to start
+    #[arg(long = "type", value_enum, value_name = "TYPE", default_value = "schedule")]
+    lease_type: LeaseType,
+    /// How long a best-effort lease may wait for its start: 90m, 2h, 1d12h; or until when, written like --start
+    #[arg(long, value_name = "DURATION|WHEN")]
+    timeout: Option<String>,
+    /// From when: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; of a best-effort lease, not before
     #[arg(long, value_name = "WHEN", default_value = "now")]
     start: String,
     /// Until when, written like --start
@@ -75,6 +81,16 @@ struct Reservations {
     /// Any reservation, as the service's JSON; may be repeated
     #[arg(long, value_name = "JSON", value_parser = document)]
     reservation: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LeaseType {
+    /// At its date
+    Schedule,
+    /// At once, or there is no lease
+    Immediate,
+    /// As soon as possible, but before its timeout
+    BestEffort,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -187,7 +203,33 @@ fn body(
     if let Some(before) = &arguments.before_end_at {
         body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
     }
+    say_type(&mut body, arguments, now, zone)?;
     Ok(body)
+}
+
+fn say_type(
+    body: &mut Value,
+    arguments: &Arguments,
+    now: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Result<(), ClientError> {
+    let name = match arguments.lease_type {
+        LeaseType::Schedule => None,
+        LeaseType::Immediate => Some("IMMEDIATE"),
+        LeaseType::BestEffort => Some("BEST-EFFORT"),
+    };
+    if let Some(name) = name {
+        body["lease_type"] = json!(name);
+    }
+    let Some(timeout) = &arguments.timeout else { return Ok(()) };
+    if arguments.lease_type != LeaseType::BestEffort {
+        return Err(ClientError::Usage("--timeout needs --type best-effort".to_owned()));
+    }
+    match duration(timeout) {
+        Ok(length) => body["timeout"] = json!(format!("{length}")),
+        Err(_) => body["timeout_date"] = json!(When::parse(timeout, now, zone)?.wire()),
+    }
+    Ok(())
 }
 
 fn reservations(wanted: &Reservations) -> Result<Vec<Value>, ClientError> {

@@ -36,6 +36,9 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
         }
     };
     line("status", &status(lease));
+    if let Some(kind) = lease.kind.as_deref().filter(|name| *name != "SCHEDULE") {
+        line("type", &format!("{kind}, {}", lease.state.as_deref().unwrap_or_default()));
+    }
     line("because", lease.status_reason.as_deref().unwrap_or_default());
     line("project", &lease.project_id);
     line("user", &lease.user_id);

@@ -96,6 +96,7 @@ fn starts(cases: &mut Cases, bench: &Bench) -> Option<Value> {
 fn types(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let start = Minute::now().plus(3 * 24 * 60);
+    let deadline = start.plus(60).sent();
     let (start, end) = (start.sent(), start.plus(120).sent());
     let create = |name: &str, reservation: &str| -> Result<Value> {
         let dates = ["--start-date", &start, "--end-date", &end];
@@ -113,6 +114,19 @@ fn types(cases: &mut Cases, bench: &Bench) {
         }
         is(&reservation, "affinity", false)?;
         same(&reservation["flavor_id"], &reservation["id"])
+    });
+    cases.check("lease-create asks with an event for a lease that starts as soon as possible", || {
+        let event = format!("event_type=lease_type:best-effort,event_date={deadline}");
+        let wanted = ["--event", &event, "--reservation", "resource_type=physical:host,min=1,max=1", "soon"];
+        let dates = ["--start-date", &start, "--end-date", &end];
+        let created = shell.json("lease-create", &[&dates[..], &wanted].concat())?;
+        let lease = bench.caller.lease(text(&created, "id")?)?;
+        is(&lease, "lease_type", "BEST-EFFORT")?;
+        is(&lease, "lease_state", "IN-PROGRESS")?;
+        let timeout = text(&lease, "timeout_date")?;
+        same(Minute::read(timeout)?.sent(), deadline.clone())?;
+        let id = text(&lease, "id")?;
+        bench.caller.delete(&format!("/v1/leases/{id}"))?.expect(204).map(drop)
     });
     cases.check("lease-create reserves instances of a flavor", || {
         let flavor = json!({"id": "small", "name": "small", "vcpus": 1, "ram": 512, "disk": 1});

@@ -14,6 +14,8 @@ use crate::terms::{
 use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
+mod deadlines;
+
 /// A stage: leases, what is observed, what happened.
 struct Stage {
     leases: Vec<Lease>,
@@ -44,7 +46,7 @@ impl Stage {
                     self.leases
                         .iter_mut()
                         .filter(|old| old.id == lease.id)
-                        .for_each(|old| *old = lease.clone());
+                        .for_each(|old| old.clone_from(lease));
                 }
                 LeaseChange::Forgotten(id) => self.leases.retain(|lease| lease.id != *id),
             }

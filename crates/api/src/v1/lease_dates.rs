@@ -1,0 +1,266 @@
+//! When a lease is to start, for how long, and until when it must have started, in requests (spec §1.8, §5.1).
+
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use leases::lease_type::{Deadlines, LeaseType};
+use leases::terms::TermsError;
+use leases::window::Window;
+use serde_json::Value;
+
+use super::date::{minute, read_date};
+use super::error::RequestError;
+use super::fields::{Fields, text};
+
+/// How clients that know nothing of types say one: with an event of this type, and the type after it. Its date is
+/// the deadline (spec §5.1).
+const CARRIER: &str = "lease_type:";
+
+/// From when to when, or as soon as possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseDates {
+    pub window: Window,
+    pub lease_type: LeaseType,
+}
+
+/// What is said of types and deadlines.
+#[derive(Debug, Default)]
+struct Said<'a> {
+    lease_type: Option<Named>,
+    timeout: Option<&'a Value>,
+    timeout_date: Option<&'a Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Schedule,
+    Immediate,
+    BestEffort,
+}
+
+impl LeaseDates {
+    /// Reads what is said of it in the body of `POST /leases`, whose events are `events`.
+    pub fn read<'a>(
+        fields: &mut Fields<'a>,
+        events: &'a [Value],
+        now: Timestamp,
+        deadlines: &Deadlines,
+    ) -> Result<Self, RequestError> {
+        let said = Said::read(fields, events)?;
+        let named = said.lease_type.unwrap_or(Named::Schedule);
+        let duration = fields.given("duration");
+        let needed: &[&'static str] = match (named, duration) {
+            (Named::Schedule, None) => &["name", "start_date", "end_date"],
+            (Named::Schedule, Some(_)) => &["name", "start_date"],
+            (_, None) => &["name", "end_date"],
+            (_, Some(_)) => &["name"],
+        };
+        fields.require(needed)?;
+        let start = match fields.get("start_date") {
+            Some(date) if named == Named::Schedule || !date.is_null() => read_date(date, now)?,
+            _ => minute(now),
+        };
+        if named == Named::Immediate && start != minute(now) {
+            return Err(RequestError::malformed("start_date", "now, or absent, for an IMMEDIATE lease"));
+        }
+        let window = match (duration, fields.get("end_date")) {
+            (Some(_), Some(end)) if !end.is_null() => {
+                return Err(RequestError::malformed("duration", "absent where there is an end_date"));
+            }
+            (Some(duration), _) => Window::starting(start, read_duration("duration", duration)?),
+            (None, end) => {
+                let end = read_date(end.unwrap_or(&Value::Null), now)?;
+                Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?
+            }
+        };
+        Ok(Self { window, lease_type: said.deadline(named, now, deadlines)? })
+    }
+}
+
+impl<'a> Said<'a> {
+    fn read(fields: &mut Fields<'a>, events: &'a [Value]) -> Result<Self, RequestError> {
+        let mut said = Self {
+            lease_type: fields.given("lease_type").map(|value| named("lease_type", value)).transpose()?,
+            timeout: fields.given("timeout"),
+            timeout_date: fields.given("timeout_date"),
+        };
+        for event in events {
+            let Some(name) = event["event_type"].as_str().and_then(|name| name.strip_prefix(CARRIER)) else {
+                continue;
+            };
+            if said.lease_type.is_some() {
+                return Err(RequestError::malformed("events", "without a second type of lease"));
+            }
+            said.lease_type = Some(named("events", &Value::from(name))?);
+            if said.lease_type == Some(Named::BestEffort) && said.timeout.or(said.timeout_date).is_none() {
+                said.timeout_date = event.get("event_date").filter(|date| !date.is_null());
+            }
+        }
+        Ok(said)
+    }
+
+    /// The type, with the deadline that is said or that the operator has laid down.
+    fn deadline(
+        &self,
+        named: Named,
+        now: Timestamp,
+        deadlines: &Deadlines,
+    ) -> Result<LeaseType, RequestError> {
+        let after = |time: SignedDuration| now.checked_add(time).unwrap_or(Timestamp::MAX);
+        if named != Named::BestEffort {
+            for (name, said) in [("timeout", self.timeout), ("timeout_date", self.timeout_date)] {
+                if said.is_some() {
+                    return Err(RequestError::malformed(name, "absent unless the lease is BEST-EFFORT"));
+                }
+            }
+        }
+        Ok(match named {
+            Named::Schedule => LeaseType::Schedule,
+            Named::Immediate => LeaseType::Immediate { deadline: after(deadlines.immediate) },
+            Named::BestEffort => {
+                let deadline = match (self.timeout, self.timeout_date) {
+                    (Some(_), Some(_)) => {
+                        return Err(RequestError::malformed(
+                            "timeout",
+                            "absent where there is a timeout_date",
+                        ));
+                    }
+                    (Some(timeout), None) => after(read_duration("timeout", timeout)?),
+                    (None, Some(date)) => read_date(date, now)?,
+                    (None, None) => after(deadlines.best_effort.min(deadlines.longest)),
+                };
+                if deadline.duration_since(now) > deadlines.longest {
+                    return Err(RequestError::TimeoutTooLong(deadlines.longest));
+                }
+                LeaseType::BestEffort { deadline }
+            }
+        })
+    }
+}
+
+fn named(field: &'static str, value: &Value) -> Result<Named, RequestError> {
+    match text(field, value)?.to_ascii_uppercase().replace('_', "-").as_str() {
+        "SCHEDULE" => Ok(Named::Schedule),
+        "IMMEDIATE" => Ok(Named::Immediate),
+        "BEST-EFFORT" => Ok(Named::BestEffort),
+        _ => Err(RequestError::malformed(field, "of the type SCHEDULE, IMMEDIATE or BEST-EFFORT")),
+    }
+}
+
+/// A duration: `P1DT4H`, or `1d 4h`. A day has 24 hours.
+fn read_duration(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
+    let wrong = || RequestError::malformed(field, "a duration such as P1DT4H or 1d 4h");
+    let span: Span = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    if duration > SignedDuration::ZERO { Ok(duration) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2030-01-01T10:00:30Z";
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("an instant")
+    }
+
+    fn read(body: &Value) -> Result<LeaseDates, RequestError> {
+        let mut fields = Fields::body(body)?;
+        let _ = fields.get("name");
+        let events = super::super::fields::list("events", fields.get("events"))?;
+        let dates = LeaseDates::read(&mut fields, events, at(NOW), &Deadlines::default())?;
+        fields.finish().map(|()| dates)
+    }
+
+    fn window(start: &str, end: &str) -> Window {
+        Window::new(at(start), at(end)).expect("forwards")
+    }
+
+    #[test]
+    fn cls_01_d_a_duration_stands_for_an_end() {
+        for duration in ["P1DT4H", "1d 4h", "PT28H"] {
+            let body = json!({"name": "l", "start_date": "2030-01-02 10:00", "duration": duration});
+            let dates = LeaseDates {
+                window: window("2030-01-02T10:00:00Z", "2030-01-03T14:00:00Z"),
+                lease_type: LeaseType::Schedule,
+            };
+            assert_eq!(read(&body), Ok(dates));
+        }
+        for duration in [json!("P1M"), json!("-1d"), json!("0s"), json!(5), json!("soon"), json!("P9999999Y")]
+        {
+            let body = json!({"name": "l", "start_date": "now", "duration": duration});
+            assert!(matches!(read(&body), Err(RequestError::Malformed { .. })), "{duration}");
+        }
+        let both = json!({
+            "name": "l", "start_date": "now", "duration": "1d", "end_date": "2030-01-02 10:00",
+        });
+        assert!(matches!(read(&both), Err(RequestError::Malformed { .. })));
+    }
+
+    #[test]
+    fn cls_04_a_a_timeout_is_a_duration_or_a_date_and_has_a_default_and_a_maximum() {
+        let body = |more: &Value| {
+            let mut body = json!({"name": "l", "lease_type": "best-effort", "duration": "2h"});
+            for (name, value) in more.as_object().expect("an object") {
+                body[name] = value.clone();
+            }
+            body
+        };
+        for (more, deadline) in [
+            (json!({}), "2030-01-01T11:00:30Z"),
+            (json!({"timeout": "90m"}), "2030-01-01T11:30:30Z"),
+            (json!({"timeout_date": "2030-01-02 10:00"}), "2030-01-02T10:00:00Z"),
+        ] {
+            let dates = read(&body(&more)).expect("well formed");
+            assert_eq!(dates.lease_type, LeaseType::BestEffort { deadline: at(deadline) });
+            assert_eq!(dates.window, window("2030-01-01T10:00:00Z", "2030-01-01T12:00:00Z"));
+        }
+        assert!(matches!(read(&body(&json!({"timeout": "8d"}))), Err(RequestError::TimeoutTooLong(_))));
+        let both = json!({"timeout": "1h", "timeout_date": "2030-01-02 10:00"});
+        assert!(read(&body(&both)).is_err());
+        assert!(
+            read(&body(&json!({"lease_type": "schedule", "timeout": "1h", "start_date": "now"}))).is_err()
+        );
+    }
+
+    #[test]
+    fn an_immediate_lease_starts_now() {
+        let body = json!({"name": "l", "lease_type": "IMMEDIATE", "duration": "2h"});
+        let dates = read(&body).expect("well formed");
+        assert_eq!(dates.lease_type, LeaseType::Immediate { deadline: at("2030-01-01T10:01:00Z") });
+        let now = json!({"name": "l", "lease_type": "IMMEDIATE", "start_date": "now", "duration": "2h"});
+        assert!(read(&now).is_ok());
+        let later = json!({
+            "name": "l", "lease_type": "IMMEDIATE", "start_date": "2030-01-01 10:01", "duration": "2h",
+        });
+        assert!(read(&later).is_err());
+    }
+
+    #[test]
+    fn clients_that_know_no_types_say_them_with_an_event() {
+        let event = json!({"event_type": "lease_type:best-effort", "event_date": "2030-01-01 12:00"});
+        let body = json!({
+            "name": "l", "start_date": "2030-01-01 10:00", "end_date": "2030-01-01 11:00", "events": [event],
+        });
+        let dates = read(&body).expect("well formed");
+        assert_eq!(dates.lease_type, LeaseType::BestEffort { deadline: at("2030-01-01T12:00:00Z") });
+        let mut twice = body.clone();
+        twice["events"] = json!([event, event]);
+        assert!(read(&twice).is_err());
+        let mut other = body;
+        other["events"] = json!([{"event_type": "lease_type:sometimes"}]);
+        assert!(read(&other).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = |body: Value| match read(&body) {
+            Err(RequestError::Missing(names)) => names,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(missing(json!({})), "name,start_date,end_date");
+        assert_eq!(missing(json!({"name": "l", "duration": "1h"})), "start_date");
+        assert_eq!(missing(json!({"lease_type": "IMMEDIATE"})), "name,end_date");
+    }
+}

@@ -1,0 +1,105 @@
+//! Types of leases through the API. Tests are named by the criteria of spec §5.1.
+
+use leases::ids::HostId;
+use leases::plan::GuestOwner;
+use serde_json::{Value, json};
+use service::LeaseFilter;
+
+use crate::site::{Site, hosts_lease};
+
+/// A lease of so many hosts of that type for an hour.
+fn of_type(lease_type: &str, hosts: u32) -> Value {
+    let mut body = hosts_lease(hosts, hosts, "now", "2030-01-01 12:00");
+    body["lease_type"] = json!(lease_type);
+    body["duration"] = json!("1h");
+    let fields = body.as_object_mut().expect("an object");
+    fields.remove("start_date");
+    fields.remove("end_date");
+    body
+}
+
+fn state(lease: &Value) -> (&str, &str) {
+    (lease["lease_type"].as_str().unwrap_or_default(), lease["lease_state"].as_str().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn cls_01_b_a_scheduled_lease_is_inactive_and_then_active() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let mut body = hosts_lease(1, 1, "2030-01-01 11:00", "2030-01-01 12:00");
+    body["lease_type"] = json!("SCHEDULE");
+    let lease = site.lease(&body).await;
+    assert_eq!((state(&lease), &lease["timeout_date"]), (("SCHEDULE", "INACTIVE"), &Value::Null));
+    let active = site.until("2030-01-01T11:00:01Z", &lease, "ACTIVE").await;
+    assert_eq!(state(&active), ("SCHEDULE", "ACTIVE"));
+}
+
+#[tokio::test]
+async fn cls_02_a_the_answer_to_an_immediate_lease_says_that_it_is_active() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let lease = site.lease(&of_type("IMMEDIATE", 2)).await;
+    assert_eq!((lease["status"].as_str(), state(&lease)), (Some("ACTIVE"), ("IMMEDIATE", "ACTIVE")));
+    assert_eq!(lease["end_date"], "2030-01-01T11:00:00.000000");
+    let refused = site.post("/v1/leases", &of_type("IMMEDIATE", 1)).await;
+    assert_eq!(refused.error(), (409, "Not enough hosts available".to_owned()));
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn cls_02_a_an_immediate_lease_that_could_not_start_is_answered_so_and_gone() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let body = of_type("IMMEDIATE", 1);
+    let mut request = Box::pin(site.post("/v1/leases", &body));
+    let made = || !site.service.leases(&LeaseFilter::default()).is_empty();
+    while !made() {
+        assert!(futures::poll!(request.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    // Somebody's guest comes between the decision and the fence.
+    site.fleet.start_guest(HostId(1), GuestOwner::Other, None).expect("not fenced yet");
+    for _ in 0..1000 {
+        assert!(futures::poll!(request.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    site.clock.set("2030-01-01T10:01:00Z".parse().expect("an instant"));
+    let (status, message) = request.await.error();
+    assert_eq!(status, 409);
+    assert!(message.starts_with("The lease could not start at once"), "{message}");
+    assert_eq!(site.get("/v1/leases").await.ok(200)["leases"], json!([]));
+}
+
+#[tokio::test]
+async fn cls_04_c_a_best_effort_lease_shows_its_timeout_among_its_events() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    site.lease(&hosts_lease(1, 1, "now", "2030-01-01 10:30")).await;
+    let mut body = of_type("BEST-EFFORT", 1);
+    body["timeout"] = json!("PT45M");
+    let lease = site.lease(&body).await;
+    assert_eq!((lease["status"].as_str(), state(&lease)), (Some("PENDING"), ("BEST-EFFORT", "IN-PROGRESS")));
+    assert_eq!(lease["start_date"], "2030-01-01T10:30:00.000000");
+    assert_eq!(lease["timeout_date"], "2030-01-01T10:45:30.000000");
+    let events = lease["events"].as_array().expect("a list");
+    let timeout = events.iter().find(|event| event["event_type"] == "timeout").expect("there");
+    assert_eq!((&timeout["time"], &timeout["status"]), (&lease["timeout_date"], &json!("UNDONE")));
+    let active = site.until("2030-01-01T10:30:01Z", &lease, "ACTIVE").await;
+    assert_eq!(state(&active), ("BEST-EFFORT", "ACTIVE"));
+    body["timeout"] = json!("8d");
+    assert_eq!(
+        site.post("/v1/leases", &body).await.error(),
+        (400, "timeout must be at most 168h".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn clients_that_know_no_types_ask_for_one_with_an_event() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let mut body = hosts_lease(1, 1, "now", "2030-01-01 11:00");
+    body["events"] = json!([{"event_type": "lease_type:best-effort", "event_date": "2030-01-01 10:40"}]);
+    let lease = site.lease(&body).await;
+    assert_eq!(lease["lease_type"], "BEST-EFFORT");
+    assert_eq!(lease["timeout_date"], "2030-01-01T10:40:00.000000");
+}
