@@ -50,7 +50,11 @@ impl Service {
         commit.audit.push(audit(caller, now, "floatingip.create", &record.floating_ip.id));
         commit.writes.push(Write::AddFloatingIp(record.clone()));
         match writer.commit(commit).await {
-            Ok(()) => Ok(Arc::new(record)),
+            Ok(()) => {
+                // A lease that waits, or lacks one, may have it.
+                self.wake.notify_one();
+                Ok(Arc::new(record))
+            }
             Err(CommitError::Exists { .. }) => Err(exists(new.address)),
             Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
         }

@@ -131,7 +131,11 @@ impl Service {
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
             match writer.commit(commit).await {
-                Ok(()) => return Ok(Arc::new(after)),
+                Ok(()) => {
+                    // A lease that waits, or lacks something, may do with it now.
+                    self.wake.notify_one();
+                    return Ok(Arc::new(after));
+                }
                 Err(error) => decide_again(error)?,
             }
         }

@@ -78,6 +78,7 @@ impl Service {
             return self.load().await;
         }
         let mut progress = self.progress();
+        progress.others_committed = true;
         progress.told.extend(leases);
         for step in steps {
             progress.look_at_effect(step, None);
@@ -93,6 +94,7 @@ impl Service {
         let state = State::new(snapshot, self.settings.cleaning_time, self.now())
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
         *self.state_mut() = state;
+        self.progress().others_committed = true;
         self.contradicted.store(false, Ordering::Release);
         self.changes.send_modify(|count| *count += 1);
         Ok(())

@@ -54,6 +54,7 @@ impl Service {
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
         let writer = self.writer().await?;
+        self.progress().others_committed = false;
         self.record_outcomes(&writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.

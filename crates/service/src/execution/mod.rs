@@ -15,6 +15,7 @@ mod steps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fleet::{FleetError, Outcome};
 use jiff::Timestamp;
@@ -27,6 +28,9 @@ pub use self::observe::{Look, Looked};
 pub(crate) use self::progress::Progress;
 pub use self::steps::{ClaimedStep, Performed};
 use crate::Service;
+
+/// How long the loop waits for more after others have committed something.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// Something that the fleet is to be asked for, on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,14 +103,23 @@ impl Service {
         self.record_outcomes(&writer).await
     }
 
-    /// Returns when somebody else has committed something. If it cannot be said when that is, cycles go on at
-    /// their own times.
+    /// Returns when somebody else has committed something since the last cycle: what we commit ourselves wakes the
+    /// loop if it matters. If it cannot be said when that is, cycles go on at their own times.
     async fn news(&self) {
-        let known = self.state().revision;
-        if let Err(error) = self.parts.store.wait_for_change(known).await {
-            tracing::debug!(%error, "the store does not say when it changes");
-            std::future::pending::<()>().await;
+        while !self.progress().others_committed {
+            let known = self.state().revision;
+            if let Err(error) = self.parts.store.wait_for_change(known).await {
+                tracing::debug!(%error, "the store does not say when it changes");
+                std::future::pending::<()>().await;
+            }
+            // Whoever has the turn may be about to show what it has committed.
+            drop(self.turn.lock().await);
+            if self.state().revision == known {
+                break;
+            }
         }
+        // Who commits once does so again soon, and one cycle does for all of it.
+        tokio::time::sleep(GATHER).await;
     }
 
     /// Has the fleet carry out a task. What came of it is to be [noted](Self::note).

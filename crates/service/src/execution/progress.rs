@@ -122,6 +122,8 @@ pub(crate) struct Progress {
     /// What was known when no lease that waits could start any sooner: the revision, and hosts with guests that
     /// nobody may remove.
     pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
+    /// Others have committed something that no cycle has seen yet.
+    pub others_committed: bool,
     /// When old records were last cleared away.
     pub tidied_at: Option<Timestamp>,
     pub steps_done: u64,
