@@ -2,7 +2,7 @@
 //! `cargo run --release -p placement --example clearing`.
 //!
 //! Pools of 1,000 nodes with 8,000 guests, of which 20 nodes are wanted, at several fill levels, with and without
-//! redundancy. Another number of nodes and of wanted ones may be given.
+//! redundancy. Another number of nodes, of wanted ones, and other levels may be given, in this order.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -11,6 +11,9 @@ use placement::clear::{
     CostWeights, Effort, ExclusionGroup, Guest, GuestId, Label, NPlusOne, Node, NodeId, Request, Role, check,
     plan,
 };
+
+/// Used memory, percent.
+const LEVELS: [u64; 12] = [50, 70, 80, 85, 88, 90, 92, 93, 94, 95, 96, 97];
 
 /// A linear congruential generator: the same pools on every run.
 struct Numbers(u64);
@@ -22,9 +25,9 @@ impl Numbers {
     }
 }
 
-/// Nodes with 64 virtual CPUs, 256 GiB of memory and 4,000 GiB of disk in four zones; guests of 1 to 32 virtual
-/// CPUs with 4 GiB each, an eighth of them bound to their zone, an eighth in an anti-affinity group of four. Guests
-/// are added to random nodes until there are eight per node or `percent` of memory is used.
+/// Nodes with 96 virtual CPUs, 256 GiB of memory and 4,000 GiB of disk in four zones; guests of 1 to 16 virtual
+/// CPUs with 2 to 8 GiB each, an eighth of them bound to their zone, an eighth in an anti-affinity group. Guests are
+/// added to random nodes until `percent` of memory is used or nothing fits any more.
 fn pool(nodes: u64, wanted: usize, percent: u64, redundant: bool) -> Request {
     let mut numbers = Numbers(nodes + percent);
     let zone = |node: u64| Label((node % 4) as u32);
@@ -32,7 +35,7 @@ fn pool(nodes: u64, wanted: usize, percent: u64, redundant: bool) -> Request {
         .map(|id| Node {
             labels: BTreeSet::from([zone(id)]),
             free_in_seconds: (numbers.below(50) == 0).then(|| 600 + numbers.below(7200)),
-            ..Node::new(NodeId(id), Role::Candidate, vec![64, 262_144, 4000])
+            ..Node::new(NodeId(id), Role::Candidate, vec![96, 262_144, 4000])
         })
         .collect();
     for node in &mut pool {
@@ -43,19 +46,15 @@ fn pool(nodes: u64, wanted: usize, percent: u64, redundant: bool) -> Request {
         };
     }
     let mut used = vec![[0, 0, 0]; pool.len()];
-    let (mut guests, mut memory) = (Vec::new(), 0);
+    let (mut guests, mut memory, mut refused) = (Vec::new(), 0, 0);
     let full = nodes * 262_144 / 100 * percent;
-    while memory < full && (guests.len() as u64) < 40 * nodes {
+    while memory < full && refused < 200 * nodes {
         let at = numbers.below(nodes);
-        let vcpus = 1 << [0, 1, 1, 2, 2, 3, 3, 4][numbers.below(8) as usize];
-        let size = [vcpus, vcpus * 4096, vcpus * 20];
+        let vcpus = 1 << [0, 1, 2, 2, 3, 3, 3, 4][numbers.below(8) as usize];
+        let size = [vcpus, vcpus * 2048 * (1 + numbers.below(4)), vcpus * 20];
         let there = &mut used[at as usize];
-        // A placement by hand fails on the last nodes; a few tries later another node is drawn.
-        let fits = (0..3).all(|d| there[d] + size[d] <= [64, 262_144, 4000][d]);
-        if !fits {
-            if numbers.below(1000) == 0 {
-                break;
-            }
+        if (0..3).any(|d| there[d] + size[d] > [96, 262_144, 4000][d]) {
+            refused += 1;
             continue;
         }
         (0..3).for_each(|d| there[d] += size[d]);
@@ -83,8 +82,9 @@ fn main() {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     let nodes = numbers.first().copied().unwrap_or(1000);
     let wanted = numbers.get(1).copied().unwrap_or(20) as usize;
+    let levels = numbers.get(2..).filter(|levels| !levels.is_empty()).unwrap_or(&LEVELS);
     for redundant in [false, true] {
-        for percent in [50, 70, 80, 85, 90, 92, 94, 96, 97, 98] {
+        for &percent in levels {
             let request = pool(nodes, wanted, percent, redundant);
             let used: u64 = request.guests.iter().map(|guest| guest.size[1]).sum();
             print!(

@@ -12,6 +12,8 @@ use super::stand::{Stand, Status};
 const CHOICES: usize = 8;
 /// So many guests that were moved before are asked to give way to one that finds no place.
 const EJECTIONS: usize = 64;
+/// So many obstacles are remembered.
+const SUSPECTS: usize = 4;
 /// Which ranking of the stand is by the scarcest dimension.
 const RANKING: usize = 0;
 
@@ -28,6 +30,9 @@ enum Change {
 pub(super) struct Arrangement<'a> {
     pub stand: Stand<'a>,
     covers: Option<Covers<'a>>,
+    /// Nodes for which there was no cover after something was tried, the latest last: likely to be the obstacle again,
+    /// so they are looked at first. What can be done does not depend on it.
+    suspects: Vec<NodeIdx>,
     journal: Vec<Change>,
     /// Nodes considered for guests so far.
     pub looks: u64,
@@ -35,7 +40,7 @@ pub(super) struct Arrangement<'a> {
 
 impl<'a> Arrangement<'a> {
     pub fn new(stand: Stand<'a>, covers: Option<Covers<'a>>) -> Self {
-        Self { stand, covers, journal: Vec::new(), looks: 0 }
+        Self { stand, covers, suspects: Vec::new(), journal: Vec::new(), looks: 0 }
     }
 
     /// Where [`Self::rollback`] returns to.
@@ -61,8 +66,7 @@ impl<'a> Arrangement<'a> {
     /// Closes a node to guests since it is cleared or waited for; whether redundancy allows it.
     pub fn take(&mut self, node: NodeIdx, status: Status) -> bool {
         self.set_status(node, status);
-        let stale = self.covers.as_ref().map(|covers| covers.spoilt_at(&self.stand, node));
-        self.renew(&stale.unwrap_or_default())
+        self.renew_around(node)
     }
 
     /// Opens a node that was taken, and brings its guests back; whether redundancy allows it.
@@ -72,14 +76,19 @@ impl<'a> Arrangement<'a> {
             self.shift(guest, node);
         }
         self.set_status(node, Status::Open);
-        let stale = self.covers.as_ref().filter(|covers| covers.concerns(&self.stand, node)).map(|_| node);
-        self.renew(stale.as_slice())
+        let concerned = self.covers.as_ref().is_some_and(|covers| covers.concerns(&self.stand, node));
+        !concerned || self.renew(node, None)
     }
 
     /// Finds the guest a node that takes it, the one it fills best; if there is none, another guest that was moved
     /// gives way. Whether it worked; if not, nothing has changed.
     pub fn settle(&mut self, guest: InstanceIdx) -> bool {
         self.find_place(guest, None) || self.eject_for(guest)
+    }
+
+    /// Where the guests of lost nodes would go, for nodes for which first fit decreasing finds nothing.
+    pub fn hard_covers(&self) -> Vec<(NodeIdx, Cover)> {
+        self.covers.as_ref().map(|covers| covers.hard_covers(&self.stand)).unwrap_or_default()
     }
 
     fn set_status(&mut self, node: NodeIdx, status: Status) {
@@ -95,25 +104,45 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// Finds new covers for these nodes; whether there are any.
-    fn renew(&mut self, stale: &[NodeIdx]) -> bool {
+    /// Finds a new cover for the node, for which nothing is new but what `changed` has; whether there is one.
+    fn renew(&mut self, node: NodeIdx, changed: Option<NodeIdx>) -> bool {
         let Some(covers) = &mut self.covers else { return true };
-        stale.iter().all(|node| {
-            let found = covers.find(&self.stand, *node, &mut self.looks);
-            found.is_some_and(|cover| {
-                let was = covers.set(&self.stand, *node, cover);
-                self.journal.push(Change::Cover(*node, was));
-                true
-            })
-        })
+        if let Some(cover) = covers.find(&self.stand, node, changed, &mut self.looks) {
+            let was = covers.set(&self.stand, node, cover);
+            self.journal.push(Change::Cover(node, was));
+            return true;
+        }
+        self.suspects.retain(|other| *other != node);
+        self.suspects.push(node);
+        if self.suspects.len() > SUSPECTS {
+            self.suspects.remove(0);
+        }
+        false
+    }
+
+    /// Finds new covers where `changed`, which has less room than before, has spoilt them; whether there are any.
+    fn renew_around(&mut self, changed: NodeIdx) -> bool {
+        let Some(covers) = &self.covers else { return true };
+        let suspects = self.suspects.iter().rev().copied();
+        let spoilt: Vec<NodeIdx> =
+            suspects.filter(|node| covers.is_spoilt(&self.stand, *node, changed)).collect();
+        if !spoilt.into_iter().all(|node| self.renew(node, Some(changed))) {
+            return false;
+        }
+        let Some(covers) = &self.covers else { return true };
+        self.looks += self.stand.ground.nodes.len() as u64;
+        let spoilt = covers.spoilt_by(&self.stand, changed);
+        spoilt.into_iter().all(|node| self.renew(node, Some(changed)))
     }
 
     /// Moves a guest to a node that takes it, if redundancy allows it.
     fn try_shift(&mut self, guest: InstanceIdx, to: NodeIdx) -> bool {
         let mark = self.mark();
         self.shift(guest, to);
-        let stale = self.covers.as_ref().map(|covers| covers.after_arrival(&self.stand, guest, to));
-        let allowed = self.renew(&stale.unwrap_or_default());
+        let Some(covers) = &self.covers else { return true };
+        let concerns = covers.concerns(&self.stand, to);
+        let untouched = covers.is_untouched_by(&self.stand, guest, to);
+        let allowed = (!concerns || self.renew(to, Some(to))) && (untouched || self.renew_around(to));
         if !allowed {
             self.rollback(mark);
         }

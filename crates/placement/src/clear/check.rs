@@ -228,10 +228,10 @@ impl<'a> Scene<'a> {
     }
 
     /// Where the guests of a node would go if it were lost, by first fit decreasing; none if nothing is found.
-    fn refuge(&self, rule: &NPlusOne, places: &[NodeId], node: NodeId) -> Option<Refuge> {
+    fn refuge(&self, rule: &NPlusOne, places: &[NodeId], node: NodeId) -> Option<Guests> {
         let mut guests: Vec<&Guest> = self.on[&node].iter().map(|guest| self.guests[guest]).collect();
         guests.sort_by_key(|guest| (Reverse(guest.size[rule.dimensions[0]]), guest.id));
-        let mut refuge = Refuge::new();
+        let mut refuge = Guests::new();
         for guest in guests {
             let takes = |to: &&NodeId| **to != node && self.takes_refugee(rule, &refuge, guest, **to);
             let to = *places.iter().find(takes)?;
@@ -240,7 +240,21 @@ impl<'a> Scene<'a> {
         Some(refuge)
     }
 
-    fn takes_refugee(&self, rule: &NPlusOne, refuge: &Refuge, guest: &Guest, to: NodeId) -> bool {
+    /// Where the guests of a node would go according to the plan, if that is all of them and there is room.
+    fn shown_refuge(&self, rule: &NPlusOne, plan: &Plan, node: NodeId) -> Option<Guests> {
+        let mut refuge = Guests::new();
+        for (guest, to) in &plan.refuges.iter().find(|refuge| refuge.node == node)?.places {
+            let known = self.on[&node].contains(guest) && rule.nodes.contains(to) && self.is_open(*to);
+            if !known || *to == node || !self.takes_refugee(rule, &refuge, self.guests[guest], *to) {
+                return None;
+            }
+            refuge.entry(*to).or_default().insert(*guest);
+        }
+        let shown: BTreeSet<GuestId> = refuge.values().flatten().copied().collect();
+        (shown == self.on[&node]).then_some(refuge)
+    }
+
+    fn takes_refugee(&self, rule: &NPlusOne, refuge: &Guests, guest: &Guest, to: NodeId) -> bool {
         let nobody = BTreeSet::new();
         let others = refuge.get(&to).unwrap_or(&nobody);
         let room = |dimension: &usize| {
@@ -251,9 +265,9 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether those guests of a node that are there now have room where they would go.
-    fn is_safe(&self, rule: &NPlusOne, node: NodeId, refuge: &Refuge) -> bool {
+    fn is_safe(&self, rule: &NPlusOne, node: NodeId, refuge: &Guests) -> bool {
         refuge.iter().all(|(to, guests)| {
-            let mut before = Refuge::new();
+            let mut before = Guests::new();
             guests.intersection(&self.on[&node]).all(|guest| {
                 let room = self.takes_refugee(rule, &before, self.guests[guest], *to);
                 before.entry(*to).or_default().insert(*guest);
@@ -264,7 +278,7 @@ impl<'a> Scene<'a> {
 }
 
 /// Who would go to which node.
-type Refuge = BTreeMap<NodeId, BTreeSet<GuestId>>;
+type Guests = BTreeMap<NodeId, BTreeSet<GuestId>>;
 
 /// Looks whether the loss of any one node could be made up for at the beginning and after each step. What is left of
 /// a node being cleared can go where it goes anyway, as the steps have shown.
@@ -282,7 +296,8 @@ fn always_redundant(
         if scene.nodes[&node].role == Role::Closed || plan.cleared.contains(&node) {
             continue;
         }
-        let refuge = end.refuge(rule, &places, node);
+        let shown = || end.shown_refuge(rule, plan, node);
+        let refuge = end.refuge(rule, &places, node).or_else(shown);
         let refuge = refuge.ok_or(Violation::NotRedundant { steps: plan.moves.len(), node })?;
         if !scene.is_safe(rule, node, &refuge) {
             return Err(Violation::NotRedundant { steps: 0, node });

@@ -97,12 +97,6 @@ impl<'a> Attempt<'a> {
         self.taken.len() == self.task.wanted
     }
 
-    /// Whether first fit decreasing finds all covers: those at hand may be others.
-    fn is_redundant(&mut self) -> bool {
-        let Self { task, arrangement, .. } = self;
-        task.redundancy.is_none_or(|rule| rule.holds(&arrangement.stand, &mut arrangement.looks))
-    }
-
     /// Takes an entry and finds places for all guests of its node; if it does not work, nothing has changed.
     fn add(&mut self, entry: usize) -> bool {
         let mark = self.arrangement.mark();
@@ -152,15 +146,17 @@ impl<'a> Attempt<'a> {
         self.take(&first)
     }
 
-    /// Takes nodes in this order as far as it is possible.
-    fn take_one_by_one(&mut self, order: &[usize]) {
+    /// Takes nodes in this order as far as it is possible. When the looks are used up, only those that are waited for.
+    fn take_one_by_one(&mut self, order: &[usize], looks: u64) {
         loop {
             let before = self.taken.len();
             for &entry in order {
                 if self.is_complete() {
                     return;
                 }
-                if !self.has_node_of(entry) {
+                let affordable =
+                    self.arrangement.looks < looks || self.task.entries[entry].way == Status::Waited;
+                if affordable && !self.has_node_of(entry) {
                     self.add(entry);
                 }
             }
@@ -202,7 +198,7 @@ impl<'a> Attempt<'a> {
         let mark = self.arrangement.mark();
         let before = self.taken.clone();
         let released = self.task.entries[self.taken.swap_remove(leaving)].node;
-        let worked = self.arrangement.release(released) && self.take(&[coming]) && self.is_redundant();
+        let worked = self.arrangement.release(released) && self.take(&[coming]);
         if !worked {
             self.arrangement.rollback(mark);
             self.taken = before;
@@ -214,24 +210,28 @@ impl<'a> Attempt<'a> {
 }
 
 /// The cheapest attempt that takes as many nodes as are wanted, if any does, and how many the best took. None
-/// cheaper than `bound` is sought.
+/// cheaper than `bound` is sought. Each order has its share of the looks, and of what those before left.
 pub(super) fn construct<'a>(
     task: Task<'a>,
     pristine: &Arrangement<'a>,
     bound: u64,
+    mut looks: u64,
 ) -> (Option<Attempt<'a>>, usize) {
     let mut best: Option<Attempt<'a>> = None;
     let mut most = 0;
-    for difficulty in DIFFICULTIES {
+    for (number, difficulty) in DIFFICULTIES.into_iter().enumerate() {
         let order = task.order(difficulty);
         let mut attempt = Attempt::new(task, pristine.clone());
         if !attempt.take_first(&order) {
+            let used = attempt.arrangement.looks;
             attempt = Attempt::new(task, pristine.clone());
-            attempt.take_one_by_one(&order);
+            attempt.arrangement.looks = used;
+            attempt.take_one_by_one(&order, looks / (DIFFICULTIES.len() - number) as u64);
         }
+        looks = looks.saturating_sub(attempt.arrangement.looks);
         most = most.max(attempt.taken.len());
         let cheaper = best.as_ref().is_none_or(|best| attempt.cost() < best.cost());
-        if attempt.is_complete() && cheaper && attempt.is_redundant() {
+        if attempt.is_complete() && cheaper {
             best = Some(attempt);
         }
         if best.as_ref().is_some_and(|best| best.cost() <= bound) {

@@ -1,8 +1,8 @@
 //! Redundancy: where the guests of a lost node would go.
 //!
-//! A *cover* of a node gives each of its guests another node. It is found by first fit decreasing, and stays good
-//! until a node that it uses has less room, or receives somebody whom a guest must not meet. So a move asks for few
-//! covers anew, and `claim` tells when for none.
+//! A *cover* of a node gives each of its guests another node. It stays good until a node that it uses has less room,
+//! or receives somebody whom a guest must not meet. While searching, covers are scattered over all nodes, so that a
+//! move spoils few of them, and `claim` tells when it spoils none. What counts in the end is first fit decreasing.
 
 use std::cmp::Reverse;
 
@@ -55,23 +55,63 @@ impl Redundancy {
     /// The cover by first fit decreasing: the largest guest first, each to the node with the most room that takes it
     /// beside those before.
     fn cover(&self, stand: &Stand<'_>, node: NodeIdx, looks: &mut u64) -> Option<Cover> {
-        let ground = stand.ground;
-        let first = self.dimensions[0];
-        let mut guests: Vec<InstanceIdx> = stand.guests_on(node).collect();
-        guests.sort_unstable_by_key(|guest| (Reverse(ground.size(*guest)[first]), *guest));
-        let mut cover = Cover::with_capacity(guests.len());
-        for guest in guests {
-            let size = ground.size(guest)[first];
+        let roomiest = |least| stand.ranking(RANKING).from(least).rev();
+        self.complete(stand, (node, Cover::new()), roomiest, looks)
+    }
+
+    /// Completes a node's cover: the largest guest without a place first, each to the first of the nodes with enough
+    /// room in the first dimension, in the order given, that takes it beside those before.
+    fn complete<I: Iterator<Item = NodeIdx>>(
+        &self,
+        stand: &Stand<'_>,
+        (node, mut cover): (NodeIdx, Cover),
+        among: impl Fn(i64) -> I,
+        looks: &mut u64,
+    ) -> Option<Cover> {
+        // Beginning a cover is some work as well.
+        *looks += 10 + 2 * stand.ground.residents[node.at()].len() as u64;
+        for guest in self.homeless(stand, node, &cover) {
+            let size = stand.ground.size(guest)[self.dimensions[0]];
             // Whoever needs nothing may go where there is less than nothing.
-            let least = if size == 0 { i64::MIN } else { size };
-            let mut roomy = stand.ranking(RANKING).from(least).rev();
-            let to = roomy.find(|to| {
+            let to = among(if size == 0 { i64::MIN } else { size }).find(|to| {
                 *looks += 1;
                 *to != node && self.stands_in(stand, &cover, guest, *to)
             })?;
             cover.push((guest, to));
         }
         Some(cover)
+    }
+
+    /// The guests of a node that have no place in a cover, the largest first.
+    fn homeless(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover) -> Vec<InstanceIdx> {
+        let has_place = |guest: &InstanceIdx| cover.iter().any(|(other, _)| other == guest);
+        let mut guests: Vec<InstanceIdx> = stand.guests_on(node).filter(|guest| !has_place(guest)).collect();
+        guests.sort_unstable_by_key(|guest| (Reverse(stand.ground.size(*guest)[self.dimensions[0]]), *guest));
+        guests
+    }
+
+    /// Completes a node's cover in all ways until one is found; `None` if the looks are used up before.
+    fn complete_somehow(
+        &self,
+        stand: &Stand<'_>,
+        node: NodeIdx,
+        cover: &mut Cover,
+        looks: &mut impl FnMut(u64) -> bool,
+    ) -> Option<bool> {
+        let Some(&guest) = self.homeless(stand, node, cover).first() else { return Some(true) };
+        for to in stand.ground.node_indices().filter(|to| *to != node) {
+            if !looks(1) {
+                return None;
+            }
+            if self.stands_in(stand, cover, guest, to) {
+                cover.push((guest, to));
+                if self.complete_somehow(stand, node, cover, looks)? {
+                    return Some(true);
+                }
+                cover.pop();
+            }
+        }
+        Some(false)
     }
 
     /// Whether a node would take the guest beside those that `cover` sends there.
@@ -94,10 +134,10 @@ impl Redundancy {
         fits && !others().any(meets)
     }
 
-    /// Whether a cover is good as things stand; who has left the node needs no cover.
-    fn is_good(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover) -> bool {
-        let mut before = Cover::with_capacity(cover.len());
-        for &(guest, to) in cover.iter().filter(|(guest, _)| stand.place(*guest) == node) {
+    /// Whether the part of a cover that uses `changed` is good as things stand; who has left the node needs none.
+    fn is_good_at(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover, changed: NodeIdx) -> bool {
+        let mut before = Cover::new();
+        for &(guest, to) in cover.iter().filter(|(guest, to)| *to == changed && stand.place(*guest) == node) {
             if !self.stands_in(stand, &before, guest, to) {
                 return false;
             }
@@ -106,10 +146,31 @@ impl Redundancy {
         true
     }
 
-    /// Whether first fit decreasing finds a cover for every node that must have one.
-    pub fn holds(&self, stand: &Stand<'_>, looks: &mut u64) -> bool {
-        let mut nodes = stand.ground.node_indices();
-        nodes.all(|node| !self.concerns(stand, node) || self.cover(stand, node, looks).is_some())
+    /// The nodes that must have a cover, and for which first fit decreasing finds none.
+    fn hard<'s>(&'s self, stand: &'s Stand<'_>, looks: &'s mut u64) -> impl Iterator<Item = NodeIdx> + 's {
+        let concerned = stand.ground.node_indices().filter(|node| self.concerns(stand, *node));
+        concerned.filter(|node| self.cover(stand, *node, looks).is_none())
+    }
+
+    /// The covers that first fit decreasing does not find, found by trying everything; none if there is a node without
+    /// a cover, or `looks`, which is told of every look, says that there were enough.
+    pub fn hard_covers(
+        &self,
+        stand: &Stand<'_>,
+        mut looks: impl FnMut(u64) -> bool,
+    ) -> Option<Vec<(NodeIdx, Cover)>> {
+        let mut easy = 0;
+        let hard: Vec<NodeIdx> = self.hard(stand, &mut easy).collect();
+        looks(easy).then_some(())?;
+        let mut covers = Vec::new();
+        for node in hard {
+            let mut cover = Cover::new();
+            if !self.complete_somehow(stand, node, &mut cover, &mut looks)? {
+                return None;
+            }
+            covers.push((node, cover));
+        }
+        Some(covers)
     }
 }
 
@@ -129,7 +190,7 @@ impl<'a> Covers<'a> {
             Self { rule, cover: vec![Cover::new(); nodes], claim: vec![0; nodes * rule.dimensions.len()] };
         for node in stand.ground.node_indices().filter(|node| rule.concerns(stand, *node)) {
             // Those that have none are exempt.
-            let cover = rule.cover(stand, node, &mut 0).unwrap_or_default();
+            let cover = covers.find(stand, node, None, &mut 0).unwrap_or_default();
             covers.set(stand, node, cover);
         }
         covers
@@ -148,29 +209,25 @@ impl<'a> Covers<'a> {
         std::mem::replace(&mut self.cover[node.at()], cover)
     }
 
-    /// After the guest has come to `node`: the nodes whose covers are to be found anew.
-    pub fn after_arrival(&self, stand: &Stand<'_>, guest: InstanceIdx, node: NodeIdx) -> Vec<NodeIdx> {
+    /// Whether all covers of other nodes are surely as good as before after the guest has come to `node`.
+    pub fn is_untouched_by(&self, stand: &Stand<'_>, guest: InstanceIdx, node: NodeIdx) -> bool {
         let claims = &self.claim[node.at() * self.rule.dimensions.len()..];
-        let mut enough =
-            self.rule.dimensions.iter().zip(claims).map(|(d, claim)| stand.free(node)[*d] >= *claim);
-        let untouched = stand.ground.groups(guest).is_empty() && enough.all(|enough| enough);
-        let mut stale = if untouched { Vec::new() } else { self.spoilt_at(stand, node) };
-        if self.rule.concerns(stand, node) {
-            stale.push(node);
-        }
-        stale
+        let mut pairs = self.rule.dimensions.iter().zip(claims);
+        stand.ground.groups(guest).is_empty() && pairs.all(|(d, claim)| stand.free(node)[*d] >= *claim)
     }
 
-    /// After `node` has changed: the nodes whose covers use it and are no longer good.
-    pub fn spoilt_at(&self, stand: &Stand<'_>, node: NodeIdx) -> Vec<NodeIdx> {
-        let spoilt = |other: &NodeIdx| {
-            let cover = &self.cover[other.at()];
-            *other != node
-                && cover.iter().any(|(_, to)| *to == node)
-                && self.rule.concerns(stand, *other)
-                && !self.rule.is_good(stand, *other, cover)
-        };
-        stand.ground.node_indices().filter(spoilt).collect()
+    /// Whether the node has a cover that uses `changed`, and it is no longer good.
+    pub fn is_spoilt(&self, stand: &Stand<'_>, node: NodeIdx, changed: NodeIdx) -> bool {
+        let cover = &self.cover[node.at()];
+        node != changed
+            && cover.iter().any(|(_, to)| *to == changed)
+            && self.rule.concerns(stand, node)
+            && !self.rule.is_good_at(stand, node, cover, changed)
+    }
+
+    /// All nodes of which that is so.
+    pub fn spoilt_by(&self, stand: &Stand<'_>, changed: NodeIdx) -> Vec<NodeIdx> {
+        stand.ground.node_indices().filter(|node| self.is_spoilt(stand, *node, changed)).collect()
     }
 
     /// Whether the node must have a cover.
@@ -178,8 +235,34 @@ impl<'a> Covers<'a> {
         self.rule.concerns(stand, node)
     }
 
-    /// A cover of the node as things stand.
-    pub fn find(&self, stand: &Stand<'_>, node: NodeIdx, looks: &mut u64) -> Option<Cover> {
-        self.rule.cover(stand, node, looks)
+    /// A cover of the node as things stand. If only `changed` has changed since the last one, most of that is kept.
+    pub fn find(
+        &self,
+        stand: &Stand<'_>,
+        node: NodeIdx,
+        changed: Option<NodeIdx>,
+        looks: &mut u64,
+    ) -> Option<Cover> {
+        // Each node begins to search elsewhere, so that it leaves most nodes to others.
+        let scattered = |least| stand.ranking(RANKING).around(least, node.0);
+        if let Some(changed) = changed {
+            let mut kept = self.cover[node.at()].clone();
+            kept.retain(|(guest, to)| *to != changed && stand.place(*guest) == node);
+            let found = self.rule.complete(stand, (node, kept), scattered, looks);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let found = self.rule.complete(stand, (node, Cover::new()), scattered, looks);
+        found.or_else(|| self.rule.cover(stand, node, looks))
+    }
+
+    /// The covers at hand of the nodes for which first fit decreasing finds none.
+    pub fn hard_covers(&self, stand: &Stand<'_>) -> Vec<(NodeIdx, Cover)> {
+        let at_hand = |node: NodeIdx| {
+            let here = |(guest, _): &&(InstanceIdx, NodeIdx)| stand.place(*guest) == node;
+            self.cover[node.at()].iter().filter(here).copied().collect()
+        };
+        self.rule.hard(stand, &mut 0).map(|node| (node, at_hand(node))).collect()
     }
 }

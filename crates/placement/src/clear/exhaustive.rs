@@ -3,6 +3,7 @@
 use cluster::{InstanceIdx, NodeIdx};
 
 use super::choice::Task;
+use super::cover::Cover;
 use super::stand::{Stand, Status};
 
 /// With more guests to be moved, nobody tries: there is no hope, and the search would nest as deep.
@@ -13,6 +14,8 @@ const MOST_GUESTS: usize = 256;
 pub(super) struct Found {
     pub taken: Vec<usize>,
     pub places: Vec<(InstanceIdx, NodeIdx)>,
+    /// Where the guests of lost nodes would go, for nodes for which first fit decreasing finds nothing.
+    pub covers: Vec<(NodeIdx, Cover)>,
 }
 
 /// What came of it.
@@ -135,14 +138,22 @@ impl Walk<'_> {
     }
 
     fn record(&mut self) -> bool {
-        if !self.task.redundancy.is_none_or(|rule| rule.holds(&self.stand, &mut self.looks)) {
-            return false;
+        let mut covers = Vec::new();
+        if let Some(rule) = self.task.redundancy {
+            let (looks, limit, complete) = (&mut self.looks, self.limit, &mut self.complete);
+            let look = |number| {
+                *looks += number;
+                *complete &= *looks <= limit;
+                *complete
+            };
+            let Some(found) = rule.hard_covers(&self.stand, look) else { return false };
+            covers = found;
         }
         let mut guests = self.homeless();
         guests.sort_unstable();
         let places = guests.into_iter().map(|guest| (guest, self.stand.place(guest))).collect();
         self.ceiling = Some(self.task.cost(&self.taken));
-        self.best = Some(Found { taken: self.taken.clone(), places });
+        self.best = Some(Found { taken: self.taken.clone(), places, covers });
         true
     }
 }

@@ -17,10 +17,11 @@
 //!   others, nodes that are waited for included, they are found where the plan ends, by *first fit decreasing*:
 //!   the guests in the order of their size in the first dimension named, the largest first, of equals the one
 //!   with the smallest identifier; each to the node that takes it with the most left before the first guest was
-//!   given a place, of equals the one with the smallest identifier. What is enough in the end is enough before,
-//!   since the nodes that receive lose nobody. Where first fit decreasing finds nothing, there may still be room:
-//!   such plans are not made.
-//! - A node that is not redundant before the plan is no reason to refuse it. It receives nobody.
+//!   given a place, of equals the one with the smallest identifier. Where that finds nothing, the plan says where
+//!   they go ([`Plan::refuges`]). What is enough in the end is enough before, since the nodes that receive lose
+//!   nobody;
+//! - a node for which first fit decreasing finds nothing even before the plan is no reason to refuse it. It receives
+//!   nobody.
 //!
 //! Each guest moves at most once, and only guests of nodes that are cleared move.
 //!
@@ -48,7 +49,7 @@ mod tests;
 use cluster::{InstanceIdx, NodeIdx};
 
 pub use check::{Violation, check};
-pub use plan::{Cost, Malformed, Move, Plan, Refusal, Shortage, Unclearable};
+pub use plan::{Cost, Malformed, Move, Plan, Refuge, Refusal, Shortage, Unclearable};
 pub use request::{
     CostWeights, Effort, ExclusionGroup, Guest, GuestId, LARGEST_AMOUNT, Label, MOST_NODES_OR_GUESTS,
     NPlusOne, Node, NodeId, Request, Role,
@@ -56,8 +57,8 @@ pub use request::{
 
 use arrangement::Arrangement;
 use bound::{Entry, Sums};
-use choice::Task;
-use cover::{Covers, Redundancy};
+use choice::{Attempt, Task};
+use cover::{Cover, Covers, Redundancy};
 use ground::Ground;
 use stand::{Stand, Status};
 
@@ -104,19 +105,18 @@ pub fn plan(request: &Request, effort: Effort) -> Result<Plan, Refusal> {
 
 /// The cheapest plan that the search comes to.
 fn search<'a>(task: Task<'a>, stand: Stand<'a>, bound: u64, effort: Effort) -> Result<Plan, Refusal> {
-    let guests = task.ground.guests.len() as u64;
+    let (nodes, guests) = (task.ground.nodes.len() as u64, task.ground.guests.len() as u64);
     let covers = task.redundancy.map(|rule| Covers::new(rule, &stand));
     let pristine = Arrangement::new(stand.clone(), covers);
-    let (mut best, most) = choice::construct(task, &pristine, bound);
+    let (mut best, most) =
+        choice::construct(task, &pristine, bound, effort.constructing_looks.saturating_mul(nodes + guests));
     if let Some(attempt) = best.as_mut().filter(|attempt| attempt.cost() > bound) {
         attempt.improve(effort.improving_looks.saturating_mul(guests));
     }
-    let cost = best.as_ref().map(choice::Attempt::cost);
+    let cost = best.as_ref().map(Attempt::cost);
     if cost.is_some_and(|cost| cost <= bound) || effort.exhaustive_looks == 0 {
         return match best {
-            Some(attempt) => {
-                Ok(assemble(task, &attempt.taken, |guest| attempt.arrangement.stand.place(guest), bound))
-            }
+            Some(attempt) => Ok(of_attempt(task, &attempt, bound)),
             None => Err(Refusal::SearchExhausted { wanted: task.wanted, found: most }),
         };
     }
@@ -129,12 +129,10 @@ fn search<'a>(task: Task<'a>, stand: Stand<'a>, bound: u64, effort: Effort) -> R
                 let position = found.places.binary_search_by_key(&guest, |(guest, _)| *guest);
                 position.map_or(task.ground.home[guest.at()], |position| found.places[position].1)
             };
-            Ok(assemble(task, &found.taken, place, proved(task.cost(&found.taken))))
+            let bound = proved(task.cost(&found.taken));
+            Ok(assemble(task, &found.taken, place, (&found.covers, bound)))
         }
-        (None, Some(attempt)) => {
-            let place = |guest| attempt.arrangement.stand.place(guest);
-            Ok(assemble(task, &attempt.taken, place, proved(attempt.cost())))
-        }
+        (None, Some(attempt)) => Ok(of_attempt(task, &attempt, proved(attempt.cost()))),
         (None, None) if outcome.complete => {
             Err(Refusal::NoRoom { wanted: task.wanted, shortages: Vec::new() })
         }
@@ -213,14 +211,25 @@ fn has_destination(stand: &Stand<'_>, guest: InstanceIdx) -> bool {
     roomy.any(|node| node != home && stand.takes(guest, node))
 }
 
+fn of_attempt(task: Task<'_>, attempt: &Attempt<'_>, lower_bound: u64) -> Plan {
+    let place = |guest| attempt.arrangement.stand.place(guest);
+    assemble(task, &attempt.taken, place, (&attempt.arrangement.hard_covers(), lower_bound))
+}
+
 /// Writes a plan down.
 fn assemble(
     task: Task<'_>,
     taken: &[usize],
     place: impl Fn(InstanceIdx) -> NodeIdx,
-    lower_bound: u64,
+    (covers, lower_bound): (&[(NodeIdx, Cover)], u64),
 ) -> Plan {
     let ground = task.ground;
+    let place_of =
+        |(guest, to): &(InstanceIdx, NodeIdx)| (ground.guests[guest.at()].id, ground.nodes[to.at()].id);
+    let refuge = |(node, cover): &(NodeIdx, Cover)| Refuge {
+        node: ground.nodes[node.at()].id,
+        places: cover.iter().map(place_of).collect(),
+    };
     let mut taken = taken.to_vec();
     // Entries are in the order of their cost.
     taken.sort_unstable();
@@ -228,6 +237,7 @@ fn assemble(
         cleared: Vec::new(),
         waits: Vec::new(),
         moves: Vec::new(),
+        refuges: covers.iter().map(refuge).collect(),
         cost: Cost::default(),
         lower_bound,
     };

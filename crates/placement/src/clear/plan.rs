@@ -15,6 +15,15 @@ pub struct Move {
     pub to: NodeId,
 }
 
+/// Where the guests of a node can go if it is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refuge {
+    /// Which node.
+    pub node: NodeId,
+    /// Where each of its guests goes.
+    pub places: Vec<(GuestId, NodeId)>,
+}
+
 /// What a plan costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -41,6 +50,8 @@ pub struct Plan {
     pub waits: Vec<(NodeId, u64)>,
     /// The moves; one node of `cleared` after the other. After each of them all rules hold; see [`super`].
     pub moves: Vec<Move>,
+    /// Evidence of redundancy for nodes for which it is hard to find: where their guests can go after the last move.
+    pub refuges: Vec<Refuge>,
     /// What it costs.
     pub cost: Cost,
     /// No plan for this request is cheaper than so many points; never more than `cost.weighted`.

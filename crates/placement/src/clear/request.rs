@@ -166,10 +166,11 @@ pub const LARGEST_AMOUNT: u64 = 1 << 40;
 /// There are no more nodes, and no more guests.
 pub const MOST_NODES_OR_GUESTS: usize = 1 << 20;
 
-/// How long to search, in *looks*: a look is a node considered for a guest, some nanoseconds. The first complete plan
-/// is sought in any case; its effort is limited by the number of nodes and guests.
+/// How long to search, in *looks*: a look is a node considered for a guest, some nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
+    /// Looks per node and guest to find a plan. When they are used up, nodes that are waited for still complete one.
+    pub constructing_looks: u64,
     /// Looks per guest to make a plan cheaper by exchanging nodes.
     pub improving_looks: u64,
     /// Looks per guest, and a hundred times as many to begin with, to go through all plans: either a cheaper one is
@@ -179,6 +180,6 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { improving_looks: 2000, exhaustive_looks: 2000 }
+        Self { constructing_looks: 4000, improving_looks: 2000, exhaustive_looks: 2000 }
     }
 }

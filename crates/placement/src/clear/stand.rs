@@ -50,6 +50,16 @@ impl Ranking {
         let start = self.list.partition_point(|(free, _)| *free < least);
         self.list[start..].iter().map(|(_, node)| NodeIdx(!node))
     }
+
+    /// Those with at least so much, from some position on and around; `seed` says from which.
+    pub fn around(&self, least: i64, seed: u32) -> impl Iterator<Item = NodeIdx> + '_ {
+        let start = self.list.partition_point(|(free, _)| *free < least);
+        let enough = &self.list[start..];
+        // Fibonacci hashing: neighbours begin far from each other.
+        let share = u64::from(seed.wrapping_mul(0x9E37_79B9));
+        let (before, after) = enough.split_at(((share * enough.len() as u64) >> 32) as usize);
+        after.iter().chain(before).map(|(_, node)| NodeIdx(!node))
+    }
 }
 
 /// See the module's description.

@@ -149,7 +149,7 @@ fn what_fits_in_sum_but_not_in_pieces_is_refused_for_certain() {
     let request =
         request.node(2, |node| node.role = Role::Receiver).node(3, |node| node.role = Role::Receiver);
     assert_eq!(request.refused(), Refusal::NoRoom { wanted: 2, shortages: Vec::new() });
-    let hurried = Effort { improving_looks: 0, exhaustive_looks: 0 };
+    let hurried = Effort { exhaustive_looks: 0, ..Effort::default() };
     assert_eq!(plan(&request, hurried), Err(Refusal::SearchExhausted { wanted: 2, found: 1 }));
 }
 
@@ -205,7 +205,7 @@ fn a_moved_guest_gives_way_to_one_that_goes_nowhere_else() {
         .node(1, |node| node.labels = BTreeSet::from([Label(1)]))
         .node(1, |node| node.role = Role::Receiver)
         .node(2, |node| node.role = Role::Receiver);
-    let hurried = Effort { improving_looks: 0, exhaustive_looks: 0 };
+    let hurried = Effort { exhaustive_looks: 0, ..Effort::default() };
     let plan = plan(&request, hurried).unwrap();
     assert_eq!(check(&request, &plan), Ok(()));
     assert_eq!(moved(&plan).into_iter().collect::<BTreeSet<_>>(), BTreeSet::from([(0, 2), (1, 1)]));
