@@ -100,30 +100,27 @@ impl<'a> Attempt<'a> {
     /// Takes an entry and finds places for all guests of its node; if it does not work, nothing has changed.
     fn add(&mut self, entry: usize) -> bool {
         let mark = self.arrangement.mark();
-        let worked = self.take(&[entry]);
+        let worked = self.take(entry);
         if !worked {
             self.arrangement.rollback(mark);
         }
         worked
     }
 
-    /// Takes entries, and finds places for all who are on their nodes.
-    fn take(&mut self, entries: &[usize]) -> bool {
-        let mut homeless = Vec::new();
-        for &position in entries {
-            let entry = &self.task.entries[position];
-            if !self.arrangement.take(entry.node, entry.way) {
-                return false;
-            }
-            homeless.extend_from_slice(self.arrangement.stand.arrivals(entry.node));
-            if entry.way == Status::Cleared {
-                homeless.extend_from_slice(&self.task.ground.residents[entry.node.at()]);
-            }
+    /// Takes an entry, and finds places for all who are on its node.
+    fn take(&mut self, position: usize) -> bool {
+        let entry = &self.task.entries[position];
+        if !self.arrangement.take(entry.node, entry.way) {
+            return false;
+        }
+        let mut homeless = self.arrangement.stand.arrivals(entry.node).to_vec();
+        if entry.way == Status::Cleared {
+            homeless.extend_from_slice(&self.task.ground.residents[entry.node.at()]);
         }
         self.task.sort(&mut homeless);
         let worked = homeless.into_iter().all(|guest| self.arrangement.settle(guest));
         if worked {
-            self.taken.extend_from_slice(entries);
+            self.taken.push(position);
         }
         worked
     }
@@ -133,17 +130,41 @@ impl<'a> Attempt<'a> {
         self.taken.iter().any(|taken| self.task.entries[*taken].node == node)
     }
 
-    /// Takes the first nodes of an order together.
+    /// Takes the first nodes of an order together, those but that have guests who find no place: seen together, the
+    /// hardest of all guests come first. Whether redundancy allows it.
     fn take_first(&mut self, order: &[usize]) -> bool {
-        let mut first: Vec<usize> = Vec::new();
-        let mut seen = vec![false; self.task.ground.nodes.len()];
-        for &entry in order {
-            let node = self.task.entries[entry].node.at();
-            if first.len() < self.task.wanted && !std::mem::replace(&mut seen[node], true) {
-                first.push(entry);
+        let (entries, ground) = (self.task.entries, self.task.ground);
+        let mut homeless = Vec::new();
+        for &position in order {
+            let entry = &entries[position];
+            if self.is_complete() {
+                break;
+            }
+            let mark = self.arrangement.mark();
+            if self.has_node_of(position) {
+                continue;
+            }
+            if !self.arrangement.take(entry.node, entry.way) {
+                self.arrangement.rollback(mark);
+                continue;
+            }
+            self.taken.push(position);
+            if entry.way == Status::Cleared {
+                homeless.extend_from_slice(&ground.residents[entry.node.at()]);
             }
         }
-        self.take(&first)
+        self.task.sort(&mut homeless);
+        for guest in homeless {
+            let home = ground.home[guest.at()];
+            if self.arrangement.stand.is_open(home) || self.arrangement.settle(guest) {
+                continue;
+            }
+            self.taken.retain(|position| entries[*position].node != home);
+            if !self.arrangement.release(home) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Takes nodes in this order as far as it is possible. When the looks are used up, only those that are waited for.
@@ -198,7 +219,7 @@ impl<'a> Attempt<'a> {
         let mark = self.arrangement.mark();
         let before = self.taken.clone();
         let released = self.task.entries[self.taken.swap_remove(leaving)].node;
-        let worked = self.arrangement.release(released) && self.take(&[coming]);
+        let worked = self.arrangement.release(released) && self.take(coming);
         if !worked {
             self.arrangement.rollback(mark);
             self.taken = before;
@@ -226,8 +247,8 @@ pub(super) fn construct<'a>(
             let used = attempt.arrangement.looks;
             attempt = Attempt::new(task, pristine.clone());
             attempt.arrangement.looks = used;
-            attempt.take_one_by_one(&order, looks / (DIFFICULTIES.len() - number) as u64);
         }
+        attempt.take_one_by_one(&order, looks / (DIFFICULTIES.len() - number) as u64);
         looks = looks.saturating_sub(attempt.arrangement.looks);
         most = most.max(attempt.taken.len());
         let cheaper = best.as_ref().is_none_or(|best| attempt.cost() < best.cost());

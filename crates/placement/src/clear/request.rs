@@ -150,7 +150,8 @@ pub struct NPlusOne {
 pub struct Request {
     /// All nodes on which guests are.
     pub nodes: Vec<Node>,
-    /// All guests. Nobody's node is without capacity for its guests because of this plan, but may be before.
+    /// All guests, those that nobody may move included. There may be too many on a node, or some that exclude each
+    /// other; a plan makes nothing of that worse.
     pub guests: Vec<Guest>,
     /// How many candidates are to be taken.
     pub wanted: usize,
@@ -173,13 +174,13 @@ pub struct Effort {
     pub constructing_looks: u64,
     /// Looks per guest to make a plan cheaper by exchanging nodes.
     pub improving_looks: u64,
-    /// Looks per guest, and a hundred times as many to begin with, to go through all plans: either a cheaper one is
-    /// found, or there is none, or the looks are used up.
+    /// Looks per guest, and for a hundred guests more, to go through all plans that could be cheaper: if that comes
+    /// to its end, the plan is the cheapest, or it is certain that there is none. With 0, nobody tries.
     pub exhaustive_looks: u64,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { constructing_looks: 4000, improving_looks: 2000, exhaustive_looks: 2000 }
+        Self { constructing_looks: 2500, improving_looks: 2000, exhaustive_looks: 2000 }
     }
 }

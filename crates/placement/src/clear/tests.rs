@@ -237,6 +237,31 @@ fn room_that_a_lost_node_needs_is_left() {
 }
 
 #[test]
+fn redundancy_that_is_hard_to_see_is_shown() {
+    // With 8 and 5 MiB free, first fit decreasing finds places for 5, 4 and 3; with 7 and 5 it does not.
+    let mut request = pool(4, 1).with(0, 1, 5).with(0, 1, 4).with(0, 1, 3).with(3, 1, 1);
+    for (at, memory_mib) in [12, 8, 5, 1].into_iter().enumerate() {
+        request.nodes[at].capacity[MEMORY] = memory_mib;
+        request.nodes[at].role = if at == 3 { Role::Candidate } else { Role::Receiver };
+    }
+    // Virtual CPUs count for moves, but not for lost nodes.
+    request.nodes[2].capacity[0] = 0;
+    let request = request.redundant();
+    let plan = request.planned();
+    assert_eq!(moved(&plan), [(3, 1)]);
+    let places = vec![(GuestId(0), NodeId(2)), (GuestId(1), NodeId(1)), (GuestId(2), NodeId(1))];
+    assert_eq!(plan.refuges, [Refuge { node: NodeId(0), places }]);
+    let not_redundant = Err(Violation::NotRedundant { steps: 1, node: NodeId(0) });
+    assert_eq!(check(&request, &Plan { refuges: Vec::new(), ..plan.clone() }), not_redundant);
+    let mut wrong = plan.clone();
+    wrong.refuges[0].places[2].1 = NodeId(2);
+    assert_eq!(check(&request, &wrong), not_redundant);
+    let mut partial = plan;
+    partial.refuges[0].places.pop();
+    assert_eq!(check(&request, &partial), not_redundant);
+}
+
+#[test]
 fn a_node_that_nobody_could_replace_before_is_no_obstacle_and_receives_nobody() {
     let request = pool(3, 1).with(0, 1, 2).with(1, 1, 3).with(2, 1, 20).redundant();
     let request = request.node(2, |node| node.capacity[MEMORY] = 32);
