@@ -5,7 +5,7 @@
 
 use cluster::{InstanceIdx, NodeIdx};
 
-use super::cover::{Cover, Covers};
+use super::cover::{Cover, Covers, News};
 use super::stand::{Stand, Status};
 
 /// So many nodes with room are compared for a guest.
@@ -77,7 +77,7 @@ impl<'a> Arrangement<'a> {
         }
         self.set_status(node, Status::Open);
         let concerned = self.covers.as_ref().is_some_and(|covers| covers.concerns(&self.stand, node));
-        !concerned || self.renew(node, None)
+        !concerned || self.renew(node, News::Anything)
     }
 
     /// Finds the guest a node that takes it, the one it fills best; if there is none, another guest that was moved
@@ -104,10 +104,10 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// Finds a new cover for the node, for which nothing is new but what `changed` has; whether there is one.
-    fn renew(&mut self, node: NodeIdx, changed: Option<NodeIdx>) -> bool {
+    /// Finds a new cover for the node; whether there is one.
+    fn renew(&mut self, node: NodeIdx, news: News) -> bool {
         let Some(covers) = &mut self.covers else { return true };
-        if let Some(cover) = covers.find(&self.stand, node, changed, &mut self.looks) {
+        if let Some(cover) = covers.find(&self.stand, node, news, &mut self.looks) {
             let was = covers.set(&self.stand, node, cover);
             self.journal.push(Change::Cover(node, was));
             return true;
@@ -126,13 +126,13 @@ impl<'a> Arrangement<'a> {
         let suspects = self.suspects.iter().rev().copied();
         let spoilt: Vec<NodeIdx> =
             suspects.filter(|node| covers.is_spoilt(&self.stand, *node, changed)).collect();
-        if !spoilt.into_iter().all(|node| self.renew(node, Some(changed))) {
+        if !spoilt.into_iter().all(|node| self.renew(node, News::Around(changed))) {
             return false;
         }
         let Some(covers) = &self.covers else { return true };
         self.looks += self.stand.ground.nodes.len() as u64;
         let spoilt = covers.spoilt_by(&self.stand, changed);
-        spoilt.into_iter().all(|node| self.renew(node, Some(changed)))
+        spoilt.into_iter().all(|node| self.renew(node, News::Around(changed)))
     }
 
     /// Moves a guest to a node that takes it, if redundancy allows it.
@@ -142,7 +142,8 @@ impl<'a> Arrangement<'a> {
         let Some(covers) = &self.covers else { return true };
         let concerns = covers.concerns(&self.stand, to);
         let untouched = covers.is_untouched_by(&self.stand, guest, to);
-        let allowed = (!concerns || self.renew(to, Some(to))) && (untouched || self.renew_around(to));
+        let allowed =
+            (!concerns || self.renew(to, News::Arrival(guest))) && (untouched || self.renew_around(to));
         if !allowed {
             self.rollback(mark);
         }

@@ -15,6 +15,28 @@ use super::stand::{Stand, Status};
 /// Where each guest of a node would go.
 pub(super) type Cover = Vec<(InstanceIdx, NodeIdx)>;
 
+/// What is new for a node since it got its cover.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    /// Anything.
+    Anything,
+    /// A node has less room, or none any more.
+    Around(NodeIdx),
+    /// A guest came. It may have been there before: where it had a place then may have changed in the meantime.
+    Arrival(InstanceIdx),
+}
+
+impl News {
+    /// Whether that place of a guest is as good as it was.
+    fn leaves(self, (guest, to): (InstanceIdx, NodeIdx)) -> bool {
+        match self {
+            Self::Anything => false,
+            Self::Around(changed) => to != changed,
+            Self::Arrival(newcomer) => guest != newcomer,
+        }
+    }
+}
+
 /// Which ranking of the stand is by the first dimension of redundancy.
 const RANKING: usize = 1;
 
@@ -190,7 +212,7 @@ impl<'a> Covers<'a> {
             Self { rule, cover: vec![Cover::new(); nodes], claim: vec![0; nodes * rule.dimensions.len()] };
         for node in stand.ground.node_indices().filter(|node| rule.concerns(stand, *node)) {
             // Those that have none are exempt.
-            let cover = covers.find(stand, node, None, &mut 0).unwrap_or_default();
+            let cover = covers.find(stand, node, News::Anything, &mut 0).unwrap_or_default();
             covers.set(stand, node, cover);
         }
         covers
@@ -235,19 +257,13 @@ impl<'a> Covers<'a> {
         self.rule.concerns(stand, node)
     }
 
-    /// A cover of the node as things stand. If only `changed` has changed since the last one, most of that is kept.
-    pub fn find(
-        &self,
-        stand: &Stand<'_>,
-        node: NodeIdx,
-        changed: Option<NodeIdx>,
-        looks: &mut u64,
-    ) -> Option<Cover> {
+    /// A cover of the node as things stand; of the last one as much is kept as the news leave.
+    pub fn find(&self, stand: &Stand<'_>, node: NodeIdx, news: News, looks: &mut u64) -> Option<Cover> {
         // Each node begins to search elsewhere, so that it leaves most nodes to others.
         let scattered = |least| stand.ranking(RANKING).around(least, node.0);
-        if let Some(changed) = changed {
-            let mut kept = self.cover[node.at()].clone();
-            kept.retain(|(guest, to)| *to != changed && stand.place(*guest) == node);
+        let mut kept = self.cover[node.at()].clone();
+        kept.retain(|place| news.leaves(*place) && stand.place(place.0) == node);
+        if !kept.is_empty() {
             let found = self.rule.complete(stand, (node, kept), scattered, looks);
             if found.is_some() {
                 return found;
@@ -264,5 +280,38 @@ impl<'a> Covers<'a> {
             self.cover[node.at()].iter().filter(here).copied().collect()
         };
         self.rule.hard(stand, &mut 0).map(|node| (node, at_hand(node))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clear::{CostWeights, Guest, GuestId, Node, NodeId, Request, Role};
+
+    #[test]
+    fn who_comes_back_needs_a_new_place() {
+        let node = |id| Node::new(NodeId(id), Role::Receiver, vec![8]);
+        let guest = |id, node| Guest::new(GuestId(id), NodeId(node), vec![4]);
+        let nodes: Vec<Node> = (0..4).map(node).collect();
+        let rule =
+            NPlusOne { nodes: nodes.iter().take(3).map(|node| node.id).collect(), dimensions: vec![0] };
+        let guests = vec![guest(0, 0), guest(1, 3), guest(2, 3)];
+        let weights = CostWeights::default();
+        let request = Request { nodes, guests, wanted: 0, n_plus_one: None, weights };
+        let ground = Ground::new(&request).unwrap();
+        let mut stand = Stand::new(&ground, &[0, 0]);
+        let rule = Redundancy::new(&ground, &rule, &stand);
+        let covers = Covers::new(&rule, &stand);
+        let (traveller, home) = (InstanceIdx(0), NodeIdx(0));
+        let [(_, place)] = covers.cover[home.at()][..] else { panic!("one guest has one place") };
+        stand.shift(traveller, NodeIdx(3));
+        stand.shift(InstanceIdx(1), place);
+        stand.shift(InstanceIdx(2), place);
+        stand.shift(traveller, home);
+        let other = NodeIdx(3 - place.0);
+        assert_eq!(
+            covers.find(&stand, home, News::Arrival(traveller), &mut 0),
+            Some(vec![(traveller, other)])
+        );
     }
 }
