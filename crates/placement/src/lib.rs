@@ -13,6 +13,7 @@ mod cells;
 pub mod change_group;
 mod chord;
 mod classes;
+pub mod clear;
 pub mod dedicated;
 pub mod deep;
 mod dice;

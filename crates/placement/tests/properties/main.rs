@@ -2,6 +2,7 @@
 
 mod allocating;
 mod balancing;
+mod clearing;
 mod draining;
 mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]

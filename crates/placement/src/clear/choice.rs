@@ -1,0 +1,263 @@
+//! Which nodes to take: one after the other in several orders, then exchanges for cheaper ones.
+
+use cluster::InstanceIdx;
+
+use super::arrangement::Arrangement;
+use super::bound::Entry;
+use super::cover::Redundancy;
+use super::ground::Ground;
+use super::stand::Status;
+
+/// How much the difficulty of clearing a node counts beside its cost, in the order in which nodes are tried; the
+/// last is difficulty alone.
+const DIFFICULTIES: [f64; 5] = [0.0, 0.25, 1.0, 4.0, f64::INFINITY];
+
+/// Everything a search needs and does not change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task<'a> {
+    pub ground: &'a Ground<'a>,
+    /// The ways to get nodes, cheapest first.
+    pub entries: &'a [Entry],
+    pub wanted: usize,
+    /// By guest.
+    pub hardness: &'a [f64],
+    pub redundancy: Option<&'a Redundancy>,
+    /// By dimension: what is free on all nodes that receive.
+    pub room: &'a [i64],
+}
+
+impl Task<'_> {
+    /// Those that are hardest to place first.
+    pub fn sort(&self, guests: &mut [InstanceIdx]) {
+        let hardness = |guest: &InstanceIdx| self.hardness[guest.at()];
+        guests.sort_by(|a, b| hardness(b).total_cmp(&hardness(a)).then(a.cmp(b)));
+    }
+
+    pub fn cost(&self, taken: &[usize]) -> u64 {
+        taken.iter().fold(0, |sum, entry| self.entries[*entry].cost.saturating_add(sum))
+    }
+
+    /// Positions of the entries in the order in which they are tried.
+    fn order(&self, difficulty: f64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        if difficulty == 0.0 {
+            return order;
+        }
+        let mean = |figure: &dyn Fn(&Entry) -> f64| {
+            let sum: f64 = self.entries.iter().map(figure).sum();
+            (sum / self.entries.len().max(1) as f64).max(f64::MIN_POSITIVE)
+        };
+        let cost = |entry: &Entry| entry.cost as f64;
+        let hard = |entry: &Entry| self.difficulty(entry);
+        let (mean_cost, mean_hard) = (mean(&cost), mean(&hard));
+        let key = |position: &usize| {
+            let entry = &self.entries[*position];
+            let hard = hard(entry) / mean_hard;
+            if difficulty.is_finite() { cost(entry) / mean_cost + difficulty * hard } else { hard }
+        };
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.cmp(b)));
+        order
+    }
+
+    /// What getting the node takes of the room of all, and once more for its guests: several small pieces are easier
+    /// to find than what they sum up to.
+    fn difficulty(&self, entry: &Entry) -> f64 {
+        let moved = |dimension: usize| -> i64 {
+            let guests = self.ground.residents[entry.node.at()].iter();
+            if entry.way == Status::Waited {
+                0
+            } else {
+                guests.map(|g| self.ground.size(*g)[dimension]).sum()
+            }
+        };
+        let shares = (0..self.ground.dimensions).map(|d| self.ground.worth(d, entry.room[d] + moved(d)));
+        shares.fold(0.0, f64::max)
+    }
+}
+
+/// Nodes that were taken, and where their guests would be.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt<'a> {
+    task: Task<'a>,
+    pub arrangement: Arrangement<'a>,
+    /// Positions of entries.
+    pub taken: Vec<usize>,
+}
+
+impl<'a> Attempt<'a> {
+    pub fn new(task: Task<'a>, pristine: Arrangement<'a>) -> Self {
+        Self { task, arrangement: pristine, taken: Vec::new() }
+    }
+
+    pub fn cost(&self) -> u64 {
+        self.task.cost(&self.taken)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.taken.len() == self.task.wanted
+    }
+
+    /// Takes an entry and finds places for all guests of its node; if it does not work, nothing has changed.
+    fn add(&mut self, entry: usize) -> bool {
+        let mark = self.arrangement.mark();
+        let worked = self.take(entry);
+        if !worked {
+            self.arrangement.rollback(mark);
+        }
+        worked
+    }
+
+    /// Takes an entry, and finds places for all who are on its node.
+    fn take(&mut self, position: usize) -> bool {
+        let entry = &self.task.entries[position];
+        if !self.arrangement.take(entry.node, entry.way) {
+            return false;
+        }
+        let mut homeless = self.arrangement.stand.arrivals(entry.node).to_vec();
+        if entry.way == Status::Cleared {
+            homeless.extend_from_slice(&self.task.ground.residents[entry.node.at()]);
+        }
+        self.task.sort(&mut homeless);
+        let worked = homeless.into_iter().all(|guest| self.arrangement.settle(guest));
+        if worked {
+            self.taken.push(position);
+        }
+        worked
+    }
+
+    fn has_node_of(&self, entry: usize) -> bool {
+        let node = self.task.entries[entry].node;
+        self.taken.iter().any(|taken| self.task.entries[*taken].node == node)
+    }
+
+    /// Takes the first nodes of an order together, those but that have guests who find no place: seen together, the
+    /// hardest of all guests come first. Whether redundancy allows it.
+    fn take_first(&mut self, order: &[usize]) -> bool {
+        let (entries, ground) = (self.task.entries, self.task.ground);
+        let mut homeless = Vec::new();
+        for &position in order {
+            let entry = &entries[position];
+            if self.is_complete() {
+                break;
+            }
+            let mark = self.arrangement.mark();
+            if self.has_node_of(position) {
+                continue;
+            }
+            if !self.arrangement.take(entry.node, entry.way) {
+                self.arrangement.rollback(mark);
+                continue;
+            }
+            self.taken.push(position);
+            if entry.way == Status::Cleared {
+                homeless.extend_from_slice(&ground.residents[entry.node.at()]);
+            }
+        }
+        self.task.sort(&mut homeless);
+        for guest in homeless {
+            let home = ground.home[guest.at()];
+            if self.arrangement.stand.is_open(home) || self.arrangement.settle(guest) {
+                continue;
+            }
+            self.taken.retain(|position| entries[*position].node != home);
+            if !self.arrangement.release(home) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes nodes in this order as far as it is possible. When the looks are used up, only those that are waited for.
+    fn take_one_by_one(&mut self, order: &[usize], looks: u64) {
+        loop {
+            let before = self.taken.len();
+            for &entry in order {
+                if self.is_complete() {
+                    return;
+                }
+                let affordable =
+                    self.arrangement.looks < looks || self.task.entries[entry].way == Status::Waited;
+                if affordable && !self.has_node_of(entry) {
+                    self.add(entry);
+                }
+            }
+            // Whoever gave way may have made room for those that were refused.
+            if self.taken.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Exchanges nodes for cheaper ones until none is left or the looks are used up.
+    pub fn improve(&mut self, looks: u64) {
+        let limit = self.arrangement.looks.saturating_add(looks);
+        while self.arrangement.looks < limit && self.exchange_one(limit) {}
+    }
+
+    /// Makes the first exchange that works: the most expensive node leaves for the cheapest one possible.
+    fn exchange_one(&mut self, limit: u64) -> bool {
+        let entries = self.task.entries;
+        // Entries are in the order of their cost.
+        self.taken.sort_unstable();
+        for leaving in (0..self.taken.len()).rev() {
+            let position = self.taken[leaving];
+            let cheaper = (0..position).filter(|entry| entries[*entry].cost < entries[position].cost);
+            for coming in cheaper {
+                if self.arrangement.looks >= limit {
+                    return false;
+                }
+                let same = entries[coming].node == entries[position].node;
+                if (same || !self.has_node_of(coming)) && self.exchange(leaving, coming) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn exchange(&mut self, leaving: usize, coming: usize) -> bool {
+        let mark = self.arrangement.mark();
+        let before = self.taken.clone();
+        let released = self.task.entries[self.taken.swap_remove(leaving)].node;
+        let worked = self.arrangement.release(released) && self.take(coming);
+        if !worked {
+            self.arrangement.rollback(mark);
+            self.taken = before;
+        }
+        // Every trial counts, also one that is refused at once.
+        self.arrangement.looks += 1;
+        worked
+    }
+}
+
+/// The cheapest attempt that takes as many nodes as are wanted, if any does, and how many the best took. None
+/// cheaper than `bound` is sought. Each order has its share of the looks, and of what those before left.
+pub(super) fn construct<'a>(
+    task: Task<'a>,
+    pristine: &Arrangement<'a>,
+    bound: u64,
+    mut looks: u64,
+) -> (Option<Attempt<'a>>, usize) {
+    let mut best: Option<Attempt<'a>> = None;
+    let mut most = 0;
+    for (number, difficulty) in DIFFICULTIES.into_iter().enumerate() {
+        let order = task.order(difficulty);
+        let mut attempt = Attempt::new(task, pristine.clone());
+        if !attempt.take_first(&order) {
+            let used = attempt.arrangement.looks;
+            attempt = Attempt::new(task, pristine.clone());
+            attempt.arrangement.looks = used;
+        }
+        attempt.take_one_by_one(&order, looks / (DIFFICULTIES.len() - number) as u64);
+        looks = looks.saturating_sub(attempt.arrangement.looks);
+        most = most.max(attempt.taken.len());
+        let cheaper = best.as_ref().is_none_or(|best| attempt.cost() < best.cost());
+        if attempt.is_complete() && cheaper {
+            best = Some(attempt);
+        }
+        if best.as_ref().is_some_and(|best| best.cost() <= bound) {
+            break;
+        }
+    }
+    (best, most)
+}

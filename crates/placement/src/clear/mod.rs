@@ -1,0 +1,268 @@
+//! The scavenger hunt: which nodes to clear of other tenants' guests so that somebody may have them as a whole, where
+//! the guests go, in which order, and what it costs.
+//!
+//! What is asked for, and what is decided, are plain values: nothing here knows of leases, clocks or machines.
+//! Equal requests get equal answers, whatever the order of their nodes and guests.
+//!
+//! # Rules
+//!
+//! After every move of a [`Plan`]:
+//!
+//! - the guest moved is where there is room for it in every dimension of which it needs something, where it has
+//!   the labels that it requires, and where no guest of one of its exclusion groups is;
+//! - nodes that are taken have received nobody since the beginning of the plan, and neither have closed ones;
+//! - of the nodes of [`NPlusOne`] any one may be lost: there are nodes among the others, not taken and not closed,
+//!   that together have room for the guests that it has then, by the rules above, but in the dimensions that
+//!   [`NPlusOne`] names. For a node being cleared these are the nodes that the plan moves the guests to. For the
+//!   others, nodes that are waited for included, they are found where the plan ends, by *first fit decreasing*:
+//!   the guests in the order of their size in the first dimension named, the largest first, of equals the one
+//!   with the smallest identifier; each to the node that takes it with the most left before the first guest was
+//!   given a place, of equals the one with the smallest identifier. Where that finds nothing, the plan says where
+//!   they go ([`Plan::refuges`]). What is enough in the end is enough before, since the nodes that receive lose
+//!   nobody;
+//! - a node for which first fit decreasing finds nothing even before the plan is no reason to refuse it. It receives
+//!   nobody.
+//!
+//! Each guest moves at most once, and only guests of nodes that are cleared move.
+//!
+//! # Limits
+//!
+//! Guests of nodes that are not taken never make room for others, so a plan is missed at times that needs that.
+//! For the same reason no order of moves gets stuck. Beyond what [`Effort`] allows the search is not complete:
+//! plans may cost more than necessary (by how much at most, [`Plan::lower_bound`] says), and what is refused as
+//! [`Refusal::SearchExhausted`] may be possible. Where the cost of a move depends on its destination, this is
+//! not known here.
+
+mod arrangement;
+mod bound;
+mod check;
+mod choice;
+mod cover;
+mod exhaustive;
+mod ground;
+mod plan;
+mod request;
+mod stand;
+#[cfg(test)]
+mod tests;
+
+use cluster::{InstanceIdx, NodeIdx};
+
+pub use check::{Violation, check};
+pub use plan::{Cost, Malformed, Move, Plan, Refuge, Refusal, Shortage, Unclearable};
+pub use request::{
+    CostWeights, Effort, ExclusionGroup, Guest, GuestId, LARGEST_AMOUNT, Label, MOST_NODES_OR_GUESTS,
+    NPlusOne, Node, NodeId, Request, Role,
+};
+
+use arrangement::Arrangement;
+use bound::{Entry, Sums};
+use choice::{Attempt, Task};
+use cover::{Cover, Covers, Redundancy};
+use ground::Ground;
+use stand::{Stand, Status};
+
+/// Plans to get as many nodes as are wanted as cheaply as the search finds out.
+pub fn plan(request: &Request, effort: Effort) -> Result<Plan, Refusal> {
+    let ground = Ground::new(request)?;
+    let ranked: Vec<usize> = match &request.n_plus_one {
+        Some(asked) => {
+            check_redundancy(&ground, asked)?;
+            vec![scarcest(&ground), asked.dimensions[0]]
+        }
+        None => vec![scarcest(&ground)],
+    };
+    let mut stand = Stand::new(&ground, &ranked);
+    let redundancy = request.n_plus_one.as_ref().map(|asked| Redundancy::new(&ground, asked, &stand));
+    if let Some(redundancy) = &redundancy {
+        stand.receives = redundancy.exempt().iter().map(|exempt| !exempt).collect();
+    }
+    let (entries, others) = entries(&stand);
+    let mut nodes: Vec<NodeIdx> = entries.iter().map(|entry| entry.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    if nodes.len() < request.wanted {
+        return Err(Refusal::TooFewCandidates { wanted: request.wanted, clearable: nodes.len(), others });
+    }
+    let room = ground.room(stand.all_free(), |node| stand.is_open(node) && stand.receives[node.at()]);
+    let sums = Sums::new(&entries, &room, request.wanted);
+    let shortages = sums.shortages();
+    if !shortages.is_empty() {
+        return Err(Refusal::NoRoom { wanted: request.wanted, shortages });
+    }
+    let bound = sums.cost();
+    let hardness = ground.hardness();
+    let task = Task {
+        ground: &ground,
+        entries: &entries,
+        wanted: request.wanted,
+        hardness: &hardness,
+        redundancy: redundancy.as_ref(),
+        room: &room,
+    };
+    search(task, stand, bound, effort)
+}
+
+/// The cheapest plan that the search comes to.
+fn search<'a>(task: Task<'a>, stand: Stand<'a>, bound: u64, effort: Effort) -> Result<Plan, Refusal> {
+    let (nodes, guests) = (task.ground.nodes.len() as u64, task.ground.guests.len() as u64);
+    let covers = task.redundancy.map(|rule| Covers::new(rule, &stand));
+    let pristine = Arrangement::new(stand.clone(), covers);
+    let (mut best, most) =
+        choice::construct(task, &pristine, bound, effort.constructing_looks.saturating_mul(nodes + guests));
+    if let Some(attempt) = best.as_mut().filter(|attempt| attempt.cost() > bound) {
+        attempt.improve(effort.improving_looks.saturating_mul(guests));
+    }
+    let cost = best.as_ref().map(Attempt::cost);
+    if cost.is_some_and(|cost| cost <= bound) || effort.exhaustive_looks == 0 {
+        return match best {
+            Some(attempt) => Ok(of_attempt(task, &attempt, bound)),
+            None => Err(Refusal::SearchExhausted { wanted: task.wanted, found: most }),
+        };
+    }
+    let looks = effort.exhaustive_looks.saturating_mul(guests + 100);
+    let outcome = exhaustive::search(task, stand, cost, looks);
+    let proved = |cost: u64| if outcome.complete { cost } else { bound };
+    match (outcome.best, best) {
+        (Some(found), _) => {
+            let place = |guest: InstanceIdx| {
+                let position = found.places.binary_search_by_key(&guest, |(guest, _)| *guest);
+                position.map_or(task.ground.home[guest.at()], |position| found.places[position].1)
+            };
+            let bound = proved(task.cost(&found.taken));
+            Ok(assemble(task, &found.taken, place, (&found.covers, bound)))
+        }
+        (None, Some(attempt)) => Ok(of_attempt(task, &attempt, proved(attempt.cost()))),
+        (None, None) if outcome.complete => {
+            Err(Refusal::NoRoom { wanted: task.wanted, shortages: Vec::new() })
+        }
+        (None, None) => Err(Refusal::SearchExhausted { wanted: task.wanted, found: most }),
+    }
+}
+
+fn check_redundancy(ground: &Ground<'_>, asked: &NPlusOne) -> Result<(), Malformed> {
+    if let Some(unknown) = asked.nodes.iter().find(|node| ground.node_of(**node).is_none()) {
+        return Err(Malformed::UnknownMember(*unknown));
+    }
+    if asked.dimensions.is_empty() || asked.dimensions.iter().any(|d| *d >= ground.dimensions) {
+        return Err(Malformed::RedundantDimensions);
+    }
+    Ok(())
+}
+
+/// The dimension of which the candidates' guests need the largest share of what is free; of equals the first.
+fn scarcest(ground: &Ground<'_>) -> usize {
+    let mut needed = vec![0; ground.dimensions];
+    for node in ground.node_indices().filter(|node| ground.nodes[node.at()].role == Role::Candidate) {
+        for guest in &ground.residents[node.at()] {
+            needed.iter_mut().zip(ground.size(*guest)).for_each(|(needed, size)| *needed += size);
+        }
+    }
+    let share = |dimension: &usize| ground.worth(*dimension, needed[*dimension]);
+    (0..ground.dimensions).rev().max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0)
+}
+
+/// The ways to get candidates, cheapest first, and what is wrong with all other nodes.
+fn entries(stand: &Stand<'_>) -> (Vec<Entry>, Unclearable) {
+    let ground = stand.ground;
+    let weights = &ground.request.weights;
+    let mut others = Unclearable::default();
+    let mut entries = Vec::new();
+    for index in ground.node_indices() {
+        let node = ground.nodes[index.at()];
+        if node.role != Role::Candidate {
+            others.not_candidates += 1;
+            continue;
+        }
+        let guests = &ground.residents[index.at()];
+        // What is free on a node that receives nobody is no loss.
+        let free = |d: usize| if stand.receives[index.at()] { stand.free(index)[d].max(0) } else { 0 };
+        let waiting = node.free_in_seconds.filter(|_| !guests.is_empty());
+        if let Some(seconds) = waiting {
+            let cost = seconds.saturating_mul(weights.per_second_of_waiting).saturating_add(node.surcharge);
+            let room = (0..ground.dimensions).map(free).collect();
+            entries.push(Entry { node: index, way: Status::Waited, cost, room });
+        }
+        let unmovable = guests.iter().any(|guest| !ground.guests[guest.at()].movable);
+        if unmovable || guests.iter().any(|guest| !has_destination(stand, *guest)) {
+            match (waiting, unmovable) {
+                (Some(_), _) => {}
+                (None, true) => others.unmovable += 1,
+                (None, false) => others.without_destination += 1,
+            }
+            continue;
+        }
+        let prices = guests.iter().map(|guest| ground.price[guest.at()]);
+        let cost = prices.fold(node.surcharge, u64::saturating_add);
+        let moved = |d: usize| guests.iter().map(|guest| ground.size(*guest)[d]).sum::<i64>();
+        let room = (0..ground.dimensions).map(|d| free(d) + moved(d)).collect();
+        entries.push(Entry { node: index, way: Status::Cleared, cost, room });
+    }
+    bound::by_cost(&mut entries);
+    (entries, others)
+}
+
+/// Whether some other node would take the guest as things are: no node has more room later.
+fn has_destination(stand: &Stand<'_>, guest: InstanceIdx) -> bool {
+    let home = stand.ground.home[guest.at()];
+    let ranking = stand.ranking(0);
+    let size = stand.ground.size(guest).get(ranking.dimension).copied().unwrap_or(0);
+    let mut roomy = ranking.from(if size == 0 { i64::MIN } else { size }).rev();
+    roomy.any(|node| node != home && stand.takes(guest, node))
+}
+
+fn of_attempt(task: Task<'_>, attempt: &Attempt<'_>, lower_bound: u64) -> Plan {
+    let place = |guest| attempt.arrangement.stand.place(guest);
+    assemble(task, &attempt.taken, place, (&attempt.arrangement.hard_covers(), lower_bound))
+}
+
+/// Writes a plan down.
+fn assemble(
+    task: Task<'_>,
+    taken: &[usize],
+    place: impl Fn(InstanceIdx) -> NodeIdx,
+    (covers, lower_bound): (&[(NodeIdx, Cover)], u64),
+) -> Plan {
+    let ground = task.ground;
+    let place_of =
+        |(guest, to): &(InstanceIdx, NodeIdx)| (ground.guests[guest.at()].id, ground.nodes[to.at()].id);
+    let refuge = |(node, cover): &(NodeIdx, Cover)| Refuge {
+        node: ground.nodes[node.at()].id,
+        places: cover.iter().map(place_of).collect(),
+    };
+    let mut taken = taken.to_vec();
+    // Entries are in the order of their cost.
+    taken.sort_unstable();
+    let mut plan = Plan {
+        cleared: Vec::new(),
+        waits: Vec::new(),
+        moves: Vec::new(),
+        refuges: covers.iter().map(refuge).collect(),
+        cost: Cost::default(),
+        lower_bound,
+    };
+    let cost = &mut plan.cost;
+    for entry in taken.iter().map(|position| &task.entries[*position]) {
+        let node = ground.nodes[entry.node.at()];
+        cost.surcharge = cost.surcharge.saturating_add(node.surcharge);
+        cost.weighted = cost.weighted.saturating_add(entry.cost);
+        if let (Status::Waited, Some(seconds)) = (entry.way, node.free_in_seconds) {
+            cost.waiting_seconds = cost.waiting_seconds.saturating_add(seconds);
+            plan.waits.push((node.id, seconds));
+            continue;
+        }
+        plan.cleared.push(node.id);
+        let mut guests = ground.residents[entry.node.at()].clone();
+        // If one of them cannot be moved after all, it is better to know soon.
+        task.sort(&mut guests);
+        for index in guests {
+            let guest = ground.guests[index.at()];
+            cost.memory_mib = cost.memory_mib.saturating_add(guest.memory_mib);
+            cost.disk_gib = cost.disk_gib.saturating_add(guest.disk_gib);
+            cost.downtime_ms = cost.downtime_ms.saturating_add(guest.downtime_ms);
+            let to = ground.nodes[place(index).at()].id;
+            plan.moves.push(Move { guest: guest.id, from: node.id, to });
+        }
+    }
+    plan
+}

@@ -1,0 +1,192 @@
+//! Who is where at the moment, and what is free.
+
+use cluster::{InstanceIdx, NodeIdx};
+
+use super::ground::Ground;
+use super::request::Role;
+
+/// What a node is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// It receives guests.
+    Open,
+    /// It is being cleared.
+    Cleared,
+    /// It becomes free by itself.
+    Waited,
+    /// It takes no part.
+    Closed,
+}
+
+/// Nodes in the order of what is free on them in one dimension, the least first; of equals the last first.
+#[derive(Clone, Debug)]
+pub(super) struct Ranking {
+    pub dimension: usize,
+    list: Vec<(i64, u32)>,
+}
+
+impl Ranking {
+    fn new(dimension: usize, free: &[i64], dimensions: usize, nodes: impl Iterator<Item = NodeIdx>) -> Self {
+        let mut list: Vec<(i64, u32)> =
+            nodes.map(|node| (free[node.at() * dimensions + dimension], !node.0)).collect();
+        list.sort_unstable();
+        Self { dimension, list }
+    }
+
+    fn change(&mut self, node: NodeIdx, was: i64, is: i64) {
+        let Ok(from) = self.list.binary_search(&(was, !node.0)) else { return };
+        let to = self.list.partition_point(|entry| *entry < (is, !node.0));
+        if to > from {
+            self.list[from..to].rotate_left(1);
+            self.list[to - 1].0 = is;
+        } else {
+            self.list[to..=from].rotate_right(1);
+            self.list[to].0 = is;
+        }
+    }
+
+    /// Those with at least so much, the least first.
+    pub fn from(&self, least: i64) -> impl DoubleEndedIterator<Item = NodeIdx> + '_ {
+        let start = self.list.partition_point(|(free, _)| *free < least);
+        self.list[start..].iter().map(|(_, node)| NodeIdx(!node))
+    }
+
+    /// Those with at least so much, from some position on and around; `seed` says from which.
+    pub fn around(&self, least: i64, seed: u32) -> impl Iterator<Item = NodeIdx> + '_ {
+        let start = self.list.partition_point(|(free, _)| *free < least);
+        let enough = &self.list[start..];
+        // Fibonacci hashing: neighbours begin far from each other.
+        let share = u64::from(seed.wrapping_mul(0x9E37_79B9));
+        let (before, after) = enough.split_at(((share * enough.len() as u64) >> 32) as usize);
+        after.iter().chain(before).map(|(_, node)| NodeIdx(!node))
+    }
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Stand<'a> {
+    pub ground: &'a Ground<'a>,
+    /// By guest.
+    place: Vec<NodeIdx>,
+    /// By node and dimension.
+    free: Vec<i64>,
+    pub status: Vec<Status>,
+    /// By node: whether guests may be moved there while it is open.
+    pub receives: Vec<bool>,
+    /// By node: the exclusion groups of those that are there, as often as they occur.
+    present: Vec<Vec<u32>>,
+    /// By node: the guests that were moved there.
+    arrivals: Vec<Vec<InstanceIdx>>,
+    rankings: Vec<Ranking>,
+}
+
+impl<'a> Stand<'a> {
+    /// As things are before the plan. There will be rankings by these dimensions.
+    pub fn new(ground: &'a Ground<'a>, ranked: &[usize]) -> Self {
+        let free = ground.free();
+        let status = |closed: bool| if closed { Status::Closed } else { Status::Open };
+        let mut present = vec![Vec::new(); ground.nodes.len()];
+        for (guest, home) in ground.home.iter().enumerate() {
+            present[home.at()].extend_from_slice(ground.groups(InstanceIdx::from_usize(guest)));
+        }
+        let open = || ground.node_indices().filter(|node| ground.nodes[node.at()].role != Role::Closed);
+        let rankings = ranked.iter().map(|d| Ranking::new(*d, &free, ground.dimensions, open())).collect();
+        Self {
+            ground,
+            place: ground.home.clone(),
+            free,
+            status: ground.nodes.iter().map(|node| status(node.role == Role::Closed)).collect(),
+            receives: vec![true; ground.nodes.len()],
+            present,
+            arrivals: vec![Vec::new(); ground.nodes.len()],
+            rankings,
+        }
+    }
+
+    pub fn place(&self, guest: InstanceIdx) -> NodeIdx {
+        self.place[guest.at()]
+    }
+
+    pub fn free(&self, node: NodeIdx) -> &[i64] {
+        &self.free[node.at() * self.ground.dimensions..][..self.ground.dimensions]
+    }
+
+    pub fn all_free(&self) -> &[i64] {
+        &self.free
+    }
+
+    pub fn is_open(&self, node: NodeIdx) -> bool {
+        self.status[node.at()] == Status::Open
+    }
+
+    pub fn ranking(&self, position: usize) -> &Ranking {
+        &self.rankings[position]
+    }
+
+    pub fn arrivals(&self, node: NodeIdx) -> &[InstanceIdx] {
+        &self.arrivals[node.at()]
+    }
+
+    /// Who is there at the moment.
+    pub fn guests_on(&self, node: NodeIdx) -> impl Iterator<Item = InstanceIdx> + '_ {
+        let at_home =
+            self.ground.residents[node.at()].iter().filter(move |guest| self.place(**guest) == node);
+        at_home.chain(self.arrivals(node)).copied()
+    }
+
+    /// Whether somebody there must not meet the guest.
+    pub fn excluded(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
+        let present = &self.present[node.at()];
+        self.ground.groups(guest).iter().any(|group| present.contains(group))
+    }
+
+    /// Whether there is room, in all dimensions of which the guest needs something.
+    pub fn fits(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
+        self.ground.size(guest).iter().zip(self.free(node)).all(|(size, free)| *size == 0 || size <= free)
+    }
+
+    /// Whether the guest may be moved there now, redundancy not considered.
+    pub fn takes(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
+        self.is_open(node)
+            && self.receives[node.at()]
+            && self.fits(guest, node)
+            && self.ground.allows(guest, node)
+            && !self.excluded(guest, node)
+    }
+
+    /// Puts a guest somewhere, whether it may be there or not.
+    pub fn shift(&mut self, guest: InstanceIdx, to: NodeIdx) {
+        let from = std::mem::replace(&mut self.place[guest.at()], to);
+        self.charge(guest, from, -1);
+        self.charge(guest, to, 1);
+        let present = &mut self.present[from.at()];
+        for group in self.ground.groups(guest) {
+            if let Some(position) = present.iter().position(|other| other == group) {
+                present.swap_remove(position);
+            }
+        }
+        self.present[to.at()].extend_from_slice(self.ground.groups(guest));
+        let home = self.ground.home[guest.at()];
+        if from != home {
+            self.arrivals[from.at()].retain(|other| *other != guest);
+        }
+        if to != home {
+            self.arrivals[to.at()].push(guest);
+        }
+    }
+
+    /// Takes what the guest needs from what is free, or gives it back.
+    fn charge(&mut self, guest: InstanceIdx, node: NodeIdx, sign: i64) {
+        let dimensions = self.ground.dimensions;
+        for dimension in 0..dimensions {
+            let amount = sign * self.ground.size(guest)[dimension];
+            let free = &mut self.free[node.at() * dimensions + dimension];
+            let was = *free;
+            *free -= amount;
+            let is = *free;
+            for ranking in self.rankings.iter_mut().filter(|ranking| ranking.dimension == dimension) {
+                ranking.change(node, was, is);
+            }
+        }
+    }
+}
