@@ -7,8 +7,9 @@
 mod programs;
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -123,6 +124,22 @@ impl ScratchPostgres {
         self.restart_by("fast")
     }
 
+    /// Has the server listen at an address of this machine's own network (127.0.0.0/8) as well, on the usual port,
+    /// and speak TLS there and nothing else, with this certificate and its key (PEM).
+    pub fn speak_tls(&self, address: Ipv4Addr, certificate: &str, key: &str) -> Result<(), String> {
+        let data = self.directory.join("data");
+        let rules = data.join("pg_hba.conf");
+        let encrypted = "hostssl all all 127.0.0.0/8 trust\nhostnossl all all all reject\n";
+        let written = write_private(&data.join("server.crt"), certificate)
+            .and_then(|()| write_private(&data.join("server.key"), key))
+            .and_then(|()| fs::read_to_string(&rules))
+            .and_then(|others| fs::write(&rules, format!("{encrypted}{others}")));
+        written.map_err(|error| format!("PostgreSQL cannot be given a certificate: {error}"))?;
+        self.run("ALTER SYSTEM SET ssl = on")?;
+        self.run(&format!("ALTER SYSTEM SET listen_addresses = '{address}'"))?;
+        self.restart()
+    }
+
     fn restart_by(&self, mode: &str) -> Result<(), String> {
         let data = self.directory.join("data");
         let mut command = Command::new(self.programs.pg_ctl());
@@ -166,6 +183,13 @@ fn directory() -> io::Result<TempDir> {
     let directory = tempfile::Builder::new().prefix("allot-pg-").tempdir()?;
     give_away(directory.path())?;
     Ok(directory)
+}
+
+/// Writes a file that only the server may read.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    give_away(path)
 }
 
 /// Whether this is root, who owns the root directory and every process's own entry.

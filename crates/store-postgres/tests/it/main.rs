@@ -5,6 +5,7 @@ mod promises;
 mod schema;
 mod sharing;
 mod silence;
+mod tls;
 
 use std::sync::{Arc, LazyLock};
 
