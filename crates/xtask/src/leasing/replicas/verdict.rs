@@ -20,6 +20,7 @@ const PAGE: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Killed {
     pub service: String,
+    /// When it was started anew: what was noted in its name before that is of the one that was killed.
     pub at_millis: i64,
 }
 
