@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ::leases::ids::{LeaseId, ReservationId};
 use ::leases::lease::Reservation;
 use sqlx::PgConnection;
-use store::booking::{Bookings, bookings as bookings_of, changes};
+use store::booking::{BookingChanges, Bookings, Subject, bookings as bookings_of, changes};
 use store::encoding::{LeaseRow, json, terms_json};
 use store::{CommitError, LeaseRecord, Version, Wording, Write};
 use uuid::Uuid;
@@ -25,44 +25,92 @@ pub(super) struct Held {
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
-/// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
-pub(super) async fn write(db: &mut PgConnection, writes: &[Write]) -> Result<Vec<Taken>, Trouble> {
-    let last = store::leases_after(writes);
-    if last.is_empty() {
-        return Ok(Vec::new());
-    }
-    let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
-    let mut held = held(db, &ids).await?;
-    let mut rows = Rows::new();
-    for write in writes {
-        // Versions are compared in the order of writes.
-        if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
-            write_rows(db, &std::mem::take(&mut rows)).await?;
+/// Leases that are about to be written.
+pub(super) struct Rewriting<'a> {
+    writes: &'a [Write],
+    /// How each is in the end; none if it is forgotten.
+    last: BTreeMap<LeaseId, Option<&'a LeaseRecord>>,
+    held: BTreeMap<LeaseId, Held>,
+    /// What each gives up and takes.
+    changes: BTreeMap<LeaseId, BookingChanges>,
+}
+
+impl<'a> Rewriting<'a> {
+    /// Locks the leases, and finds out what becomes of what they have.
+    pub(super) async fn begin(db: &mut PgConnection, writes: &'a [Write]) -> Result<Self, Trouble> {
+        let last = store::leases_after(writes);
+        let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
+        let held = if ids.is_empty() { BTreeMap::new() } else { held(db, &ids).await? };
+        let forgotten: BTreeSet<LeaseId> = writes.iter().filter_map(forgotten).collect();
+        let nothing = Bookings::default();
+        let mut of_leases: BTreeMap<LeaseId, BookingChanges> = BTreeMap::new();
+        for (id, record) in &last {
+            let new = record.map(|record| bookings_of(&record.lease)).unwrap_or_default();
+            let old = held.get(id).map_or(&nothing, |held| &held.bookings);
+            // One that is forgotten, and made again, takes everything anew.
+            let changes = if forgotten.contains(id) {
+                let given_up = old.keys().copied().collect();
+                BookingChanges { given_up, ..changes(&nothing, new) }
+            } else {
+                changes(old, new)
+            };
+            of_leases.insert(*id, changes);
         }
-        match write {
-            Write::Lease { record, expected } => {
-                rows.insert(record.lease.id, (record, *expected));
+        Ok(Self { writes, last, held, changes: of_leases })
+    }
+
+    /// Hosts and addresses that any of them gives up or takes. All are to be locked before any is given up: who has
+    /// locked one that we want may wait for one that we have given up, and not yet committed.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
+        self.changes.values().flat_map(|changes| {
+            let others = changes.settled.iter().chain(&changes.taken).map(|(key, _)| key);
+            changes.given_up.iter().chain(others).map(|key| key.subject)
+        })
+    }
+
+    /// Writes them, and lets them give up what they do not have any more. Returns what they take anew.
+    pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, Trouble> {
+        let mut rows = Rows::new();
+        for write in self.writes {
+            // Versions are compared in the order of writes.
+            if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
+                write_rows(db, &std::mem::take(&mut rows)).await?;
             }
-            Write::ForgetLease { id, expected } => {
-                forget(db, *id, *expected).await?;
-                held.remove(id);
+            match write {
+                Write::Lease { record, expected } => {
+                    rows.insert(record.lease.id, (record, *expected));
+                }
+                Write::ForgetLease { id, expected } => {
+                    forget(db, *id, *expected).await?;
+                    self.held.remove(id);
+                }
+                _ => {}
             }
-            _ => {}
         }
+        write_rows(db, &rows).await?;
+        let mut taken = Vec::new();
+        for (&id, record) in &self.last {
+            let Some(record) = record else { continue };
+            let held = self.held.remove(&id).unwrap_or_default();
+            let changes = self.changes.remove(&id).unwrap_or_default();
+            bookings::give_up(db, id, &held.bookings, &changes).await?;
+            remove_reservations(db, record, &held).await?;
+            taken.extend(changes.taken.into_iter().map(|(key, booking)| (id, key, booking)));
+        }
+        let kept: Vec<&LeaseRecord> = self.last.into_values().flatten().collect();
+        if !kept.is_empty() {
+            write_reservations(db, &kept).await?;
+        }
+        Ok(taken)
     }
-    write_rows(db, &rows).await?;
-    let mut taken = Vec::new();
-    for (&id, record) in &last {
-        let Some(record) = record else { continue };
-        let held = held.remove(&id).unwrap_or_default();
-        let changes = changes(&held.bookings, bookings_of(&record.lease));
-        bookings::give_up(db, id, &held.bookings, &changes).await?;
-        remove_reservations(db, record, &held).await?;
-        taken.extend(changes.taken.into_iter().map(|(key, booking)| (id, key, booking)));
+}
+
+/// The lease that is forgotten.
+fn forgotten(write: &Write) -> Option<LeaseId> {
+    match write {
+        Write::ForgetLease { id, .. } => Some(*id),
+        _ => None,
     }
-    let kept: Vec<&LeaseRecord> = last.into_values().flatten().collect();
-    write_reservations(db, &kept).await?;
-    Ok(taken)
 }
 
 /// Locks these leases in order and reads what there is of them.

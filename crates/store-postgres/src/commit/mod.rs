@@ -25,9 +25,9 @@ pub(crate) use take::Pace;
 /// Writes a commit; whoever calls ends the transaction.
 pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) -> Result<Advance, Trouble> {
     journal::enter_request(db, commit).await?;
-    let mut taken = leases::write(db, &commit.writes).await?;
-    let subjects = taken.iter().map(|(_, key, _)| key.subject);
-    lock(db, subjects.chain(commit.writes.iter().filter_map(subject)).collect()).await?;
+    let leases = leases::Rewriting::begin(db, &commit.writes).await?;
+    lock(db, leases.subjects().chain(commit.writes.iter().filter_map(subject)).collect()).await?;
+    let mut taken = leases.write(db).await?;
     for write in &commit.writes {
         inventory::write(db, write).await?;
     }
