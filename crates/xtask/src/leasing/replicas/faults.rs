@@ -106,16 +106,16 @@ impl Faults {
     }
 
     fn kill(&mut self, cluster: &mut Cluster, which: &[usize], gone: Duration) -> Result<()> {
+        let from = Millis::now();
         for &number in which {
             cluster.replicas[number].kill()?;
         }
         sleep(gone);
         for &number in which {
             let replica = &mut cluster.replicas[number];
-            // A hook that was called just before notes its beginning when its service is dead already.
-            let at_millis = Millis::now().0;
-            self.killed.push(Killed { service: replica.name.to_owned(), at_millis });
             replica.start_again()?;
+            let dead = Span { from, to: Millis::now() };
+            self.killed.push(Killed { service: replica.name.to_owned(), dead });
         }
         Ok(())
     }

@@ -20,8 +20,9 @@ const PAGE: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Killed {
     pub service: String,
-    /// When it was started anew: what was noted in its name before that is of the one that was killed.
-    pub at_millis: i64,
+    /// From when it was killed until it answered anew. A hook that it had just called notes its beginning when
+    /// its service is dead already, and others may act on the same host from the first moment.
+    pub dead: Span,
 }
 
 /// Calls that began and have not ended, by that service.
@@ -65,8 +66,8 @@ struct Host<'a> {
 impl<'a> Host<'a> {
     fn goes_on(&mut self, note: &'a Note, killed: &[Killed]) -> Result<()> {
         let of_the_dead = |call: &&Note| {
-            let time = call.at_millis..=note.at_millis;
-            killed.iter().any(|killed| killed.service == call.service && time.contains(&killed.at_millis))
+            let between = |dead: Span| call.at_millis <= dead.to.0 && dead.from.0 <= note.at_millis;
+            killed.iter().any(|killed| killed.service == call.service && between(killed.dead))
         };
         if note.ends {
             let call = self.running.iter().position(|call| call.call == note.call && note.is_of(call));
@@ -228,10 +229,17 @@ mod tests {
             (25, "ends", 2, "two", "hold", "A"),
         ];
         assert!(hosts_change_hands_in_turn(&log(&lines), &[]).is_err());
-        let killed = |service: &str, at_millis| [Killed { service: service.to_owned(), at_millis }];
-        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("two", 12)).is_err());
-        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 9)).is_err());
-        assert_eq!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 12)).unwrap()["h1"], "A");
+        let killed = |service: &str, from, to| {
+            [Killed { service: service.to_owned(), dead: Span { from: Millis(from), to: Millis(to) } }]
+        };
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("two", 12, 13)).is_err());
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 8, 9)).is_err());
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 16, 30)).is_err());
+        // It was called before the service was killed, or noted that it began after; and the second began before
+        // the service was started anew, or after.
+        for (from, to) in [(12, 13), (8, 13), (12, 30), (8, 30)] {
+            assert_eq!(hosts_change_hands_in_turn(&log(&lines), &killed("one", from, to)).unwrap()["h1"], "A");
+        }
     }
 
     #[test]
