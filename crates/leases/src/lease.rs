@@ -9,7 +9,7 @@ use crate::lease_type::{LeaseState, LeaseType};
 use crate::project::Owner;
 use crate::status::{self, EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{ReservationTerms, Terms};
-use crate::window::{Window, earlier};
+use crate::window::{Window, earlier, later};
 
 /// What a reservation was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,10 +210,10 @@ impl Lease {
     /// The lease from another start on, as long, with other hosts, slots and addresses.
     #[must_use]
     pub(crate) fn moved_to(&self, start: Timestamp, allocations: Vec<Allocation>) -> Self {
-        let later = start.duration_since(self.window.start());
+        let shift = start.duration_since(self.window.start());
         let mut moved = self.clone();
         moved.window = Window::starting(start, self.window.length());
-        moved.before_end = self.before_end.map(|at| at.checked_add(later).unwrap_or(Timestamp::MAX));
+        moved.before_end = self.before_end.map(|at| later(at, shift));
         for (reservation, allocation) in moved.reservations.iter_mut().zip(allocations) {
             reservation.allocation = allocation;
             reservation.missing_resources = false;

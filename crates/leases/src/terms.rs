@@ -12,7 +12,7 @@ use crate::host::NetworkId;
 use crate::lease_type::LeaseType;
 use crate::requirement::Requirement;
 use crate::resources::{ResourceClass, Resources};
-use crate::window::Window;
+use crate::window::{Window, later};
 
 /// Why terms are none. Texts are Blazar's where it has one (spec §1.8, appendix A).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -86,8 +86,8 @@ impl Terms {
     /// The same from that instant on, and as long.
     #[must_use]
     pub fn starting(self, start: Timestamp) -> Self {
-        let later = start.duration_since(self.window.start());
-        let before_end = self.before_end.map(|at| at.checked_add(later).unwrap_or(Timestamp::MAX));
+        let shift = start.duration_since(self.window.start());
+        let before_end = self.before_end.map(|at| later(at, shift));
         Self { window: Window::starting(start, self.window.length()), before_end, ..self }
     }
 

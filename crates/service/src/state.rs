@@ -257,11 +257,6 @@ impl Leases {
         self.by_reservation.get(&id).copied()
     }
 
-    /// Whether any lease waits that is to start as soon as it can.
-    pub fn any_waits(&self) -> bool {
-        !self.hasty.is_empty()
-    }
-
     /// Leases that wait and are to start as soon as they can, by creation.
     pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hasty.iter().filter_map(|(_, id)| self.records.get(id))

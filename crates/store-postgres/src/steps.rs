@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::plan::Action;
 use sqlx::PgConnection;
-use store::encoding::{action_from_key, action_key};
+use store::encoding::{Outcomes, action_from_key, action_key};
 use store::{Claim, Finished, Holder, RecordKey, StoreError};
 
 use crate::columns::{plain, text, us};
@@ -56,9 +56,8 @@ pub(crate) async fn finish(
     finished: &[Finished],
     now: Timestamp,
 ) -> Result<BTreeSet<RecordKey>, Trouble> {
-    let results: BTreeMap<_, _> =
-        finished.iter().map(|finished| (claim_key(&finished.claim), finished)).collect();
-    let (steps, fences): (Vec<String>, Vec<i64>) = results.keys().cloned().unzip();
+    let outcomes = Outcomes::of(finished);
+    let (steps, fences): (Vec<String>, Vec<i64>) = outcomes.claims().cloned().unzip();
     let given_up = sqlx::query!(
         "DELETE FROM step_claim USING unnest($1::text[], $2::bigint[]) AS own (step, fence)
          WHERE step_claim.step = own.step AND step_claim.fence = own.fence
@@ -68,29 +67,14 @@ pub(crate) async fn finish(
     );
     let given_up = given_up.fetch_all(&mut *db).await?;
     let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
+    let counted = outcomes.counted(&given_up);
     let mut changed = BTreeSet::new();
-    let mut succeeded = BTreeMap::new();
-    for (key, Finished { claim, result }) in results {
-        if !given_up.contains(&key) {
-            continue;
-        }
-        match result {
-            Ok(()) => {
-                succeeded.insert(key.0, claim.action);
-            }
-            Err(message) => {
-                failed(db, &key.0, us(now), message).await?;
-                changed.insert(RecordKey::Step(claim.action));
-            }
-        }
+    for (step, action, message) in counted.failed {
+        failed(db, &step, us(now), message).await?;
+        changed.insert(RecordKey::Step(action));
     }
-    changed.append(&mut note_successes(db, &succeeded, us(now)).await?);
+    changed.append(&mut note_successes(db, &counted.succeeded, us(now)).await?);
     Ok(changed)
-}
-
-/// How the store tells claims apart.
-fn claim_key(claim: &Claim) -> (String, i64) {
-    (action_key(claim.action), claim.fence.cast_signed())
 }
 
 /// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::plan::Action;
 use sqlx::SqliteConnection;
-use store::encoding::{action_key, json};
+use store::encoding::{Outcomes, action_key, json};
 use store::{Claim, Finished, Holder, RecordKey, StoreError};
 
 use crate::columns::us;
@@ -61,8 +61,8 @@ pub(crate) async fn finish(
     now: Timestamp,
 ) -> Result<BTreeSet<RecordKey>, StoreError> {
     let now_us = us(now);
-    let claims: Vec<_> = finished.iter().map(|finished| claim_key(&finished.claim)).collect();
-    let claims = json(&claims);
+    let outcomes = Outcomes::of(finished);
+    let claims = json(&outcomes.claims().collect::<Vec<_>>());
     let given_up = sqlx::query!(
         "DELETE FROM step_claim
          WHERE (step, fence) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
@@ -71,30 +71,14 @@ pub(crate) async fn finish(
     );
     let given_up = given_up.fetch_all(&mut *db).await.map_err(unavailable)?;
     let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
+    let counted = outcomes.counted(&given_up);
     let mut changed = BTreeSet::new();
-    let mut succeeded = BTreeMap::new();
-    for Finished { claim, result } in finished {
-        let key = claim_key(claim);
-        if !given_up.contains(&key) {
-            continue;
-        }
-        match result {
-            Ok(()) => {
-                succeeded.insert(key.0, claim.action);
-            }
-            Err(message) => {
-                failed(db, &key.0, now_us, message).await.map_err(unavailable)?;
-                changed.insert(RecordKey::Step(claim.action));
-            }
-        }
+    for (step, action, message) in counted.failed {
+        failed(db, &step, now_us, message).await.map_err(unavailable)?;
+        changed.insert(RecordKey::Step(action));
     }
-    changed.append(&mut note_successes(db, &succeeded, now_us).await.map_err(unavailable)?);
+    changed.append(&mut note_successes(db, &counted.succeeded, now_us).await.map_err(unavailable)?);
     Ok(changed)
-}
-
-/// How the store tells claims apart.
-fn claim_key(claim: &Claim) -> (String, i64) {
-    (action_key(claim.action), claim.fence.cast_signed())
 }
 
 /// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.

@@ -10,7 +10,6 @@ use fleet::simulated::{Layout, SimulatedFleet};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::NetworkId;
 use leases::ids::HostId;
-use leases::lease_type::Deadlines;
 use leases::project::{ProjectId, UserId};
 use leases::terms::{FlavorSize, InstanceSize};
 use serde_json::json;
@@ -88,7 +87,7 @@ impl Past<'_> {
         });
         let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
         let asked_at = self.clock.now();
-        let request = LeaseRequest::read(&body, asked_at, &Deadlines::default(), &flavors)
+        let request = LeaseRequest::read(&body, asked_at, &self.service.deadlines(), &flavors)
             .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
         let new = NewLease {
             asked_at,

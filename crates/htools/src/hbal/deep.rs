@@ -42,24 +42,14 @@ pub(super) fn solve(
     let listing = show::Listing::new(cluster, scope);
     let balance = BalanceOptions::from(options);
     let run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance);
-    let mut solution = Solution::new(&run);
-    show::initial_score(run.board(), options.verbosity, io)?;
+    let mut solution = Solution::begin(&run, options, io)?;
     if solution.well_balanced {
-        show::well_balanced(&run, options, io)?;
         return Ok(solution);
     }
-    writeln!(io.out, "Trying to minimize the CV...")?;
     let wanted = DeepOptions { max_copies: options.max_copies, seed: options.search_seed };
     let mut effort = effort(options.search_rounds, options.search_time);
     let found = deep::balance(cluster, &scope.nodes, &scope.instances, &balance, &wanted, &mut effort);
-    for (position, step) in found.plan.steps.iter().enumerate() {
-        writeln!(io.out, "{}", listing.line(cluster, position + 1, step))?;
-        if options.explain {
-            let (was, is) = (found.plan.values[position], found.plan.values[position + 1]);
-            show::explain(&was, &is, io)?;
-            solution.explained.push((was, is));
-        }
-    }
+    solution.explained = show::steps(cluster, &listing, &found.plan.steps, &found.plan.values, options, io)?;
     solution.after = found.plan.values.last().copied().unwrap_or(solution.before);
     solution.comparison = Some(Comparison {
         deep: Cost::of(cluster, &found.plan.steps),

@@ -87,10 +87,16 @@ struct Solution {
 }
 
 impl Solution {
-    /// No moves yet.
-    fn new(run: &Balancer<'_>) -> Self {
+    /// No moves yet: says how the cluster is, and whether anything is done about it.
+    fn begin(run: &Balancer<'_>, options: &Options, io: &mut Io<'_>) -> io::Result<Self> {
         let now = *run.board().values();
-        Self {
+        show::initial_score(run.board(), options.verbosity, io)?;
+        if run.well_balanced() {
+            show::well_balanced(run, options, io)?;
+        } else {
+            writeln!(io.out, "Trying to minimize the CV...")?;
+        }
+        Ok(Self {
             steps: Vec::new(),
             before: now,
             after: now,
@@ -99,7 +105,7 @@ impl Solution {
             well_balanced: run.well_balanced(),
             remaining: Vec::new(),
             comparison: None,
-        }
+        })
     }
 }
 
@@ -164,13 +170,10 @@ fn solve(
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
     let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));
-    let mut solution = Solution::new(&run);
-    show::initial_score(run.board(), options.verbosity, io)?;
+    let mut solution = Solution::begin(&run, options, io)?;
     if solution.well_balanced {
-        show::well_balanced(&run, options, io)?;
         return Ok(solution);
     }
-    writeln!(io.out, "Trying to minimize the CV...")?;
     while let Some(step) = run.step() {
         let now = *run.board().values();
         writeln!(io.out, "{}", listing.line(run.cluster(), solution.steps.len() + 1, &step))?;

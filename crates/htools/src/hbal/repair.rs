@@ -38,14 +38,7 @@ pub(super) fn solve(
     } else {
         writeln!(io.out, "Trying to end {} violations...", repair.found.len())?;
     }
-    let mut explained = Vec::new();
-    for (position, (step, values)) in repair.steps.iter().zip(repair.values.windows(2)).enumerate() {
-        writeln!(io.out, "{}", listing.line(cluster, position + 1, step))?;
-        if options.explain {
-            show::explain(&values[0], &values[1], io)?;
-            explained.push((values[0], values[1]));
-        }
-    }
+    let explained = show::steps(cluster, &listing, &repair.steps, &repair.values, options, io)?;
     let words = |(violation, obstacle): &(Violation, Obstacle)| Remaining {
         violation: violation_in_words(cluster, *violation),
         reason: obstacle_in_words(obstacle),

@@ -152,6 +152,27 @@ impl Listing {
     }
 }
 
+/// Lists moves that are all known, of which `values` has what the score is made of before the first and after each.
+/// Returns what was explained.
+pub(super) fn steps(
+    cluster: &Cluster,
+    listing: &Listing,
+    steps: &[Step],
+    values: &[Values],
+    options: &Options,
+    io: &mut Io<'_>,
+) -> io::Result<Vec<(Values, Values)>> {
+    let mut explained = Vec::new();
+    for (position, (step, values)) in steps.iter().zip(values.windows(2)).enumerate() {
+        writeln!(io.out, "{}", listing.line(cluster, position + 1, step))?;
+        if options.explain {
+            explain(&values[0], &values[1], io)?;
+            explained.push((values[0], values[1]));
+        }
+    }
+    Ok(explained)
+}
+
 /// What a move changes in the score.
 pub(super) fn explain(before: &Values, after: &Values, io: &mut Io<'_>) -> io::Result<()> {
     for (name, old, new, weighted) in report::component_changes(before, after) {

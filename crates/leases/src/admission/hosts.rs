@@ -50,7 +50,7 @@ impl Search<'_> {
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<&'a Host>, FilterReport) {
-        let occupied = self.admission.occupied.filter(|_| self.avoids_guests);
+        let occupied = self.admission.occupied;
         screen(
             hosts,
             &[

@@ -71,17 +71,12 @@ impl Admission<'_> {
             return Err(Refusal::StartInPast);
         }
         self.rules.enforcement.check_create(project, &terms.window())?;
+        let admission = match terms.lease_type {
+            LeaseType::Schedule => Self { occupied: None, ..*self },
+            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
+        };
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
-        let mut search = Search::new(*self, terms.window(), None);
-        if terms.lease_type != LeaseType::Schedule {
-            search = search.avoiding_guests();
-        }
-        let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
-        for position in order::hardest_first(&search, &asked) {
-            let allocation = search.give(position, asked[position])?;
-            given[position] = Some(allocation);
-        }
-        Ok(given.into_iter().flatten().collect())
+        Search::new(admission, terms.window(), None).give_all(&asked)
     }
 }
 
@@ -92,8 +87,6 @@ struct Search<'a> {
     window: Window,
     /// The lease that is being changed.
     own: Option<LeaseId>,
-    /// Hosts with guests that nobody may remove are left out.
-    avoids_guests: bool,
     taken: Taken,
 }
 
@@ -106,13 +99,16 @@ struct Taken {
 
 impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
-        let window = window.since(admission.now);
-        Self { admission, window, own, avoids_guests: false, taken: Taken::default() }
+        Self { admission, window: window.since(admission.now), own, taken: Taken::default() }
     }
 
-    /// Without hosts that have guests which nobody may remove.
-    fn avoiding_guests(self) -> Self {
-        Self { avoids_guests: true, ..self }
+    /// Gives new reservations what they ask for, in their order.
+    fn give_all(mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
+        let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
+        for position in order::hardest_first(&self, asked) {
+            given[position] = Some(self.give(position, asked[position])?);
+        }
+        Ok(given.into_iter().flatten().collect())
     }
 
     /// Gives a new reservation what it asks for.

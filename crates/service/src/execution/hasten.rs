@@ -17,15 +17,13 @@ impl Service {
 
     fn hastened(&self, now: Timestamp) -> Option<Change> {
         let state = self.state();
-        if !state.leases.any_waits() {
-            return None;
-        }
+        state.leases.waiting_for_hosts().next()?;
         let occupied = self.progress().occupied();
         let known = (state.revision, occupied);
         if self.progress().tried_to_hasten.as_ref() == Some(&known) {
             return None;
         }
-        let admission = self.admission(&state, &known.1, now);
+        let admission = self.admission(&state, Some(&known.1), now);
         let sooner = state.leases.waiting_for_hosts().find_map(|before| {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: before.clone(), after: Some(after) })

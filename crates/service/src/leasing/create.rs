@@ -1,6 +1,5 @@
 //! Making a lease.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -105,11 +104,9 @@ impl Service {
         now: Timestamp,
     ) -> Result<LeaseRecord, ServiceError> {
         let state = self.state();
-        let occupied = match new.terms.lease_type {
-            LeaseType::Schedule => BTreeSet::new(),
-            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => self.progress().occupied(),
-        };
-        let admission = self.admission(&state, &occupied, now);
+        // Who asks for a date does not need to know.
+        let occupied = (new.terms.lease_type != LeaseType::Schedule).then(|| self.progress().occupied());
+        let admission = self.admission(&state, occupied.as_ref(), now);
         let (terms, allocations) = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;

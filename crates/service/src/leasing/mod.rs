@@ -20,14 +20,14 @@ impl Service {
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,
-        occupied: &'a BTreeSet<HostId>,
+        occupied: Option<&'a BTreeSet<HostId>>,
         now: Timestamp,
     ) -> Admission<'a> {
         Admission {
             calendar: &state.calendar,
             inventory: &state.inventory,
             rules: &self.settings.rules,
-            occupied: Some(occupied),
+            occupied,
             now: minute(now),
         }
     }

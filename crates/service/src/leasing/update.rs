@@ -1,6 +1,6 @@
 //! Changing a lease.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -80,8 +80,7 @@ impl Service {
     ) -> Result<Change, ServiceError> {
         let state = self.state();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let updated =
-            self.admission(&state, &BTreeSet::new(), now).update(&before.lease, &changes.changes)?;
+        let updated = self.admission(&state, None, now).update(&before.lease, &changes.changes)?;
         let after = LeaseRecord {
             lease: updated.lease,
             wording: reworded(&before.wording, &changes.wording),

@@ -5,6 +5,7 @@
 
 mod action;
 mod lease;
+mod outcome;
 mod record;
 mod requirement;
 mod terms;
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
 pub use self::lease::LeaseRow;
+pub use self::outcome::Outcomes;
 pub use self::record::{record_key_from_text, record_key_text};
 pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::terms::{terms_from_json, terms_json};

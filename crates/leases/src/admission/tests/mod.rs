@@ -18,6 +18,8 @@ use crate::terms::{
 };
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
+mod earliest;
+
 /// A cloud: what there is, what is taken, what is laid down.
 struct Cloud {
     inventory: Inventory,
