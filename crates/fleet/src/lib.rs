@@ -7,7 +7,7 @@
 //!
 //! - [`Inventory`]: which machines and networks there are, and what is on them.
 //! - [`Isolation`]: who may start guests on a host, and who may use an address.
-//! - [`Guests`]: stopping, deleting and imaging guests.
+//! - [`Guests`]: stopping, moving, deleting and imaging guests.
 //!
 //! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
 //! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
@@ -203,6 +203,15 @@ pub trait Isolation: Send + Sync {
 pub trait Guests: Send + Sync {
     /// [`Action::StopGuest`].
     async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::MoveGuest`]. Refused if the other host has no room for it, is fenced or has been handed over, or if
+    /// the guest is moving elsewhere.
+    async fn migrate(
+        &self,
+        host: HostId,
+        guest: GuestId,
+        to: HostId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
     /// [`Action::DeleteGuest`].
     async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
     /// [`Action::Snapshot`].
@@ -232,6 +241,7 @@ pub async fn perform(fleet: &dyn Fleet, action: Action, key: &OperationKey) -> R
         Action::Assign(ip, reservation) => fleet.assign(ip, reservation, key).await,
         Action::Unassign(ip, reservation) => fleet.unassign(ip, reservation, key).await,
         Action::StopGuest(host, guest) => fleet.stop(host, guest, key).await,
+        Action::MoveGuest(host, guest, to) => fleet.migrate(host, guest, to, key).await,
         Action::DeleteGuest(host, guest) => fleet.delete(host, guest, key).await,
         Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,
     }

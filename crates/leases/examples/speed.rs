@@ -88,8 +88,14 @@ fn main() {
     let mut numbers = Numbers(1);
     for number in 0..asked {
         let terms = terms(&mut numbers);
-        let admission =
-            Admission { calendar: &calendar, inventory: &inventory, rules: &rules, occupied: None, now };
+        let admission = Admission {
+            calendar: &calendar,
+            inventory: &inventory,
+            rules: &rules,
+            occupied: None,
+            surroundings: None,
+            now,
+        };
         let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
         let new = NewLease {
             id: LeaseId(number),
@@ -109,8 +115,14 @@ fn main() {
     for lease in leases.iter().take(500) {
         let end = lease.window.end() + SignedDuration::from_hours(1);
         let changes = Changes { end: Some(end), ..Changes::default() };
-        let admission =
-            Admission { calendar: &calendar, inventory: &inventory, rules: &rules, occupied: None, now };
+        let admission = Admission {
+            calendar: &calendar,
+            inventory: &inventory,
+            rules: &rules,
+            occupied: None,
+            surroundings: None,
+            now,
+        };
         // Many are refused; finding that out takes its time as well.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::hunt::Hunt;
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use crate::lease_type::{LeaseState, LeaseType};
 use crate::project::Owner;
@@ -133,7 +134,8 @@ pub struct Lease {
     pub owner: Owner,
     /// When it is to start, and until when it must have.
     pub lease_type: LeaseType,
-    /// From when to when. Of one that is to start as soon as it can, as far as is known.
+    /// From when to when. Of one that is to start as soon as it can, as far as is known; of one that hunts, from the
+    /// hunt's beginning on.
     pub window: Window,
     /// When the action before the end is due; none if absent.
     pub before_end: Option<Timestamp>,
@@ -141,6 +143,8 @@ pub struct Lease {
     pub end_action: EndAction,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
+    /// Whose guests are moved out of its way, if any are.
+    pub hunt: Option<Hunt>,
     /// How far it is.
     pub status: LeaseStatus,
     /// How far its events are.
@@ -201,10 +205,17 @@ impl Lease {
             before_end,
             end_action: new.end_action,
             reservations,
+            hunt: None,
             status: LeaseStatus::Pending,
             events: EventStatuses::UNDONE,
             reason: None,
         }
+    }
+
+    /// The lease with what it is given by such a hunt.
+    #[must_use]
+    pub fn hunting(self, hunt: Option<Hunt>) -> Self {
+        Self { hunt, ..self }
     }
 
     /// The lease from another start on, as long, with other hosts, slots and addresses.
@@ -234,7 +245,7 @@ impl Lease {
             self.before_end.map(|at| event(EventKind::BeforeEndLease, at, self.events.before_end));
         let end = event(EventKind::EndLease, self.window.end(), self.events.end);
         let timed_out = if self.timed_out() { EventStatus::Done } else { EventStatus::Undone };
-        let timeout = self.times_out_at().map(|at| event(EventKind::Timeout, at, timed_out));
+        let timeout = self.lease_type.deadline().map(|at| event(EventKind::Timeout, at, timed_out));
         let mut events: Vec<Event> =
             std::iter::once(start).chain(before_end).chain([end]).chain(timeout).collect();
         events.sort_by_key(|event| event.at);

@@ -64,10 +64,10 @@ pub struct Deadlines {
 }
 
 impl Default for Deadlines {
-    /// Half a minute, an hour, a week.
+    /// A minute and a half, since preemptible guests may take a minute to leave; an hour; a week.
     fn default() -> Self {
         Self {
-            immediate: SignedDuration::from_secs(30),
+            immediate: SignedDuration::from_secs(90),
             best_effort: SignedDuration::from_hours(1),
             longest: SignedDuration::from_hours(7 * 24),
         }

@@ -16,6 +16,7 @@
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
+//! - A [`hunt`] makes room for a lease by moving guests of others away.
 //! - [`enforcement`] holds the operator's limits, [`filters`] counts what ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
@@ -38,6 +39,7 @@ pub mod calendar;
 pub mod enforcement;
 pub mod filters;
 pub mod host;
+pub mod hunt;
 pub mod ids;
 pub mod lease;
 pub mod lease_type;

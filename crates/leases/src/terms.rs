@@ -91,6 +91,14 @@ impl Terms {
         Self { window: Window::starting(start, self.window.length()), before_end, ..self }
     }
 
+    /// The same in that window; what is due before the end keeps its distance from it.
+    #[must_use]
+    pub(crate) fn during(self, window: Window) -> Self {
+        let shift = window.end().duration_since(self.window.end());
+        let before_end = self.before_end.map(|at| later(at, shift).max(window.start()));
+        Self { window, before_end, ..self }
+    }
+
     /// From when to when.
     pub fn window(&self) -> Window {
         self.window

@@ -167,6 +167,7 @@ impl From<ServiceError> for ApiError {
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Terms(TermsError::BeforeEndOutOfLimits) => StatusCode::FORBIDDEN,
+        Refusal::NoHunt { refusal, .. } => refused(refusal),
         Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
         | Refusal::Busy
         | Refusal::ResourceType(_)

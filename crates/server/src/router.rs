@@ -31,6 +31,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(operation::metrics))
         .routes(routes!(leases::list, leases::create))
         .routes(routes!(leases::show, leases::update, leases::delete))
+        .routes(routes!(leases::plan))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::update, hosts::delete))
         .routes(routes!(hosts::list_allocations))

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
+use leases::hunt::{Hunt, Move, MoveState};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::lease_type::Deadlines;
@@ -24,6 +25,14 @@ impl Service {
     /// A lease.
     pub fn lease(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         self.state().leases.get(id).cloned()
+    }
+
+    /// The moves of guests that are planned for a lease, and how far each is, as was seen last.
+    pub fn moves(&self, lease: &Lease) -> Vec<(Move, MoveState)> {
+        let state = self.state();
+        let progress = self.progress();
+        let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
+        moves.map(|mov| (*mov, Hunt::state(mov, &progress.observed, &state.history))).collect()
     }
 
     /// Leases, in the order of their creation.

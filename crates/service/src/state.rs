@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use leases::calendar::{Calendar, Conflict};
 use leases::host::{Health, Inventory};
+use leases::hunt::may_hunt;
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
@@ -240,6 +241,8 @@ pub(crate) struct Leases {
     /// Those that are neither waiting nor over.
     going: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
+    /// Those that have guests of others moved out of their way, or would.
+    hunters: BTreeSet<LeaseId>,
 }
 
 impl Leases {
@@ -260,6 +263,11 @@ impl Leases {
     /// Leases that wait and are to start as soon as they can, by creation.
     pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hasty.iter().filter_map(|(_, id)| self.records.get(id))
+    }
+
+    /// Leases that have guests of others moved out of their way, or would.
+    pub fn hunters(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.hunters.iter().filter_map(|id| self.records.get(id))
     }
 
     /// When the next lease starts after `now`.
@@ -284,6 +292,9 @@ impl Leases {
         if lease.degraded() {
             self.degraded.insert(lease.id);
         }
+        if may_hunt(lease) {
+            self.hunters.insert(lease.id);
+        }
         self.records.insert(lease.id, record);
     }
 
@@ -298,6 +309,7 @@ impl Leases {
         self.waiting.remove(&(lease.window.start(), id));
         self.going.remove(&id);
         self.degraded.remove(&id);
+        self.hunters.remove(&id);
         Some(record)
     }
 }

@@ -9,7 +9,7 @@ use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, Lease, Reservation};
 use leases::lease_type::LeaseType;
-use leases::plan::{Action, GuestOwner, ObservedHost, Place};
+use leases::plan::{Action, Guest, GuestOwner, ObservedHost, Place};
 use leases::resources::Resources;
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
@@ -48,6 +48,8 @@ pub(crate) struct Checker {
     late_calls: bool,
     /// Nothing that is done to machines takes time.
     immediate: bool,
+    /// Services share the store.
+    several: bool,
     /// How wrong clocks may be.
     skew: SignedDuration,
 }
@@ -59,6 +61,7 @@ impl Checker {
         cleaning_time: SignedDuration,
         late_calls: bool,
         immediate: bool,
+        several: bool,
         skew: SignedDuration,
     ) -> Self {
         Self {
@@ -68,6 +71,7 @@ impl Checker {
             released: BTreeSet::new(),
             late_calls,
             immediate,
+            several,
             skew,
         }
     }
@@ -100,7 +104,7 @@ impl Checker {
     }
 
     /// A step was claimed, and is about to be carried out.
-    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet) -> Verdict {
+    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         match step.claim.action {
             Action::Release(host, reservation) => {
                 self.released.insert((host, reservation));
@@ -110,6 +114,12 @@ impl Checker {
                 let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
                 if let Some(guest) = owner {
                     self.check_removal(step, guest.owner)?;
+                }
+            }
+            Action::MoveGuest(host, guest, to) => {
+                let seen = fleet.look(host);
+                if let Some(guest) = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest)) {
+                    self.check_move(step, &guest, (host, to), now)?;
                 }
             }
             _ => {}
@@ -127,6 +137,43 @@ impl Checker {
             }
         };
         if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
+    }
+
+    /// A guest is moved only out of the way of a lease that hunts, by its plan, and to where no lease is.
+    fn check_move(
+        &self,
+        step: &ClaimedStep,
+        guest: &Guest,
+        (from, to): (HostId, HostId),
+        now: Timestamp,
+    ) -> Verdict {
+        if guest.owner == GuestOwner::Preemptible {
+            return Err(format!("{} although it would have made way", step.claim.action));
+        }
+        let lease = step.lease.and_then(|id| self.before.get(&id)).map(|record| &record.lease);
+        // One of several services may not know yet what became of the lease.
+        if self.several {
+            return Ok(());
+        }
+        let has =
+            |lease: &Lease, host| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
+        let needed = lease.is_some_and(|lease| {
+            lease.status == LeaseStatus::Starting
+                && lease
+                    .hunt
+                    .as_ref()
+                    .is_some_and(|hunt| hunt.move_of(guest.id, from).is_some_and(|m| m.to == to))
+                && has(lease, from)
+        });
+        if !needed {
+            return Err(format!("{} without need: {lease:?}", step.claim.action));
+        }
+        let others = self.before.values().map(|record| &record.lease).filter(|lease| lease.keeps_resources());
+        let keeps = |lease: &&Lease| has(lease, to) && now < lease.window.end();
+        match others.into_iter().find(keeps) {
+            Some(lease) => Err(format!("{} although lease {} has that host", step.claim.action, lease.id)),
+            None => Ok(()),
+        }
     }
 
     /// Checks all of it.
@@ -302,7 +349,9 @@ fn same_terms(told: &Lease, is: &Lease) -> bool {
         lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
     };
     let same_window = match is.lease_type {
-        // It starts as soon as it can.
+        // It starts as soon as it can, and lasts as long as it was asked for, unless moving guests of others away took
+        // longer than it was allowed to.
+        LeaseType::BestEffort { .. } if is.hunt.is_some() => is.window.end() <= told.window.end(),
         LeaseType::BestEffort { .. } => told.window.length() == is.window.length(),
         LeaseType::Schedule | LeaseType::Immediate { .. } => told.window == is.window,
     };

@@ -41,13 +41,13 @@ pub struct Total {
 
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { made, started, refused, uncertain, steps, failed_steps, crashes, host_failures, .. } =
-            self.report;
+        let Report { made, started, refused, uncertain, moved, .. } = self.report;
+        let Report { steps, failed_steps, crashes, host_failures, .. } = self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
-             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {crashes} crashes, \
-             {host_failures} host failures",
+             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {moved} guests moved; \
+             {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
         )
@@ -83,5 +83,6 @@ impl Report {
         self.crashes += other.crashes;
         self.host_failures += other.host_failures;
         self.started += other.started;
+        self.moved += other.moved;
     }
 }

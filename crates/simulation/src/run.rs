@@ -5,12 +5,14 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use fleet::Outcome;
 use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, Model, SimulatedFleet, Timing};
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::HealingInterval;
+use leases::admission::{HealingInterval, Rules};
+use leases::hunt::Hunting;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
-use leases::plan::PlanRules;
+use leases::plan::{Action, PlanRules};
 use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -47,6 +49,8 @@ pub struct Report {
     pub host_failures: u64,
     /// Leases that were active.
     pub started: u64,
+    /// Guests that were moved out of a lease's way.
+    pub moved: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -95,18 +99,25 @@ struct Ways {
     /// Hours between requests, and between mishaps, on average.
     request_every: f64,
     mishap_every: f64,
+    /// Guests come to the free pool that nobody may stop.
+    others: bool,
 }
 
 impl Ways {
     fn draw(rng: &mut SmallRng, several: bool) -> Self {
         let mut one_of = |choices: &[i64]| choices.choose(rng).copied().unwrap_or(0);
-        let layout = Layout::uniform(2, one_of(&[1, 2, 3, 4]) as u32, &Model::of_size(16, 65_536, 1000));
+        // Where others have guests, there have to be hosts that nobody leases, for them to go to.
+        let others = one_of(&[0, 1]) == 1;
+        let machines = if others { one_of(&[4, 6, 8]) } else { one_of(&[1, 2, 3, 4]) };
+        let layout = Layout::uniform(2, machines as u32, &Model::of_size(16, 65_536, 1000));
         let plan_rules = PlanRules {
             grace: SignedDuration::from_secs(one_of(&[0, 60, 600])),
             before_end: if one_of(&[0, 1]) == 1 { BeforeEndAction::Snapshot } else { BeforeEndAction::None },
             ..PlanRules::default()
         };
+        let hunting = Hunting { n_plus_one: one_of(&[0, 1]) == 1, ..Hunting::default() };
         let settings = Settings {
+            rules: Rules { hunting, ..Settings::default().rules },
             plan_rules,
             cleaning_time: SignedDuration::from_mins(one_of(&[0, 0, 10])),
             healing_interval: HealingInterval(
@@ -127,7 +138,7 @@ impl Ways {
             shut_down: Between::secs(1, 900),
             deletion: Between::secs(0, 300),
             snapshot: Between::secs(0, 300),
-            ..Timing::IMMEDIATE
+            migration_mib_per_second: 50,
         };
         // In some nothing gets lost and nobody dies, so that more can be expected of the rest.
         let only_slow = one_of(&[0, 1, 2, 3]) == 0;
@@ -154,8 +165,9 @@ impl Ways {
             fleet_faults: Faults { unanswered: fault, ..Faults::each(fault) },
             store_faults,
             crash,
-            request_every: one_of(&[1, 3, 6]) as f64,
+            request_every: if others { one_of(&[3, 6, 12]) } else { one_of(&[1, 3, 6]) } as f64,
             mishap_every: one_of(&[8, 24, 200]) as f64,
+            others,
         }
     }
 
@@ -165,6 +177,8 @@ impl Ways {
             preemptible_runs_for: Between::secs(600, 86_400),
             project_every: Some(SignedDuration::from_hours(2)),
             project_runs_for: Between::secs(600, 86_400),
+            others_every: self.others.then_some(SignedDuration::from_hours(1)),
+            others_run_for: Between::secs(600, 86_400),
             most_per_host: 4,
         })
     }
@@ -236,7 +250,7 @@ impl Simulation {
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
         let skew = if several { ways.settings.longest_clock_skew } else { SignedDuration::ZERO };
         // What one service has under way comes late for the others.
-        let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, skew);
+        let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
         Ok(Self {
             rng,
             ways,
@@ -315,8 +329,9 @@ impl Simulation {
             if at_once > MOST_AT_ONCE {
                 return Err(format!("time does not get on: {happened:?}"));
             }
-            self.happened(&happened)?;
+            // What was claimed is judged by what is in the store by now.
             self.check().await?;
+            self.happened(&happened)?;
             if !matches!(happened, Happened::Waited) && !self.calm && self.rng.random_bool(self.ways.crash) {
                 self.crash(SignedDuration::ZERO).await?;
             }
@@ -330,12 +345,15 @@ impl Simulation {
                 self.note(format!("{}: {:?}", performed.step.claim.action, performed.answer));
                 self.report.steps += 1;
                 self.report.failed_steps += u64::from(performed.answer.is_err());
+                let moved = matches!(performed.step.claim.action, Action::MoveGuest(..))
+                    && performed.answer == Ok(Outcome::Done);
+                self.report.moved += u64::from(moved);
             }
             Happened::Cycled(tasks) => {
                 for task in tasks {
                     if let Task::Step(step) = task {
                         self.note(format!("claimed: {} ({})", step.claim.action, step.claim.fence));
-                        self.checker.claimed(step, &self.world.fleet)?;
+                        self.checker.claimed(step, &self.world.fleet, self.world.now())?;
                     }
                 }
             }
@@ -414,7 +432,8 @@ impl Simulation {
         let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
         let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
         let now = self.world.now();
-        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts }).lease() else { return };
+        let hunts = self.ways.others;
+        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
         match self.service().create_lease(&caller(project), new, None).await {
             Ok(created) => {
                 let lease = &created.lease.lease;
@@ -430,7 +449,7 @@ impl Simulation {
     async fn change(&mut self, record: &LeaseRecord) {
         let now = self.world.now();
         let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
-        let changes = Traffic { rng: &mut self.rng, now, hosts }.change(&record.lease);
+        let changes = Traffic { rng: &mut self.rng, now, hosts, hunts: false }.change(&record.lease);
         let id = record.lease.id;
         self.note(format!("change of {id}: {:?}", changes.changes));
         match self.service().update_lease(&caller("red"), id, changes).await {

@@ -26,11 +26,16 @@ pub(crate) struct Traffic<'a> {
     pub rng: &'a mut SmallRng,
     pub now: Timestamp,
     pub hosts: u32,
+    /// Some want more hosts than are empty, at once.
+    pub hunts: bool,
 }
 
 impl Traffic<'_> {
     /// A new lease; none if what was drawn makes no sense.
     pub fn lease(&mut self) -> Option<NewLease> {
+        if self.hunts && self.chance(0.3) {
+            return self.hunt();
+        }
         let minute = Timestamp::from_second(self.now.as_second() / 60 * 60).ok()?;
         let lease_type = self.lease_type();
         let at_once = matches!(lease_type, LeaseType::Immediate { .. });
@@ -44,6 +49,19 @@ impl Traffic<'_> {
         let terms = Terms::new(window, before_end, reservations).ok()?.of_type(lease_type);
         let end_action = if self.chance(0.05) { EndAction::KeepGuests } else { EndAction::DeleteGuests };
         Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
+    }
+
+    /// A lease of many hosts as soon as possible.
+    fn hunt(&mut self) -> Option<NewLease> {
+        let minute = Timestamp::from_second(self.now.as_second() / 60 * 60).ok()?;
+        let window = Window::starting(minute, self.minutes(30, 12 * 60));
+        let min = self.rng.random_range(1..=self.hosts * 2 / 3);
+        let terms = HostsTerms::new(min, min + self.rng.random_range(0..=1)).ok()?;
+        let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(terms)]).ok()?;
+        let deadline = self.now + self.minutes(5, 6 * 60);
+        let (terms, wording) = (terms.of_type(LeaseType::BestEffort { deadline }), vec![Wording::default()]);
+        let end_action = EndAction::DeleteGuests;
+        Some(NewLease { asked_at: self.now, name: "hunt".to_owned(), terms, wording, end_action })
     }
 
     fn lease_type(&mut self) -> LeaseType {

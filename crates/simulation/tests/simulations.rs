@@ -22,7 +22,7 @@ fn hold(several: bool) {
     }
     println!("{total}");
     assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
-    assert!(total.report.started > 0, "nothing happened");
+    assert!(total.report.started > 0 && total.report.moved > 0, "nothing happened");
 }
 
 #[test]

@@ -28,11 +28,28 @@ pub(crate) struct Lease {
     #[serde(default, rename = "lease_state")]
     pub state: Option<String>,
     #[serde(default)]
+    pub plan: Option<PlanSummary>,
+    #[serde(default)]
     pub degraded: bool,
     #[serde(default)]
     pub reservations: Vec<Reservation>,
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+/// Whose instances are moved out of a lease's way, in short.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PlanSummary {
+    #[serde(default)]
+    pub hosts_to_clear: u64,
+    #[serde(default)]
+    pub instances_to_move: u64,
+    #[serde(default)]
+    pub memory_mb: u64,
+    #[serde(default)]
+    pub disk_gb: u64,
+    #[serde(default)]
+    pub expected_seconds: u64,
 }
 
 /// A reservation of a lease; what depends on its type is in `fields`.

@@ -137,12 +137,23 @@ settings! {
     "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
     /// How far ahead failed hosts are replaced; 0s for all the time to come
     "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
-    /// How long a lease that is to start at once may take to
-    "leases.immediate_wait" immediate_wait: Span = "30s" as "DURATION";
+    /// How long a lease that is to start at once may take to; longer than leases.grace, or it does not start where
+    /// preemptible guests are
+    "leases.immediate_wait" immediate_wait: Span = "90s" as "DURATION";
     /// How long a lease that is to start as soon as possible may wait for its start where it does not say
     "leases.best_effort_timeout" best_effort_timeout: Span = "1h" as "DURATION";
     /// The longest that it may say
     "leases.best_effort_max_timeout" best_effort_max_timeout: Span = "7d" as "DURATION";
+    /// Whether guests of others may be moved to other hosts for leases that are to start as soon as possible
+    "leases.hunts" hunts: bool = "true" as "BOOL";
+    /// Whether that leaves room for the guests of any one host that is lost
+    "leases.hunt_n_plus_one" hunt_n_plus_one: bool = "true" as "BOOL";
+    /// The longest that it may take to clear hosts for one lease
+    "leases.hunt_longest" hunt_longest: Span = "1h" as "DURATION";
+    /// How fast guests are copied to other hosts, MiB per second, to say how long it takes
+    "leases.hunt_speed" hunt_speed: u32 = "1000" as "N";
+    /// How many guests are moved at once for one lease
+    "leases.moves_at_once" moves_at_once: usize = "2" as "N";
     /// Longest lease; without it, there is no limit
     "leases.max_duration" max_duration: Option<Span> = "" as "DURATION";
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any

@@ -11,6 +11,7 @@ use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
 use secrecy::SecretString;
@@ -280,10 +281,18 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 best_effort: configuration.best_effort_timeout.0,
                 longest: configuration.best_effort_max_timeout.0,
             },
+            hunting: Hunting {
+                enabled: configuration.hunts,
+                n_plus_one: configuration.hunt_n_plus_one,
+                mib_per_second: configuration.hunt_speed.max(1),
+                longest: configuration.hunt_longest.0,
+                ..Hunting::default()
+            },
         },
         plan_rules: PlanRules {
             grace: configuration.grace.0,
             before_end: configuration.before_end_action,
+            moves_at_once: configuration.moves_at_once.max(1),
             ..PlanRules::default()
         },
         cleaning_time: configuration.cleaning_time.0,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Lease, Notification, Property,
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Lease, Notification, Plan, Property,
     ResourceProperty,
 };
 
@@ -26,6 +26,8 @@ macro_rules! envelope {
 envelope! {
     /// A lease.
     LeaseBody { lease: Lease }
+    /// What is planned for a lease, and how far it is.
+    PlanBody { plan: Plan }
     /// A host.
     HostBody { host: Host }
     /// All hosts.

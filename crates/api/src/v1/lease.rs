@@ -9,6 +9,7 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::{created_at, date};
+use super::plan::PlanSummary;
 
 /// A lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -32,6 +33,8 @@ pub struct Lease {
     pub lease_state: String,
     /// Until when it must have started, if it must. Not in Blazar.
     pub timeout_date: Option<String>,
+    /// Whose instances are moved out of its way; null if nobody's are. Not in Blazar.
+    pub plan: Option<PlanSummary>,
     /// Always null: there are no trusts.
     pub trust_id: Option<String>,
     /// PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
@@ -167,6 +170,7 @@ impl From<&LeaseRecord> for Lease {
             lease_type: lease.lease_type.name().to_owned(),
             lease_state: lease.state().name().to_owned(),
             timeout_date: lease.lease_type.deadline().map(date),
+            plan: lease.hunt.as_ref().map(PlanSummary::from),
             trust_id: None,
             status: lease.status.name().to_owned(),
             status_reason: lease.reason.clone(),

@@ -228,7 +228,7 @@ mod tests {
     fn an_immediate_lease_starts_now() {
         let body = json!({"name": "l", "lease_type": "IMMEDIATE", "duration": "2h"});
         let dates = read(&body).expect("well formed");
-        assert_eq!(dates.lease_type, LeaseType::Immediate { deadline: at("2030-01-01T10:01:00Z") });
+        assert_eq!(dates.lease_type, LeaseType::Immediate { deadline: at("2030-01-01T10:02:00Z") });
         let now = json!({"name": "l", "lease_type": "IMMEDIATE", "start_date": "now", "duration": "2h"});
         assert!(read(&now).is_ok());
         let later = json!({

@@ -52,6 +52,8 @@ pub(super) struct Subject {
     pub(super) reservation: Option<String>,
     pub(super) lease: Option<String>,
     pub(super) guest: Option<String>,
+    pub(super) to_host: Option<u64>,
+    pub(super) to_host_name: Option<String>,
     pub(super) floating_ip: Option<String>,
     pub(super) slots: Option<u32>,
     pub(super) operation: Option<String>,
@@ -83,6 +85,10 @@ impl Subject {
         Self { guest: Some(guest.to_string()), ..self }
     }
 
+    pub(super) fn to(self, machine: &Machine) -> Self {
+        Self { to_host: Some(machine.id.0), to_host_name: Some(machine.name.clone()), ..self }
+    }
+
     pub(super) fn under(self, key: &OperationKey) -> Self {
         let lease = self.lease.or_else(|| key.lease.map(|lease| lease.to_string()));
         Self { lease, operation: Some(key.key.clone()), fence: Some(key.fence), ..self }
@@ -97,6 +103,8 @@ impl Subject {
             ("ALLOT_RESERVATION", self.reservation.clone()),
             ("ALLOT_LEASE", self.lease.clone()),
             ("ALLOT_GUEST", self.guest.clone()),
+            ("ALLOT_TO_HOST", self.to_host_name.clone()),
+            ("ALLOT_TO_HOST_ID", number(self.to_host)),
             ("ALLOT_FLOATING_IP", self.floating_ip.clone()),
             ("ALLOT_SLOTS", number(self.slots.map(u64::from))),
             ("ALLOT_OPERATION", self.operation.clone()),

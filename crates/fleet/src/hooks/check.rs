@@ -1,10 +1,11 @@
 //! What the hook `check` says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leases::host::Health;
 use leases::ids::{GuestId, LeaseId};
-use leases::plan::GuestOwner;
+use leases::plan::{GuestOwner, GuestSize, Mobility};
+use leases::project::ProjectId;
 use serde::Deserialize;
 
 use super::ledger::{Record, Seen, SeenGuest};
@@ -34,6 +35,41 @@ struct AnsweredGuest {
     owner: AnsweredOwner,
     #[serde(default, with = "id_or_none")]
     lease: Option<LeaseId>,
+    #[serde(default)]
+    project: Option<String>,
+    #[serde(default)]
+    vcpus: u32,
+    #[serde(default)]
+    memory_mib: u32,
+    #[serde(default)]
+    disk_gib: u32,
+    #[serde(default)]
+    movable: Option<AnsweredMobility>,
+}
+
+/// What it takes to move a guest.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AnsweredMobility {
+    copied_disk_gib: u32,
+    downtime_ms: u32,
+    priority: u32,
+    requires: BTreeSet<String>,
+    apart: BTreeSet<String>,
+}
+
+impl Default for AnsweredMobility {
+    fn default() -> Self {
+        let Mobility { copied_disk_gib, downtime_ms, priority, requires, apart } = Mobility::default();
+        Self { copied_disk_gib, downtime_ms, priority, requires, apart }
+    }
+}
+
+impl From<AnsweredMobility> for Mobility {
+    fn from(answered: AnsweredMobility) -> Self {
+        let AnsweredMobility { copied_disk_gib, downtime_ms, priority, requires, apart } = answered;
+        Self { copied_disk_gib, downtime_ms, priority, requires, apart }
+    }
 }
 
 #[derive(Deserialize)]
@@ -59,7 +95,9 @@ pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Err
             }
             AnsweredOwner::Other => GuestOwner::Other,
         };
-        (guest.id, SeenGuest { name: guest.name, owner })
+        let size = GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib };
+        let (project, mobility) = (guest.project.map(ProjectId), guest.movable.map(Mobility::from));
+        (guest.id, SeenGuest { name: guest.name, owner, project, size, mobility })
     };
     let guests: BTreeMap<_, _> = answer.guests.into_iter().map(guest).collect();
     Ok(Seen { health: if answer.healthy { Health::Up } else { Health::Failed }, guests })

@@ -119,6 +119,8 @@ pub enum Moment {
     OnUnassign,
     /// A guest is asked to shut down.
     OnStop,
+    /// A guest is moved to another host while it runs.
+    OnMigrate,
     /// A guest is deleted.
     OnDelete,
     /// Images are made of a reservation's guests on a host.
@@ -139,6 +141,7 @@ impl fmt::Display for Moment {
             Self::OnAssign => "on_assign",
             Self::OnUnassign => "on_unassign",
             Self::OnStop => "on_stop",
+            Self::OnMigrate => "on_migrate",
             Self::OnDelete => "on_delete",
             Self::OnSnapshot => "on_snapshot",
             Self::Check => "check",

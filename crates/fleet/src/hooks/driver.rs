@@ -202,6 +202,26 @@ impl Guests for HooksFleet {
         Ok(Outcome::Done)
     }
 
+    async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        let there = {
+            let ledger = self.ledger();
+            let record = ledger.hosts.get(&host).filter(|record| matches!(record.site, Site::Fenced { .. }));
+            record
+                .and_then(|record| record.seen.as_ref())
+                .is_some_and(|seen| seen.guests.contains_key(&guest))
+        };
+        if self.is_late(key) || !there {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnMigrate)?;
+        let Some(target) = self.machines.get(&to).filter(|_| self.site(to) == Site::FreePool) else {
+            return Err(FleetError::Refused(format!("host {to} is not in the free pool")));
+        };
+        self.hooks.call(Moment::OnMigrate, &self.subject(host, key).guest(guest).to(target)).await?;
+        Ok(Outcome::Done)
+    }
+
     async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
         let _turn = self.turn(host).await?;
         if self.is_late(key) || self.owner(host, guest)?.is_none() {

@@ -7,7 +7,8 @@ use std::fmt;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Guest, GuestOwner, ObservedHost, Place};
+use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Place};
+use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::late::Fences;
@@ -106,6 +107,9 @@ pub(super) struct Seen {
 pub(super) struct SeenGuest {
     pub(super) name: String,
     pub(super) owner: GuestOwner,
+    pub(super) project: Option<ProjectId>,
+    pub(super) size: GuestSize,
+    pub(super) mobility: Option<Mobility>,
 }
 
 impl Ledger {
@@ -132,6 +136,10 @@ impl Record {
             id: *id,
             owner: guest.owner,
             stopping_since: self.stopping.get(id).copied(),
+            project: guest.project.clone(),
+            size: guest.size,
+            moving_to: None,
+            mobility: guest.mobility.clone(),
         };
         let place = match self.site.place()? {
             Place::Held(reservation) if self.begun_release => Place::Releasing(reservation),

@@ -27,10 +27,10 @@
 //! ```
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
-//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`,
-//! `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well: `ALLOT_MOMENT`,
-//! `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
-//! `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.
+//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `to_host`,
+//! `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well:
+//! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
+//! `ALLOT_TO_HOST`, `ALLOT_TO_HOST_ID`, `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.
 //!
 //! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
 //! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
@@ -55,6 +55,12 @@
 //! the host is unknown; that it has failed is said only by `"healthy": false`. Hosts are checked whenever they are
 //! looked at, so it should be quick. Without `check` every host works and is empty. To remove guests takes
 //! `on_stop` and `on_delete` as well.
+//!
+//! **Moving guests of others** out of a best-effort lease's way takes `on_migrate`, and that `check` says of them what
+//! they use and what it takes: beside the above `"project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20,
+//! "movable": {}`. Without `movable` a guest stays where it is. In `movable` may be `"copied_disk_gib"` (0: storage that
+//! both hosts reach), `"downtime_ms"`, `"priority"`, `"requires"` (traits) and `"apart"` (groups of which no two guests
+//! may be on one host). `on_migrate` returns when the guest is on its new host.
 
 mod call;
 mod check;

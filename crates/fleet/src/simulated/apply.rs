@@ -20,8 +20,6 @@ pub(super) enum Call {
     Adopt(HostId),
     /// [`crate::Isolation::abandon`].
     Abandon(HostId),
-    /// [`super::SimulatedFleet::migrate`].
-    Migrate(GuestId, HostId, OperationKey),
 }
 
 impl State {
@@ -35,9 +33,8 @@ impl State {
         match call {
             Call::Adopt(host) => self.adopt(*host),
             Call::Abandon(host) => self.abandon(*host),
-            Call::Act(_, key) | Call::Migrate(_, _, key) if self.fences.is_late(key) => Ok(Outcome::Done),
+            Call::Act(_, key) if self.fences.is_late(key) => Ok(Outcome::Done),
             Call::Act(action, key) => self.act(rules, *action, key, now),
-            Call::Migrate(guest, to, _) => self.migrate(rules, *guest, *to, now),
         }
     }
 
@@ -97,6 +94,7 @@ impl State {
                 Ok(Outcome::Done)
             }
             Action::StopGuest(id, guest) => self.stop(rules, id, guest, now),
+            Action::MoveGuest(id, guest, to) => self.migrate(rules, id, guest, to, now),
             Action::DeleteGuest(id, guest) => self.delete(rules, id, guest, now),
             Action::Snapshot(id, reservation) => self.snapshot(rules, id, reservation, key, now),
         }
@@ -260,16 +258,17 @@ impl State {
     fn migrate(
         &mut self,
         rules: &Rules,
+        from: HostId,
         guest: GuestId,
         to: HostId,
         now: Timestamp,
     ) -> Result<Outcome, FleetError> {
-        let gone = || FleetError::Refused(format!("there is no guest {guest}"));
-        let from = self.whereabouts(guest).ok_or_else(gone)?;
-        if from == to {
+        let host = self.working(from)?;
+        let Some(moving) =
+            host.guests.get(&guest).filter(|_| matches!(host.site, Site::Fenced { .. })).cloned()
+        else {
             return Ok(Outcome::Done);
-        }
-        let moving = self.working(from)?.guests.get(&guest).ok_or_else(gone)?.clone();
+        };
         match moving.moving_to {
             Some(target) if target == to => return Ok(Outcome::Pending),
             Some(target) => {
@@ -277,8 +276,11 @@ impl State {
             }
             None => {}
         }
-        if !self.working(to)?.admits(moving.owner) {
+        if self.working(to)?.site != Site::FreePool {
             return Err(FleetError::Refused(format!("guest {guest} may not run on host {to}")));
+        }
+        if self.free_memory_mib(rules, to) < u64::from(moving.memory_mib) {
+            return Err(FleetError::Refused(format!("host {to} has no room for guest {guest}")));
         }
         // It is on its way there: whoever verifies the host that it goes to waits for it.
         self.working(to)?.in_flight += 1;

@@ -25,6 +25,10 @@ pub struct Chatter {
     pub project_every: Option<SignedDuration>,
     /// How long it runs.
     pub project_runs_for: Between,
+    /// Somebody starts a guest in the free pool that nobody may stop, about that often.
+    pub others_every: Option<SignedDuration>,
+    /// How long it runs.
+    pub others_run_for: Between,
     /// No more guests than that on one host.
     pub most_per_host: usize,
 }
@@ -36,6 +40,8 @@ impl Chatter {
         preemptible_runs_for: Between::ZERO,
         project_every: None,
         project_runs_for: Between::ZERO,
+        others_every: None,
+        others_run_for: Between::ZERO,
         most_per_host: 0,
     };
 
@@ -45,6 +51,8 @@ impl Chatter {
         preemptible_runs_for: Between::secs(60, 1800),
         project_every: Some(SignedDuration::from_secs(30)),
         project_runs_for: Between::secs(300, 3600),
+        others_every: None,
+        others_run_for: Between::ZERO,
         most_per_host: 8,
     };
 
@@ -52,6 +60,7 @@ impl Chatter {
         match talker {
             Talker::Preemptibles => self.preemptible_every,
             Talker::Projects => self.project_every,
+            Talker::Others => self.others_every,
         }
     }
 }
@@ -62,12 +71,13 @@ impl Chatter {
 pub(super) enum Talker {
     Preemptibles,
     Projects,
+    Others,
 }
 
 impl State {
     /// Sees to it that all who are to start guests do.
     pub(super) fn begin_chatter(&mut self, rules: &Rules, now: Timestamp) {
-        for talker in [Talker::Preemptibles, Talker::Projects] {
+        for talker in [Talker::Preemptibles, Talker::Projects, Talker::Others] {
             if rules.chatter.every(talker).is_some() && !self.talks(talker) {
                 self.schedule_talk(rules, talker, now);
             }
@@ -90,6 +100,7 @@ impl State {
         let runs_for = match talker {
             Talker::Preemptibles => chatter.preemptible_runs_for,
             Talker::Projects => chatter.project_runs_for,
+            Talker::Others => chatter.others_run_for,
         };
         let places: Vec<(HostId, GuestOwner)> = self
             .hosts
@@ -111,6 +122,8 @@ impl State {
 fn wishes(talker: Talker, host: &Host) -> Vec<GuestOwner> {
     match (talker, host.site) {
         (Talker::Preemptibles, _) => vec![GuestOwner::Preemptible],
+        (Talker::Others, Site::FreePool) => vec![GuestOwner::Other],
+        (Talker::Others, _) => Vec::new(),
         (Talker::Projects, Site::Held { lease, .. }) => lease.map(GuestOwner::Lease).into_iter().collect(),
         (Talker::Projects, _) => {
             let room = host.slots.values().filter(|slots| {

@@ -199,6 +199,10 @@ impl Guests for SimulatedFleet {
         self.act(Action::StopGuest(host, guest), key).await
     }
 
+    async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
+        self.act(Action::MoveGuest(host, guest, to), key).await
+    }
+
     async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
         self.act(Action::DeleteGuest(host, guest), key).await
     }

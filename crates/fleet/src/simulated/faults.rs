@@ -153,7 +153,6 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
     match call {
         Call::Adopt(host) => (Verb::Adopt, Some(*host)),
         Call::Abandon(host) => (Verb::Abandon, Some(*host)),
-        Call::Migrate(_, to, _) => (Verb::Migrate, Some(*to)),
         Call::Act(action, _) => match *action {
             Action::Fence(host) => (Verb::Fence, Some(host)),
             Action::Unfence(host) => (Verb::Unfence, Some(host)),
@@ -165,6 +164,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::Assign(..) => (Verb::Assign, None),
             Action::Unassign(..) => (Verb::Unassign, None),
             Action::StopGuest(host, _) => (Verb::Stop, Some(host)),
+            Action::MoveGuest(host, ..) => (Verb::Migrate, Some(host)),
             Action::DeleteGuest(host, _) => (Verb::Delete, Some(host)),
             Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
         },

@@ -35,7 +35,7 @@ use self::state::{Rules, State};
 pub use self::timing::{Between, Timing};
 pub use self::violation::Violation;
 use crate::saved::StateFile;
-use crate::{FleetError, Machine, Network, OperationKey, Outcome, StateError, saved};
+use crate::{FleetError, Machine, Network, Outcome, StateError, saved};
 
 /// A fleet in memory.
 pub struct SimulatedFleet {
@@ -98,6 +98,7 @@ impl SimulatedFleet {
             timing: Timing::IMMEDIATE,
             chatter: Chatter::SILENCE,
             grace: leases::plan::PlanRules::default().grace,
+            memory_mib: machines.values().map(|machine| (machine.id, machine.memory_mib.into())).collect(),
         };
         let inner = Inner {
             state,
@@ -221,16 +222,6 @@ impl SimulatedFleet {
         let inner = self.current();
         let call = inner.calls.first_key_value().map(|((at, _), _)| *at);
         [call, inner.state.next_event()].into_iter().flatten().min()
-    }
-
-    /// Moves a guest to another host, where guests of its kind may start.
-    pub async fn migrate(
-        &self,
-        guest: GuestId,
-        to: HostId,
-        key: &OperationKey,
-    ) -> Result<Outcome, FleetError> {
-        self.call(Call::Migrate(guest, to, key.clone())).await
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan;
-use leases::plan::GuestOwner;
+use leases::plan::{GuestOwner, GuestSize, Mobility};
+use leases::project::ProjectId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub(super) struct Rules {
     pub(super) chatter: Chatter,
     /// How long a preemptible guest must be given.
     pub(super) grace: SignedDuration,
+    /// How much memory machines have for guests, MiB.
+    pub(super) memory_mib: BTreeMap<HostId, u64>,
 }
 
 /// What is where, and what is about to happen.
@@ -97,6 +100,11 @@ pub(super) struct Guest {
     pub(super) name: String,
     #[serde(with = "SavedOwner")]
     pub(super) owner: GuestOwner,
+    /// Whose it is, if it is nobody's who leases.
+    #[serde(default)]
+    pub(super) project: Option<String>,
+    #[serde(default)]
+    pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
     pub(super) stopping_since: Option<Timestamp>,
     /// It is being deleted.
@@ -234,6 +242,16 @@ impl State {
         happened
     }
 
+    /// What is left of the host's memory beside guests that are there or are moving there, MiB.
+    pub(super) fn free_memory_mib(&self, rules: &Rules, id: HostId) -> u64 {
+        let here = self.hosts.get(&id).into_iter().flat_map(|host| host.guests.values());
+        let elsewhere = self.hosts.iter().filter(|(other, _)| **other != id);
+        let moving = elsewhere.flat_map(|(_, host)| host.guests.values());
+        let moving = moving.filter(|guest| guest.moving_to == Some(id));
+        let used: u64 = here.chain(moving).map(|guest| u64::from(guest.memory_mib)).sum();
+        rules.memory_mib.get(&id).copied().unwrap_or(0).saturating_sub(used)
+    }
+
     /// The host that a guest is on.
     pub(super) fn whereabouts(&self, guest: GuestId) -> Option<HostId> {
         self.hosts.iter().find(|(_, host)| host.guests.contains_key(&guest)).map(|(id, _)| *id)
@@ -272,14 +290,20 @@ impl State {
         }
         let id = self.draw_guest_id();
         let boot = rules.timing.boot.draw(&mut self.draw());
+        let power = self.draw().random_range(0..5u32);
         let guest = Guest {
             name: format!("vm-{}", &id.to_string()[..8]),
             owner,
-            memory_mib: 1024 << self.draw().random_range(0..5u32),
+            project: (owner == GuestOwner::Other).then(|| "somebody".to_owned()),
+            vcpus: 1 << power.saturating_sub(1),
+            memory_mib: 1024 << power,
             stopping_since: None,
             deleting: false,
             moving_to: None,
         };
+        if owner == GuestOwner::Other && self.free_memory_mib(rules, host) < u64::from(guest.memory_mib) {
+            return None;
+        }
         self.hosts.get_mut(&host)?.in_flight += 1;
         if boot.is_zero() {
             self.land(host, id, guest, at);
@@ -344,6 +368,10 @@ impl Host {
             id: *id,
             owner: guest.owner,
             stopping_since: guest.stopping_since,
+            project: guest.project.clone().map(ProjectId),
+            size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: 0 },
+            moving_to: guest.moving_to,
+            mobility: Some(Mobility::default()),
         };
         Some(plan::ObservedHost {
             place: self.site.place()?,

@@ -10,6 +10,7 @@ use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use super::*;
+use crate::OperationKey;
 use crate::{Guests as _, Inventory as _, Isolation as _};
 
 const HOST: HostId = HostId(1);
@@ -224,16 +225,32 @@ async fn a_snapshot_takes_its_time_and_is_made_again_for_a_later_claim_only() {
 async fn a_guest_that_migrates_is_on_its_old_host_until_its_memory_is_copied() {
     let (clock, fleet) = fleet().await;
     let fleet = fleet.with_timing(Timing { migration_mib_per_second: 1024, ..Timing::IMMEDIATE });
-    let guest = fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("a free host");
+    let guest = fleet.start_guest(HOST, GuestOwner::Other, None).expect("a free host");
     let on = |host| fleet.look(host).expect("taken on").guests.len();
-    assert_eq!(fleet.migrate(guest, HostId(2), &key("migrate")).await, Ok(Outcome::Pending));
-    assert_eq!((on(HOST), on(HostId(2))), (1, 0));
-    clock.set(fleet.next_event().expect("its arrival"));
-    assert_eq!(fleet.migrate(guest, HostId(2), &key("migrate")).await, Ok(Outcome::Done));
-    assert_eq!((on(HOST), on(HostId(2))), (0, 1));
+    let away = fleet.migrate(HOST, guest, HostId(2), &key("migrate")).await;
+    assert_eq!((away, on(HOST)), (Ok(Outcome::Done), 1), "nobody has fenced its host");
     assert!(fleet.fence(HOST, &key("fence")).await.is_ok());
-    let refused = fleet.migrate(guest, HOST, &key("back")).await;
+    assert_eq!(fleet.migrate(HOST, guest, HostId(2), &key("migrate")).await, Ok(Outcome::Pending));
+    assert_eq!((on(HOST), on(HostId(2))), (1, 0));
+    assert_eq!(fleet.look(HOST).expect("taken on").guests[0].moving_to, Some(HostId(2)));
+    clock.set(fleet.next_event().expect("its arrival"));
+    assert_eq!(fleet.migrate(HOST, guest, HostId(2), &key("migrate")).await, Ok(Outcome::Done));
+    assert_eq!((on(HOST), on(HostId(2))), (0, 1));
+    assert!(fleet.fence(HostId(2), &key("fence 2")).await.is_ok());
+    let refused = fleet.migrate(HostId(2), guest, HOST, &key("back")).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "the host is fenced");
+}
+
+#[tokio::test]
+async fn a_guest_does_not_migrate_where_there_is_no_room() {
+    let (_, fleet) = fleet().await;
+    let refused = |answer| matches!(answer, Err(FleetError::Refused(why)) if why.contains("no room"));
+    while fleet.start_guest(HostId(2), GuestOwner::Other, None).is_some() {}
+    while fleet.start_guest(HOST, GuestOwner::Other, None).is_some() {}
+    assert!(fleet.fence(HOST, &key("fence")).await.is_ok());
+    let guests = fleet.look(HOST).expect("taken on").guests;
+    let largest = guests.iter().max_by_key(|guest| guest.size.memory_mib).expect("a guest");
+    assert!(refused(fleet.migrate(HOST, largest.id, HostId(2), &key("migrate")).await));
 }
 
 /// All that is seen on the first hosts, hour after hour, with guests coming and going.

@@ -7,6 +7,7 @@ use std::ops::Bound;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal, Search};
+use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::lease_type::LeaseType;
@@ -15,10 +16,20 @@ use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::{Window, later};
 
+/// What a new lease is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Its terms, with the window that it has: another one than was asked for if it starts as soon as it can.
+    pub terms: Terms,
+    /// One allocation per reservation.
+    pub allocations: Vec<Allocation>,
+    /// Whose guests are moved away for it, if any are.
+    pub hunt: Option<Hunt>,
+}
+
 impl Admission<'_> {
-    /// What a new lease of these terms would be given, one allocation per reservation; and its terms with the
-    /// window that it then has, which is another one if it is to start as soon as it can.
-    pub fn grant(&self, project: &ProjectId, terms: &Terms) -> Result<(Terms, Vec<Allocation>), Refusal> {
+    /// What a new lease of these terms would be given.
+    pub fn grant(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
         if let Some(deadline) = terms.lease_type.deadline() {
             if deadline <= self.now {
                 return Err(Refusal::DeadlineInPast);
@@ -28,7 +39,8 @@ impl Admission<'_> {
             }
         }
         let LeaseType::BestEffort { deadline } = terms.lease_type else {
-            return Ok((terms.clone(), self.decide(project, terms)?));
+            let allocations = self.decide(project, terms)?;
+            return Ok(Grant { terms: terms.clone(), allocations, hunt: None });
         };
         self.rules.enforcement.check_create(project, &terms.window())?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
@@ -39,8 +51,18 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let (start, given) = self.earliest(&wish)?;
-        Ok((terms.clone().starting(start), given))
+        let waiting = self.earliest(&wish);
+        let patience = waiting.as_ref().ok().map(|(start, _)| *start);
+        match (self.hunt(project, &wish, patience), waiting) {
+            (Some(Ok((window, allocations, hunt))), _) => {
+                Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
+            }
+            (_, Ok((start, allocations))) => {
+                Ok(Grant { terms: terms.clone().starting(start), allocations, hunt: None })
+            }
+            (Some(Err(hunt)), Err(refusal)) => Err(Refusal::NoHunt { refusal: Box::new(refusal), hunt }),
+            (None, Err(refusal)) => Err(refusal),
+        }
     }
 
     /// The lease as it would be if it started sooner; or later, but whole, if it lacks something. None if that
@@ -133,14 +155,14 @@ struct Pool {
 }
 
 /// What is to be had as soon as possible.
-struct Wish<'a> {
-    asked: &'a [&'a ReservationTerms],
+pub(super) struct Wish<'a> {
+    pub(super) asked: &'a [&'a ReservationTerms],
     /// Not before this instant.
-    from: Timestamp,
+    pub(super) from: Timestamp,
     /// It has to begin before this one.
-    before: Timestamp,
+    pub(super) before: Timestamp,
     /// For how long.
-    length: SignedDuration,
+    pub(super) length: SignedDuration,
     /// The lease whose bookings do not count.
-    own: Option<LeaseId>,
+    pub(super) own: Option<LeaseId>,
 }

@@ -44,8 +44,8 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
     let mut healed = Vec::new();
     for lease in queue {
-        let Some(lease) =
-            (Admission { calendar, inventory, rules, occupied: None, now }).heal(lease, interval)
+        let Some(lease) = (Admission { calendar, inventory, rules, occupied: None, surroundings: None, now })
+            .heal(lease, interval)
         else {
             continue;
         };

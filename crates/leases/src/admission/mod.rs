@@ -10,6 +10,7 @@ mod addresses;
 mod earliest;
 mod healing;
 mod hosts;
+mod hunting;
 mod order;
 mod reallocate;
 mod refusal;
@@ -23,12 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::refusal::{Refusal, Resource};
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
 use crate::host::Inventory;
+use crate::hunt::{Hunting, Surroundings};
 use crate::ids::{FloatingIpId, HostId, LeaseId};
 use crate::lease::Allocation;
 use crate::lease_type::{Deadlines, LeaseType};
@@ -46,6 +49,8 @@ pub struct Rules {
     pub enforcement: Enforcement,
     /// How long leases may wait for their start.
     pub deadlines: Deadlines,
+    /// Moving guests of others out of a lease's way.
+    pub hunting: Hunting,
 }
 
 /// What a decision is based on.
@@ -60,6 +65,8 @@ pub struct Admission<'a> {
     /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
     /// without them; what has a date may hope that they are gone by then.
     pub occupied: Option<&'a BTreeSet<HostId>>,
+    /// What is known of these guests; none if nobody is to be moved away.
+    pub surroundings: Option<Surroundings<'a>>,
     /// The present.
     pub now: Timestamp,
 }

@@ -61,6 +61,14 @@ pub enum Refusal {
         /// How many could be had.
         found: u64,
     },
+    /// It cannot wait for hosts, and they cannot be cleared either.
+    #[error("{refusal}")]
+    NoHunt {
+        /// Why they are not to be had without moving anybody.
+        refusal: Box<Refusal>,
+        /// Why moving guests of others away does not help.
+        hunt: placement::clear::Refusal,
+    },
     /// An address that is required cannot be had.
     #[error("Not enough floating IPs available")]
     FloatingIpTaken(IpAddr),
@@ -127,6 +135,10 @@ impl Refusal {
                         format!("reservation {reservation} needs {needed} addresses, {found} are free")
                     }
                 })
+            }
+            Self::NoHunt { refusal, hunt } => {
+                let first = refusal.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
+                Some(format!("{first}moving guests of others away: {hunt}"))
             }
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
             Self::WouldLoseHosts(hosts) => {

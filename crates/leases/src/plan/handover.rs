@@ -120,9 +120,9 @@ fn drained(
             GuestOwner::Preemptible => stop(effort, host, guest, lease),
             GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
                 Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
-                None => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
+                None => move_away(effort, host, guest, lease),
             },
-            GuestOwner::Other => effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id }),
+            GuestOwner::Other => move_away(effort, host, guest, lease),
         }
         empty = false;
     }
@@ -131,6 +131,22 @@ fn drained(
         empty = false;
     }
     empty
+}
+
+/// A guest that must not be stopped goes where the lease's hunt has it, in its turn.
+fn move_away(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
+    let Some((hunt, mov)) = lease.hunt.as_ref().and_then(|hunt| Some((hunt, hunt.move_of(guest.id, host)?)))
+    else {
+        // It may be on its way to where an earlier plan had it.
+        if guest.moving_to.is_none() {
+            effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });
+        }
+        return;
+    };
+    let mut next = hunt.open(effort.world.observed).take(effort.world.rules.moves_at_once);
+    if next.any(|next| next == mov) {
+        effort.step(mov.action(), Some(lease.id));
+    }
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed.

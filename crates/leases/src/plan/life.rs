@@ -3,7 +3,7 @@
 //! One change at a time; the next plan makes the next. Every change is one that [`LeaseStatus::may_become`]
 //! allows and leaves the lease consistent.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::World;
 use super::effort::Effort;
@@ -16,6 +16,7 @@ use crate::lease::{Allocation, EventStatuses, Lease, Reservation};
 use crate::lease_type::LeaseType;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
+use crate::window::{Window, earlier};
 
 /// What becomes of a lease now.
 pub(super) enum Next {
@@ -71,7 +72,8 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
         }
         LeaseStatus::Starting if lease.window.is_empty() || (!ended && ready(lease, world)) => {
             let events = EventStatuses { start: EventStatus::Done, ..events };
-            Change::all(LeaseStatus::Active, events, ReservationStatus::Active)
+            let active = Change::all(LeaseStatus::Active, events, ReservationStatus::Active).apply(lease);
+            return Next::Become(Box::new(after_hunt(active, now)));
         }
         LeaseStatus::Starting if ended => {
             let events = EventStatuses { start: EventStatus::Error, ..events };
@@ -104,6 +106,18 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
         _ => return Next::Stay,
     };
     Next::Become(Box::new(to.apply(lease)))
+}
+
+/// A lease that has hunted has its hosts from now on, for as long as it asked for, unless the hunt took longer than
+/// it was allowed for.
+fn after_hunt(lease: Lease, now: Timestamp) -> Lease {
+    let Some(hunt) = &lease.hunt else { return lease };
+    let asked = lease.window.length().saturating_sub(hunt.allowance).max(SignedDuration::ZERO);
+    let (before, start) = (lease.window.end(), now.max(lease.window.start()));
+    let window = Window::starting(start, asked.min(before.duration_since(start)));
+    let shift = before.duration_since(window.end());
+    let before_end = lease.before_end.map(|at| earlier(at, shift).max(start));
+    Lease { window, before_end, ..lease }
 }
 
 /// A change of statuses.

@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::effort::Effort;
 pub use self::effort::Waiting;
-pub use self::observed::{Guest, GuestOwner, Observed, ObservedHost, Place};
+pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place};
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::Health;
 use crate::ids::{HostId, LeaseId, ReservationId};
@@ -47,16 +47,19 @@ pub struct PlanRules {
     pub before_end: BeforeEndAction,
     /// How often a snapshot is tried before the lease goes on without.
     pub snapshot_attempts: u32,
+    /// How many guests are moved at once for one lease.
+    pub moves_at_once: usize,
 }
 
 impl Default for PlanRules {
-    /// A minute of grace, nothing before the end.
+    /// A minute of grace, nothing before the end, two moves at once.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
             backoff: Backoff::default(),
             before_end: BeforeEndAction::None,
             snapshot_attempts: 3,
+            moves_at_once: 2,
         }
     }
 }

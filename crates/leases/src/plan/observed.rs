@@ -1,12 +1,13 @@
 //! What was last seen of the machines. The planner starts from this and from nothing it remembers, which is
 //! why a crash at any point costs nothing (spec W4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::host::Health;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::project::ProjectId;
 
 /// Everything that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +65,61 @@ pub struct Guest {
     pub owner: GuestOwner,
     /// Since when it is asked to shut down, if it is.
     pub stopping_since: Option<Timestamp>,
+    /// The project that it belongs to, if that is known.
+    pub project: Option<ProjectId>,
+    /// What it uses of its host; nothing if that is not known.
+    pub size: GuestSize,
+    /// The host that it is moving to, if it is.
+    pub moving_to: Option<HostId>,
+    /// What it takes to move it to another host; none if it may not be moved, or nobody knows how.
+    pub mobility: Option<Mobility>,
+}
+
+impl Guest {
+    /// A guest that runs, and of which nothing more is known.
+    pub fn new(id: GuestId, owner: GuestOwner) -> Self {
+        let size = GuestSize::default();
+        Self { id, owner, stopping_since: None, project: None, size, moving_to: None, mobility: None }
+    }
+}
+
+/// What a guest uses of its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuestSize {
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub memory_mib: u32,
+    /// Disk, GiB.
+    pub disk_gib: u32,
+}
+
+/// What it takes to move a guest to another host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mobility {
+    /// Disk to copy, GiB; 0 for storage that both hosts reach.
+    pub copied_disk_gib: u32,
+    /// How long it is expected to stand still, milliseconds.
+    pub downtime_ms: u32,
+    /// By how much its downtime counts; 1 is usual, 0 means that nobody minds.
+    pub priority: u32,
+    /// Traits that its host must have, by Placement's names.
+    pub requires: BTreeSet<String>,
+    /// Groups of guests of which no two may be on one host.
+    pub apart: BTreeSet<String>,
+}
+
+impl Default for Mobility {
+    /// Storage that both hosts reach, a third of a second, no conditions.
+    fn default() -> Self {
+        Self {
+            copied_disk_gib: 0,
+            downtime_ms: 300,
+            priority: 1,
+            requires: BTreeSet::new(),
+            apart: BTreeSet::new(),
+        }
+    }
 }
 
 /// Whose a guest is.
@@ -73,6 +129,6 @@ pub enum GuestOwner {
     Preemptible,
     /// The lease's in which it was started.
     Lease(LeaseId),
-    /// Somebody's else. It is never touched.
+    /// Somebody's else. It is never stopped; it is moved at most, for a lease that [hunts](crate::hunt).
     Other,
 }

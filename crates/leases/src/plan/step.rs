@@ -19,6 +19,8 @@ pub enum Action {
     StopGuest(HostId, GuestId),
     /// A guest on the host is deleted.
     DeleteGuest(HostId, GuestId),
+    /// A guest on the first host, which is fenced, goes to the second one while it runs.
+    MoveGuest(HostId, GuestId, HostId),
     /// A fenced host is looked at again, and is verified for the reservation if only guests of its lease are
     /// there.
     Verify(HostId, ReservationId),
@@ -41,12 +43,34 @@ pub enum Action {
     Snapshot(HostId, ReservationId),
 }
 
+impl Action {
+    /// The hosts that it is about; none of addresses.
+    pub fn hosts(self) -> impl Iterator<Item = HostId> {
+        let (host, other) = match self {
+            Self::Fence(host)
+            | Self::StopGuest(host, _)
+            | Self::DeleteGuest(host, _)
+            | Self::Verify(host, _)
+            | Self::Hold(host, _)
+            | Self::Release(host, _)
+            | Self::Unfence(host)
+            | Self::Grant(host, _, _)
+            | Self::Withdraw(host, _)
+            | Self::Snapshot(host, _) => (Some(host), None),
+            Self::MoveGuest(host, _, to) => (Some(host), Some(to)),
+            Self::Assign(..) | Self::Unassign(..) => (None, None),
+        };
+        host.into_iter().chain(other)
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fence(host) => write!(f, "fence host {host}"),
             Self::StopGuest(host, guest) => write!(f, "stop guest {guest} on host {host}"),
             Self::DeleteGuest(host, guest) => write!(f, "delete guest {guest} on host {host}"),
+            Self::MoveGuest(host, guest, to) => write!(f, "move guest {guest} from host {host} to host {to}"),
             Self::Verify(host, reservation) => {
                 write!(f, "verify that host {host} is empty for reservation {reservation}")
             }

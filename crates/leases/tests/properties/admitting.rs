@@ -72,6 +72,7 @@ impl Cloud {
             inventory: &self.inventory,
             rules: &self.rules,
             occupied: None,
+            surroundings: None,
             now: at(self.now),
         }
     }

@@ -67,6 +67,7 @@ impl Play {
             backoff: Backoff { first: SignedDuration::from_secs(20), longest: SignedDuration::from_mins(3) },
             before_end: BeforeEndAction::Snapshot,
             snapshot_attempts: 2,
+            ..PlanRules::default()
         };
         let rules = Rules { before_end_lead: Some(SignedDuration::from_mins(2)), ..Rules::default() };
         let fleet = Fleet::new(&inventory, plan_rules.grace);
@@ -99,7 +100,7 @@ impl Play {
 
     fn admission(&self) -> Admission<'_> {
         let (calendar, inventory, rules) = (&self.calendar, &self.inventory, &self.rules);
-        Admission { calendar, inventory, rules, occupied: None, now: self.now }
+        Admission { calendar, inventory, rules, occupied: None, surroundings: None, now: self.now }
     }
 
     /// Something that nobody planned.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody};
-use api::v1::{Lease, LeaseRequest, LeaseUpdate, lease_id};
+use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody};
+use api::v1::{Lease, LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use leases::hunt::{Move, MoveState};
 use leases::lease_type::LeaseType;
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
@@ -199,6 +200,37 @@ pub(crate) async fn show(
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }))
+}
+
+/// How a lease gets hosts that others have instances on, and how far that is.
+#[utoipa::path(
+    get, path = "/v1/leases/{lease_id}/plan", tag = "leases", operation_id = "show_lease_plan",
+    params(("lease_id" = String, Path, description = "The lease")),
+    responses((status = 200, body = PlanBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn plan(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<PlanBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    let states = app.service().moves(&record.lease);
+    let count = |state| states.iter().filter(|(_, other)| *other == state).count() as u64;
+    let (moved, gone) = (count(MoveState::Moved), count(MoveState::Gone));
+    // The instances are somebody else's.
+    let moves = session.allow(&app, Rule::HostsGet).is_ok().then(|| {
+        let name =
+            |id| app.service().host(id).map_or_else(|| id.to_string(), |record| record.host.name.clone());
+        let shown = |(mov, state): &(Move, MoveState)| PlannedMove {
+            instance_id: mov.guest.to_string(),
+            from_host: name(mov.from),
+            to_host: name(mov.to),
+            state: PlannedMove::state_name(*state).to_owned(),
+        };
+        states.iter().map(shown).collect()
+    });
+    let summary = record.lease.hunt.as_ref().map(PlanSummary::from);
+    Ok(Json(PlanBody { plan: Plan { lease_id: record.lease.id.to_string(), summary, moved, gone, moves } }))
 }
 
 /// Changes a lease, all of it or nothing. The answer has the lease as it is then.

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 37] = [
+const MATRIX: [(&str, &str, &str); 38] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -23,6 +23,7 @@ const MATRIX: [(&str, &str, &str); 37] = [
     ("GET", "/v1/leases", "admin member reader foreign"),
     ("POST", "/v1/leases", "admin member foreign"),
     ("GET", "/v1/leases/{lease_id}", "admin member reader"),
+    ("GET", "/v1/leases/{lease_id}/plan", "admin member reader"),
     ("PUT", "/v1/leases/{lease_id}", "admin member"),
     ("DELETE", "/v1/leases/{lease_id}", "admin member"),
     ("GET", "/v1/os-hosts", "admin"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 37] = [
+const ROWS: [Row; 38] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -52,6 +52,7 @@ const ROWS: [Row; 37] = [
     ]),
     row("POST", "/v1/leases").with(&[("Idempotency-Key", "theirs")]).sending(lease_of_the_same),
     row("GET", "/v1/leases/{lease_id}"),
+    row("GET", "/v1/leases/{lease_id}/plan"),
     row("PUT", "/v1/leases/{lease_id}").sending(change_of_everything),
     row("DELETE", "/v1/leases/{lease_id}"),
     row("GET", "/v1/os-hosts"),

@@ -1,5 +1,7 @@
 //! Types of leases through the API. Tests are named by the criteria of spec §5.1.
 
+use axum::http::Method;
+use jiff::SignedDuration;
 use leases::ids::HostId;
 use leases::plan::GuestOwner;
 use serde_json::{Value, json};
@@ -60,7 +62,7 @@ async fn cls_02_a_an_immediate_lease_that_could_not_start_is_answered_so_and_gon
         assert!(futures::poll!(request.as_mut()).is_pending());
         tokio::task::yield_now().await;
     }
-    site.clock.set("2030-01-01T10:01:00Z".parse().expect("an instant"));
+    site.clock.set("2030-01-01T10:02:00Z".parse().expect("an instant"));
     let (status, message) = request.await.error();
     assert_eq!(status, 409);
     assert!(message.starts_with("The lease could not start at once"), "{message}");
@@ -99,4 +101,34 @@ async fn clients_that_know_no_types_ask_for_one_with_an_event() {
     let lease = site.lease(&body).await;
     assert_eq!(lease["lease_type"], "BEST-EFFORT");
     assert_eq!(lease["timeout_date"], "2030-01-01T10:40:00.000000");
+}
+
+#[tokio::test]
+async fn cls_03_b_the_answer_to_a_best_effort_lease_has_the_plan_in_short() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 4).await;
+    for host in 1..=4 {
+        site.fleet.start_guest(HostId(host), GuestOwner::Other, None).expect("a free host");
+    }
+    site.pass(SignedDuration::from_secs(40)).await;
+    let made = site.send_as("member", Method::POST, "/v1/leases", Some(&of_type("BEST-EFFORT", 1))).await;
+    let lease = made.ok(201)["lease"].clone();
+    assert_eq!(state(&lease), ("BEST-EFFORT", "IN-PROGRESS"));
+    let summary = &lease["plan"];
+    assert_eq!((&summary["hosts_to_clear"], &summary["instances_to_move"]), (&json!(1), &json!(1)));
+    assert_eq!(summary["expected_seconds"], 120);
+    let path = format!("/v1/leases/{}/plan", lease["id"].as_str().expect("an id"));
+    let shown = async |who| site.send_as(who, Method::GET, &path, None).await.ok(200)["plan"].clone();
+    let theirs = shown("member").await;
+    assert_eq!(
+        (&theirs["summary"], &theirs["moves"]),
+        (summary, &Value::Null),
+        "the instances are another's"
+    );
+    assert_eq!(shown("admin").await["moves"].as_array().map(Vec::len), Some(1));
+    site.pass(SignedDuration::from_secs(60)).await;
+    let done = shown("admin").await;
+    assert_eq!((&done["moved"], &done["moves"][0]["state"]), (&json!(1), &json!("moved")));
+    let waits = site.send_as("member", Method::GET, &path, None).await.ok(200);
+    assert_eq!(waits["plan"]["moved"], 1);
 }

@@ -64,15 +64,14 @@ impl Service {
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
-        let moved = self.hasten(&writer, now).await?;
+        let moved = self.hasten(&writer, now).await? | self.hunt_anew(&writer, now).await?;
         let Plan { steps, changes, wake_at, .. } = self.plan(now);
         let changed = self.commit_plan(&writer, changes, now).await?;
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }
         drop(writer);
-        let due = self.due(&steps, now);
-        let claimed = self.claim(due, now).await?;
+        let claimed = self.claim(&steps, now).await?;
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
@@ -81,7 +80,7 @@ impl Service {
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
     /// anew after that.
-    fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
+    pub(super) fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
         let progress = self.progress();
         let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);
         steps.iter().filter(due).cloned().collect()
@@ -107,7 +106,8 @@ impl Service {
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
-        let next = questions.chain(planned).chain(next_start).chain([look]).min().unwrap_or(look);
+        let hunt = progress.hunt_again_at;
+        let next = questions.chain(planned).chain(next_start).chain(hunt).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }
 

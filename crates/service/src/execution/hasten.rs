@@ -1,11 +1,19 @@
-//! Leases that are to start as soon as they can: when hosts become free, those that wait move forward (spec CLS-03).
+//! Leases that are to start as soon as they can: when hosts become free, those that wait move forward, and hunts that
+//! do not get on are planned anew (spec CLS-03).
 
-use jiff::Timestamp;
-use store::StoreError;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::Admission;
+use leases::status::LeaseStatus;
+use store::{LeaseRecord, StoreError};
 
 use super::plan::Change;
 use crate::Service;
 use crate::writing::Writer;
+
+/// If no hunt could be planned anew, none is tried before that.
+const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 impl Service {
     /// Moves a lease that waits to an earlier time, if there is one: in each cycle the one that was asked for first.
@@ -18,7 +26,8 @@ impl Service {
     fn hastened(&self, now: Timestamp) -> Option<Change> {
         let state = self.state();
         state.leases.waiting_for_hosts().next()?;
-        let occupied = self.progress().occupied();
+        let hunting = state.leases.hunters().map(|record| &record.lease);
+        let occupied = self.progress().occupied(hunting);
         let known = (state.revision, occupied);
         if self.progress().tried_to_hasten.as_ref() == Some(&known) {
             return None;
@@ -32,5 +41,34 @@ impl Service {
             self.progress().tried_to_hasten = Some(known);
         }
         sooner
+    }
+
+    /// Plans a hunt anew that does not hold, if there is one: in each cycle one. Says whether there was any.
+    pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        if self.progress().hunt_again_at.is_some_and(|at| now < at && at <= now + HUNT_AGAIN_AFTER) {
+            return Ok(false);
+        }
+        let Some(change) = self.hunted_anew(now) else { return Ok(false) };
+        self.commit_changes(writer, vec![change], now).await
+    }
+
+    fn hunted_anew(&self, now: Timestamp) -> Option<Change> {
+        let state = self.state();
+        // One that has not begun has done nothing yet that could have gone wrong.
+        let begun = |record: &&Arc<LeaseRecord>| record.lease.status == LeaseStatus::Starting;
+        let mut hunters = state.leases.hunters().filter(begun).peekable();
+        hunters.peek()?;
+        let neighbours = self.neighbours(&state);
+        let surroundings = Some(neighbours.surroundings());
+        let admission = Admission { surroundings, ..self.admission(&state, None, now) };
+        let obstructed: Vec<_> = hunters.filter(|record| admission.obstructed(&record.lease)).collect();
+        let anew = obstructed.iter().find_map(|before| {
+            let after = admission.hunt_anew(&before.lease)?;
+            tracing::info!(lease = %after.id, "a hunt is planned anew");
+            Some(Change { before: Arc::clone(before), after: Some(after) })
+        });
+        let failed = anew.is_none() && !obstructed.is_empty();
+        self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
+        anew
     }
 }

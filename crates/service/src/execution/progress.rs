@@ -43,10 +43,10 @@ impl Touched {
 
     /// What the action may have changed is among it.
     fn has(&self, action: Action) -> bool {
-        match host_of(action) {
-            Some(host) => self.hosts.contains_key(&host),
-            None => self.addresses.is_some(),
+        if is_of_addresses(action) {
+            return self.addresses.is_some();
         }
+        action.hosts().any(|host| self.hosts.contains_key(&host))
     }
 
     /// Takes away what is about these hosts, and about addresses.
@@ -122,6 +122,8 @@ pub(crate) struct Progress {
     /// What was known when no lease that waits could start any sooner: the revision, and hosts with guests that
     /// nobody may remove.
     pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
+    /// Hunts that do not hold could not be planned anew; when to try again.
+    pub hunt_again_at: Option<Timestamp>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.
@@ -169,9 +171,11 @@ impl Progress {
 
     /// What the action may have changed is to be looked at.
     pub fn look_at_effect(&mut self, action: Action, lease: Option<LeaseId>) {
-        match host_of(action) {
-            Some(host) => self.look_at(host, lease),
-            None => self.touched.addresses.get_or_insert_default().extend(lease),
+        if is_of_addresses(action) {
+            self.touched.addresses.get_or_insert_default().extend(lease);
+        }
+        for host in action.hosts() {
+            self.look_at(host, lease);
         }
     }
 
@@ -283,12 +287,14 @@ impl Progress {
         self.left.insert(host);
     }
 
-    /// Hosts with guests that nobody may remove.
-    pub fn occupied(&self) -> BTreeSet<HostId> {
+    /// Hosts with guests that nobody may remove, and those to which one is to go for a lease that hunts.
+    pub fn occupied<'a>(&self, hunting: impl IntoIterator<Item = &'a Lease>) -> BTreeSet<HostId> {
         let hosts = self.observed.hosts.iter();
         let occupied =
             hosts.filter(|(_, host)| host.guests.iter().any(|guest| guest.owner == GuestOwner::Other));
-        occupied.map(|(id, _)| *id).collect()
+        let hunts = hunting.into_iter().filter_map(|lease| lease.hunt.as_ref());
+        let goals = hunts.flat_map(|hunt| hunt.open(&self.observed)).map(|mov| mov.to);
+        occupied.map(|(id, _)| *id).chain(goals).collect()
     }
 
     /// How many steps the fleet is being asked to carry out at this moment.
@@ -309,19 +315,7 @@ impl Progress {
     }
 }
 
-/// The host that the action is about, if it is about one.
-fn host_of(action: Action) -> Option<HostId> {
-    match action {
-        Action::Fence(host)
-        | Action::StopGuest(host, _)
-        | Action::DeleteGuest(host, _)
-        | Action::Verify(host, _)
-        | Action::Hold(host, _)
-        | Action::Release(host, _)
-        | Action::Unfence(host)
-        | Action::Grant(host, _, _)
-        | Action::Withdraw(host, _)
-        | Action::Snapshot(host, _) => Some(host),
-        Action::Assign(..) | Action::Unassign(..) => None,
-    }
+/// The action is about addresses, and no host.
+fn is_of_addresses(action: Action) -> bool {
+    matches!(action, Action::Assign(..) | Action::Unassign(..))
 }

@@ -100,9 +100,14 @@ impl Service {
 
     /// Claims steps, as many as may be carried out at once: first those that have failed least often, so that
     /// what fails again and again does not stand in the way of the rest.
-    pub(super) async fn claim(&self, due: Vec<Step>, now: Timestamp) -> Result<Vec<ClaimedStep>, StoreError> {
+    pub(super) async fn claim(
+        &self,
+        planned: &[Step],
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedStep>, StoreError> {
         let until = now + self.settings.claim_time;
-        let mut steps = self.ask_again(now);
+        let mut steps = self.ask_again(planned, now);
+        let due = self.due(planned, now);
         let room = self.settings.steps_at_once.saturating_sub(self.progress().running());
         let due = self.first(due, room);
         if due.is_empty() {
@@ -138,9 +143,16 @@ impl Service {
     }
 
     /// Steps that the fleet is at and is to be asked about again. Claims that are over are given up: the step
-    /// is planned anew if it is still wanted.
-    fn ask_again(&self, now: Timestamp) -> Vec<ClaimedStep> {
+    /// is planned anew if it is still wanted. So are those of steps that are not wanted any more: to ask about a guest
+    /// that is moving would be to have it moved, although it may be meant to go elsewhere by now.
+    fn ask_again(&self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
         let mut progress = self.progress();
+        let wanted = |own: &InFlight| {
+            own.ask_again_at.is_none() || planned.iter().any(|step| step.action == own.claim.action)
+        };
+        let under_way = progress.in_flight.len();
+        progress.in_flight.retain(|_, own| wanted(own));
+        progress.unheard_claims |= progress.in_flight.len() < under_way;
         let running_late =
             |own: &InFlight| own.ask_again_at.is_none() && now < own.until + self.settings.claim_time;
         progress.in_flight.retain(|_, own| now < own.until || running_late(own));

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use leases::admission::{Admission, Grant};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, Lease};
 use leases::lease_type::LeaseType;
 use leases::project::Owner;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
+use super::Neighbours;
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
 use crate::writing::{ATTEMPTS, Writer, as_stored, audit, decide_again, overtaken};
@@ -105,12 +107,14 @@ impl Service {
     ) -> Result<LeaseRecord, ServiceError> {
         let state = self.state();
         // Who asks for a date does not need to know.
-        let occupied = (new.terms.lease_type != LeaseType::Schedule).then(|| self.progress().occupied());
-        let admission = self.admission(&state, occupied.as_ref(), now);
-        let (terms, allocations) = admission.grant(&identity.owner.project, &new.terms)?;
+        let neighbours = (new.terms.lease_type != LeaseType::Schedule).then(|| self.neighbours(&state));
+        let occupied = neighbours.as_ref().map(|neighbours| &neighbours.occupied);
+        let surroundings = neighbours.as_ref().map(Neighbours::surroundings);
+        let admission = Admission { surroundings, ..self.admission(&state, occupied, now) };
+        let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;
-        let lease = Lease::new(identity.clone(), terms, allocations, lead);
+        let lease = Lease::new(identity.clone(), terms, allocations, lead).hunting(hunt);
         Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
     }
 

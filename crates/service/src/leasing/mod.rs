@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use leases::admission::Admission;
+use leases::hunt::Surroundings;
 use leases::ids::HostId;
+use leases::lease::Lease;
+use leases::plan::{History, Observed};
 
 use crate::Service;
 use crate::state::State;
@@ -28,8 +31,37 @@ impl Service {
             inventory: &state.inventory,
             rules: &self.settings.rules,
             occupied,
+            surroundings: None,
             now: minute(now),
         }
+    }
+
+    /// What a decision needs to know about guests of others, if they are to be moved away.
+    pub(crate) fn neighbours<'a>(&self, state: &'a State) -> Neighbours<'a> {
+        let hunting = || state.leases.hunters().map(|record| &record.lease);
+        let progress = self.progress();
+        Neighbours {
+            occupied: progress.occupied(hunting()),
+            observed: progress.observed.clone(),
+            history: &state.history,
+            hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
+        }
+    }
+}
+
+/// What is on the hosts that leases do not have. A copy: a hunt takes long to plan, and meanwhile steps are noted.
+pub(crate) struct Neighbours<'a> {
+    /// Hosts with guests that nobody may remove, or that one is to go to.
+    pub occupied: BTreeSet<HostId>,
+    observed: Observed,
+    history: &'a History,
+    hunting: Vec<&'a Lease>,
+}
+
+impl Neighbours<'_> {
+    /// As hunts go by it.
+    pub fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { observed: &self.observed, history: self.history, hunting: &self.hunting }
     }
 }
 

@@ -9,6 +9,7 @@ mod drift;
 mod enforcing;
 mod faults;
 mod hosts;
+mod hunts;
 mod running;
 mod sharing;
 mod telling;

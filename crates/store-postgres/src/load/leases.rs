@@ -10,7 +10,7 @@ use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::PgConnection;
-use store::encoding::{end_action_from_name, named, terms_from_json};
+use store::encoding::{end_action_from_name, hunt_from_json, named, terms_from_json};
 use store::{LeaseRecord, StoreError, Version, Wording};
 use uuid::Uuid;
 
@@ -26,7 +26,8 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     let mut reservations = reservations(db, wanted, &mut given).await?;
     let mut rows = sqlx::query!(
         "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
-             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, created_at_us, updated_at_us
+             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt,
+             created_at_us, updated_at_us
          FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.leases.as_deref(),
     )
@@ -53,6 +54,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
                 end: event(&row.end_event)?,
             },
             reason: row.reason.map(plain),
+            hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
         };
         records.push(LeaseRecord {
             lease,

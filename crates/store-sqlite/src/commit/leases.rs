@@ -112,14 +112,14 @@ async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
-             end_action, status, start_event, before_end_event, end_event, reason, created_at_us,
+             end_action, status, start_event, before_end_event, end_event, reason, hunt, created_at_us,
              updated_at_us
          ) SELECT
              unhex(value ->> 'id'), value ->> 'version', value ->> 'name', value ->> 'project',
              value ->> 'user_id', value ->> 'lease_type', value ->> 'deadline_us', value ->> 'starts_us',
              value ->> 'ends_us', value ->> 'before_end_us',
              value ->> 'end_action', value ->> 'status', value ->> 'start_event',
-             value ->> 'before_end_event', value ->> 'end_event', value ->> 'reason',
+             value ->> 'before_end_event', value ->> 'end_event', value ->> 'reason', value ->> 'hunt',
              value ->> 'created_at_us', value ->> 'updated_at_us'
          FROM json_each(?) WHERE true
          ON CONFLICT (id) DO NOTHING
@@ -139,7 +139,7 @@ async fn update(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
              before_end_us = value ->> 'before_end_us', end_action = value ->> 'end_action',
              status = value ->> 'status', start_event = value ->> 'start_event',
              before_end_event = value ->> 'before_end_event', end_event = value ->> 'end_event',
-             reason = value ->> 'reason', created_at_us = value ->> 'created_at_us',
+             reason = value ->> 'reason', hunt = value ->> 'hunt', created_at_us = value ->> 'created_at_us',
              updated_at_us = value ->> 'updated_at_us'
          FROM json_each(?) WHERE lease.id = unhex(value ->> 'id') AND lease.version = value ->> 'expected'
          RETURNING lease.id",

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
-use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::hunt::{Cost, Hunt, Move};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::project::{Owner, ProjectId, UserId};
@@ -113,6 +114,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         before_end: None,
         end_action: EndAction::DeleteGuests,
         reservations: reservations.collect(),
+        hunt: None,
         status: LeaseStatus::Pending,
         events: EventStatuses::UNDONE,
         reason: None,
@@ -204,6 +206,12 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         end: EventStatus::Error,
     };
     record.lease.reason = Some("host 3 does not answer".into());
+    let (guest, from, to) = (GuestId(u128::MAX), HostId(3), HostId(7));
+    record.lease.hunt = Some(Hunt {
+        moves: vec![Move { guest, from, to }, Move { guest: GuestId(1), from, to }],
+        cost: Cost { memory_mib: 1, disk_gib: 2, downtime_ms: 3, points: u64::MAX },
+        allowance: SignedDuration::from_mins(2),
+    });
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
 }

@@ -12,7 +12,9 @@ use leases::status::{EventStatus, LeaseStatus};
 use leases::window::Window;
 use serde::{Deserialize, Serialize};
 
-use super::{Unreadable, end_action_from_name, end_action_name, from_hex, hex, named};
+use super::{
+    Unreadable, end_action_from_name, end_action_name, from_hex, hex, hunt_from_json, hunt_json, named,
+};
 use crate::{LeaseRecord, Version, Wording};
 
 /// A lease as a row with named columns in JSON: a statement takes many of them, since one costs more than a row, and
@@ -48,6 +50,7 @@ pub struct LeaseRow<'a> {
     #[serde(borrow)]
     end_event: Cow<'a, str>,
     reason: Option<Cow<'a, str>>,
+    hunt: Option<Cow<'a, str>>,
     created_at_us: i64,
     updated_at_us: Option<i64>,
 }
@@ -74,6 +77,7 @@ impl<'a> LeaseRow<'a> {
             before_end_event: lease.events.before_end.name().into(),
             end_event: lease.events.end.name().into(),
             reason: lease.reason.as_deref().map(text),
+            hunt: lease.hunt.as_ref().map(|hunt| hunt_json(hunt).into()),
             created_at_us: created_at.as_microsecond(),
             updated_at_us: updated_at.map(Timestamp::as_microsecond),
         }
@@ -118,6 +122,7 @@ impl<'a> LeaseRow<'a> {
                 user: UserId(self.user_id.into_owned()),
             },
             reason: self.reason.map(Cow::into_owned),
+            hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
         };
         Ok(LeaseRecord {
             lease,

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+mod hunt;
 mod lease;
 mod outcome;
 mod record;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
+pub use self::hunt::{hunt_from_json, hunt_json};
 pub use self::lease::LeaseRow;
 pub use self::outcome::Outcomes;
 pub use self::record::{record_key_from_text, record_key_text};

@@ -99,7 +99,7 @@ fn floating_ips_terms() -> impl Strategy<Value = ReservationTerms> {
 }
 
 fn some_action() -> impl Strategy<Value = Action> {
-    (0..12, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
+    (0..13, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
         let (host, reservation) = (HostId(host), ReservationId(a));
         let (guest, ip) = (GuestId(b), FloatingIpId(b));
         match kind {
@@ -114,6 +114,7 @@ fn some_action() -> impl Strategy<Value = Action> {
             8 => Action::Withdraw(host, reservation),
             9 => Action::Assign(ip, reservation),
             10 => Action::Unassign(ip, reservation),
+            11 => Action::MoveGuest(host, guest, HostId(slots.into())),
             _ => Action::Snapshot(host, reservation),
         }
     })

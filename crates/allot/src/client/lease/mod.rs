@@ -1,6 +1,7 @@
 //! `allot lease`.
 
 mod create;
+mod plan;
 mod show;
 mod update;
 mod wait;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     List(List),
     /// Show a lease with what is reserved and what happens when
     Show(One),
+    /// Show whose instances are moved out of a lease's way, and how far that is
+    Plan(One),
     /// Ask for hosts, room for instances, or addresses, from when to when
     Create(Box<create::Arguments>),
     /// Change a lease's name, times, or what is reserved
@@ -61,6 +64,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     match command {
         Command::List(arguments) => list(&arguments, session).await,
         Command::Show(arguments) => show(&arguments.lease, session).await,
+        Command::Plan(arguments) => plan::run(&arguments.lease, session).await,
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Delete(arguments) => delete(&arguments.leases, session).await,

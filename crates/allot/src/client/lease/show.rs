@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 
 use crate::client::dates::{length, of_answer, shown, zone_name};
 use crate::client::table::{Style, text};
-use crate::client::wire::{Lease, Reservation, plain};
+use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
 
 /// Leases by start.
 pub(super) fn list(mut leases: Vec<Lease>, style: Style, zone: &TimeZone) -> String {
@@ -39,6 +39,7 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
     if let Some(kind) = lease.kind.as_deref().filter(|name| *name != "SCHEDULE") {
         line("type", &format!("{kind}, {}", lease.state.as_deref().unwrap_or_default()));
     }
+    line("plan", &lease.plan.as_ref().map(PlanSummary::text).unwrap_or_default());
     line("because", lease.status_reason.as_deref().unwrap_or_default());
     line("project", &lease.project_id);
     line("user", &lease.user_id);

@@ -15,8 +15,8 @@ impl Cloud {
     /// From when the hosts can be had for so many minutes, and which.
     fn grant(&self, hosts: u32, length: i64, deadline: i64) -> Result<(Window, Vec<u64>), Refusal> {
         let terms = best_effort(hosts, window(0, length), deadline);
-        let (terms, given) = self.admission(0).grant(&owner().project, &terms)?;
-        Ok((terms.window(), given[0].hosts().iter().map(|host| host.0).collect()))
+        let grant = self.admission(0).grant(&owner().project, &terms)?;
+        Ok((grant.terms.window(), grant.allocations[0].hosts().iter().map(|host| host.0).collect()))
     }
 }
 
@@ -69,9 +69,9 @@ fn cls_02_b_guests_of_others_keep_a_lease_from_starting_at_once() {
 fn it_does_not_start_before_it_is_wanted_nor_after_it_has_timed_out() {
     let cloud = cloud_with(1, 0, &[]);
     let terms = best_effort(1, window(20, 50), 100);
-    let granted = cloud.admission(5).grant(&owner().project, &terms).map(|(terms, _)| terms.window());
+    let granted = cloud.admission(5).grant(&owner().project, &terms).map(|grant| grant.terms.window());
     assert_eq!(granted, Ok(window(20, 50)));
-    let granted = cloud.admission(40).grant(&owner().project, &terms).map(|(terms, _)| terms.window());
+    let granted = cloud.admission(40).grant(&owner().project, &terms).map(|grant| grant.terms.window());
     assert_eq!(granted, Ok(window(40, 70)), "and it lasts as long");
     let refused = cloud.admission(100).grant(&owner().project, &terms);
     assert_eq!(refused, Err(Refusal::DeadlineInPast));
@@ -87,18 +87,18 @@ fn several_reservations_start_together() {
     let one = || ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
     let terms = Terms::new(window(0, 15), None, vec![one(), one()]).expect("terms");
     let terms = terms.of_type(LeaseType::BestEffort { deadline: at(200) });
-    let (now, given) = cloud.admission(0).grant(&owner().project, &terms).expect("two are free now");
-    assert_eq!((now.window(), given.len()), (window(0, 15), 2));
+    let now = cloud.admission(0).grant(&owner().project, &terms).expect("two are free now");
+    assert_eq!((now.terms.window(), now.allocations.len()), (window(0, 15), 2));
     let later = cloud.admission(10).grant(&owner().project, &terms).expect("later");
-    assert_eq!(later.0.window(), window(80, 95));
+    assert_eq!(later.terms.window(), window(80, 95));
 }
 
 /// A lease that waits, entered in the calendar.
 fn waiting(cloud: &mut Cloud, hosts: u32, length: i64, deadline: i64) -> Lease {
     let terms = best_effort(hosts, window(0, length), deadline);
-    let (terms, given) = cloud.admission(0).grant(&owner().project, &terms).expect("enough");
+    let grant = cloud.admission(0).grant(&owner().project, &terms).expect("enough");
     let new = NewLease { name: "waiting".to_owned(), ..new_lease(9, 1) };
-    let lease = Lease::new(new, terms, given, None);
+    let lease = Lease::new(new, grant.terms, grant.allocations, None);
     cloud.calendar.put(&lease, at(0)).expect("free");
     lease
 }

@@ -19,6 +19,7 @@ use crate::terms::{
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod earliest;
+mod hunting;
 
 /// A cloud: what there is, what is taken, what is laid down.
 struct Cloud {
@@ -44,6 +45,7 @@ impl Cloud {
             inventory: &self.inventory,
             rules: &self.rules,
             occupied: Some(&self.occupied),
+            surroundings: None,
             now: at(now),
         }
     }

@@ -14,7 +14,7 @@ fn best_effort(deadline: i64) -> LeaseType {
 }
 
 fn somebodys_guest() -> Guest {
-    Guest { id: GuestId(7), owner: GuestOwner::Other, stopping_since: None }
+    Guest::new(GuestId(7), GuestOwner::Other)
 }
 
 #[test]

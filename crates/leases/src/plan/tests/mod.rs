@@ -15,6 +15,7 @@ use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
 mod deadlines;
+mod hunts;
 
 /// A stage: leases, what is observed, what happened.
 struct Stage {
@@ -95,6 +96,12 @@ impl Stage {
                 guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));
             }
             Action::DeleteGuest(id, guest) => self.host(id.0).guests.retain(|g| g.id != guest),
+            Action::MoveGuest(id, guest, to) => {
+                let guests = &mut self.host(id.0).guests;
+                let position = guests.iter().position(|g| g.id == guest).expect("there");
+                let moved = guests.remove(position);
+                self.host(to.0).guests.push(moved);
+            }
             Action::Grant(id, reservation, count) => {
                 self.host(id.0).slots.insert(reservation, count);
             }
@@ -117,7 +124,7 @@ impl Stage {
 }
 
 fn guest(id: u128, owner: GuestOwner) -> Guest {
-    Guest { id: GuestId(id), owner, stopping_since: None }
+    Guest::new(GuestId(id), owner)
 }
 
 fn slots(number: u128, window: Window, on: &[(u64, u32)]) -> Lease {

@@ -82,7 +82,7 @@ impl Fleet {
         if observed.place != Place::FreePool {
             return;
         }
-        let guest = Guest { id, owner: GuestOwner::Preemptible, stopping_since: None };
+        let guest = Guest::new(id, GuestOwner::Preemptible);
         self.preemptible.insert(id);
         if choices.below(2) == 0 {
             self.land(host, guest);
@@ -112,7 +112,7 @@ impl Fleet {
         };
         if let Some(lease) = leases.iter().find(can_use) {
             let owner = GuestOwner::Lease(lease.id);
-            host.guests.push(Guest { id, owner, stopping_since: None });
+            host.guests.push(Guest::new(id, owner));
         }
     }
 
@@ -132,6 +132,7 @@ impl Fleet {
                 }
             }
             Action::DeleteGuest(id, guest) => self.delete(id, guest, now)?,
+            Action::MoveGuest(..) => unreachable!("nobody hunts here"),
             Action::Verify(id, reservation) => self.verify(id, reservation)?,
             Action::Hold(id, reservation) => {
                 let host = self.working(id)?;

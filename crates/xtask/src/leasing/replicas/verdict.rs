@@ -238,7 +238,10 @@ mod tests {
         // It was called before the service was killed, or noted that it began after; and the second began before
         // the service was started anew, or after.
         for (from, to) in [(12, 13), (8, 13), (12, 30), (8, 30)] {
-            assert_eq!(hosts_change_hands_in_turn(&log(&lines), &killed("one", from, to)).unwrap()["h1"], "A");
+            assert_eq!(
+                hosts_change_hands_in_turn(&log(&lines), &killed("one", from, to)).unwrap()["h1"],
+                "A"
+            );
         }
     }
 

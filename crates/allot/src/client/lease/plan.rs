@@ -1,0 +1,109 @@
+//! `allot lease plan`.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::identify;
+use crate::client::dates::length;
+use crate::client::table::{Style, text};
+use crate::client::wire::{PlanSummary, read};
+use crate::client::{ClientError, Session};
+
+/// What is planned for a lease.
+#[derive(Debug, Deserialize)]
+struct Plan {
+    #[serde(default)]
+    summary: Option<PlanSummary>,
+    #[serde(default)]
+    moved: u64,
+    #[serde(default)]
+    gone: u64,
+    #[serde(default)]
+    moves: Option<Vec<Move>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Move {
+    instance_id: String,
+    from_host: String,
+    to_host: String,
+    state: String,
+}
+
+pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = identify(lease, session).await?;
+    let answer: Value = session.connection.get(&format!("/v1/leases/{id}/plan"), &[]).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let plan: Plan = read(&answer, "plan")?;
+    let shown = show(&plan, session.style);
+    session.print(&shown)
+}
+
+fn show(plan: &Plan, style: Style) -> String {
+    let Some(summary) = &plan.summary else { return "Nobody is moved for this lease.".to_owned() };
+    let mut lines = vec![summary.text()];
+    let left = summary.instances_to_move.saturating_sub(plan.moved + plan.gone);
+    let gone = if plan.gone == 0 { String::new() } else { format!(", {} have gone elsewhere", plan.gone) };
+    lines.push(format!("{} moved{gone}, {left} to go", plan.moved));
+    if let Some(moves) = &plan.moves {
+        let mut table = style.table(&["INSTANCE", "FROM", "TO", "STATE"]);
+        for mov in moves {
+            table.add_row([&mov.instance_id, &mov.from_host, &mov.to_host, &mov.state]);
+        }
+        lines.push(text(&table));
+    }
+    lines.join("\n")
+}
+
+impl PlanSummary {
+    /// In a few words.
+    pub(in crate::client) fn text(&self) -> String {
+        let count = |number: u64, noun: &str| {
+            let plural = if number == 1 { "" } else { "s" };
+            format!("{number} {noun}{plural}")
+        };
+        let disk =
+            if self.disk_gb == 0 { String::new() } else { format!(" and {} GiB of disk", self.disk_gb) };
+        let seconds = i64::try_from(self.expected_seconds).unwrap_or(i64::MAX);
+        format!(
+            "{} to clear, {} to move: {} MiB of memory{disk} to copy, {} expected at most",
+            count(self.hosts_to_clear, "host"),
+            count(self.instances_to_move, "instance"),
+            self.memory_mb,
+            length(jiff::SignedDuration::from_secs(seconds)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(moves: &Value) -> Plan {
+        let plan = json!({
+            "lease_id": "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
+            "summary": {"hosts_to_clear": 1, "instances_to_move": 2, "memory_mb": 6144, "disk_gb": 20,
+                        "downtime_ms": 600, "expected_seconds": 120},
+            "moved": 1, "gone": 0, "moves": moves,
+        });
+        serde_json::from_value(plan).expect("a plan")
+    }
+
+    #[test]
+    fn a_plan_is_shown_with_how_far_it_is() {
+        let mov = |id: &str, state: &str| json!({"instance_id": id, "from_host": "node1", "to_host": "node2", "state": state});
+        let shown = show(&plan(&json!([mov("one", "moved"), mov("two", "moving")])), Style { width: None });
+        let wanted = "\
+1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
+1 moved, 1 to go
+ INSTANCE  FROM   TO     STATE
+ one       node1  node2  moved
+ two       node1  node2  moving";
+        assert_eq!(shown, wanted);
+        assert!(show(&plan(&Value::Null), Style { width: None }).ends_with("1 moved, 1 to go"));
+    }
+}

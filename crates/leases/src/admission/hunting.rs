@@ -1,0 +1,135 @@
+//! Leases that hunt: hosts whose guests are moved away (spec CLS-03).
+
+use std::collections::BTreeSet;
+
+use placement::clear;
+
+use super::earliest::Wish;
+use super::{Admission, Search};
+use crate::host::Health;
+use crate::hunt::{Cost, Hunt, Hunter, Scene, Surroundings, may_hunt};
+use crate::ids::{HostId, LeaseId};
+use crate::lease::{Allocation, Lease};
+use crate::project::ProjectId;
+use crate::terms::{HostsTerms, ReservationTerms};
+use crate::window::{Window, later};
+use jiff::Timestamp;
+
+/// A hunt, from when to when the lease has its hosts, and which.
+type Hunted = (Window, Vec<Allocation>, Hunt);
+
+impl Admission<'_> {
+    /// A hunt for what is wished for, if one is worth it; `patience` is when it could be had without. None if nobody
+    /// is to be moved for it.
+    ///
+    /// The window begins now, since hosts are kept from others from now on, and is as much longer as the hunt may
+    /// take.
+    pub(super) fn hunt(
+        &self,
+        project: &ProjectId,
+        wish: &Wish<'_>,
+        patience: Option<Timestamp>,
+    ) -> Option<Result<Hunted, clear::Refusal>> {
+        let rules = &self.rules.hunting;
+        let surroundings = self.surroundings.filter(|_| rules.enabled)?;
+        if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {
+            return None;
+        }
+        let asked = hosts_only(wish.asked)?;
+        let longest = rules.longest.min(wish.before.duration_since(self.now));
+        let hunter = Hunter { project, lease: wish.own };
+        // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
+        let mut allowance = rules.allowance(&Cost::default());
+        let (allocations, hunt) = loop {
+            let window = Window::starting(self.now, allowance.saturating_add(wish.length));
+            match self.cleared(&asked, surroundings, hunter, window, &BTreeSet::new()) {
+                Ok((_, hunt)) if hunt.moves.is_empty() || hunt.allowance > longest => return None,
+                Ok((allocations, hunt)) if hunt.allowance <= allowance => break (allocations, hunt),
+                Ok((_, hunt)) => allowance = hunt.allowance.max(allowance * 2),
+                Err(refusal) => return Some(Err(refusal)),
+            }
+        };
+        // To wait costs as well, for each host.
+        let hosts: u64 = allocations.iter().map(Allocation::amount).sum();
+        let begins = later(self.now, hunt.allowance);
+        let cheaper = |start: Timestamp| {
+            let seconds = u64::try_from(start.duration_since(self.now).as_secs()).unwrap_or(0);
+            let waiting = seconds.saturating_mul(hosts).saturating_mul(rules.weights.per_second_of_waiting);
+            start <= begins || waiting <= hunt.cost.points
+        };
+        if patience.is_some_and(cheaper) {
+            return None;
+        }
+        let window = Window::starting(self.now, hunt.allowance.saturating_add(wish.length));
+        Some(Ok((window, allocations, hunt)))
+    }
+
+    /// Whether somebody stands in the way of a lease that may hunt, whom its hunt does not move away, or not any more.
+    pub fn obstructed(&self, lease: &Lease) -> bool {
+        let booked = |host| self.booked(host, Some(lease.id));
+        let surroundings = self.surroundings.filter(|_| self.rules.hunting.enabled && may_hunt(lease));
+        surroundings.is_some_and(|surroundings| surroundings.obstructs(lease, self.inventory, booked))
+    }
+
+    /// The lease with another hunt, and perhaps other hosts, if it is [obstructed](Self::obstructed). None if it is
+    /// not, or nothing better was found: it goes on as it is then, until its timeout.
+    pub fn hunt_anew(&self, lease: &Lease) -> Option<Lease> {
+        let surroundings = self.surroundings.filter(|_| self.obstructed(lease))?;
+        let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
+        let asked = hosts_only(&asked)?;
+        let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
+        let hunter = Hunter { project: &lease.owner.project, lease: Some(lease.id) };
+        let (allocations, hunt) = self.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
+        let allowance = lease.hunt.as_ref().map(|hunt| hunt.allowance).unwrap_or_default();
+        let mut anew = lease.clone().hunting(Some(Hunt { allowance, ..hunt }));
+        for (reservation, allocation) in anew.reservations.iter_mut().zip(allocations) {
+            reservation.allocation = allocation;
+            reservation.missing_resources = false;
+        }
+        (anew != *lease).then_some(anew)
+    }
+
+    /// Hosts for each reservation in that window, and the hunt that clears them.
+    fn cleared(
+        &self,
+        asked: &[&HostsTerms],
+        surroundings: Surroundings<'_>,
+        hunter: Hunter<'_>,
+        window: Window,
+        preferred: &BTreeSet<HostId>,
+    ) -> Result<(Vec<Allocation>, Hunt), clear::Refusal> {
+        let booked = |host| self.booked(host, hunter.lease);
+        let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, hunter, booked);
+        let admission = Self { occupied: None, ..*self };
+        let mut search = Search::new(admission, window, hunter.lease);
+        let mut allocations = Vec::new();
+        for terms in asked {
+            let (free, _) = search.free_hosts(terms);
+            let works = |host: &HostId| {
+                surroundings.observed.hosts.get(host).is_some_and(|host| host.health == Health::Up)
+            };
+            let candidates: BTreeSet<HostId> = free.iter().map(|fit| fit.host).filter(works).collect();
+            let wanted = (terms.min() as usize, terms.max() as usize);
+            let hosts = scene.clear(&candidates, wanted, preferred)?;
+            search.taken.whole.extend(&hosts);
+            allocations.push(Allocation::Hosts(hosts));
+        }
+        Ok((allocations, scene.hunt()))
+    }
+
+    /// Whether any other lease has the host, or some of it, or will have.
+    fn booked(&self, host: HostId, own: Option<LeaseId>) -> bool {
+        self.calendar
+            .bookings(host)
+            .any(|(window, booking)| window.end() > self.now && Some(booking.lease) != own)
+    }
+}
+
+/// The terms, if whole hosts are all that is asked for, and any are.
+fn hosts_only<'a>(asked: &[&'a ReservationTerms]) -> Option<Vec<&'a HostsTerms>> {
+    let terms = asked.iter().map(|asked| match asked {
+        ReservationTerms::Hosts(terms) => Some(terms),
+        _ => None,
+    });
+    terms.collect::<Option<Vec<_>>>().filter(|terms| !terms.is_empty())
+}

@@ -1,0 +1,258 @@
+//! Leases that have guests of others moved away (spec CLS-03).
+
+use super::*;
+use crate::hunt::{Hunt, Move, Surroundings};
+use crate::ids::GuestId;
+use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
+use crate::project::{Owner, ProjectId};
+use crate::testing::lease;
+
+/// Hosts of 64 GiB in the free pool, and guests on them.
+struct Pool {
+    cloud: Cloud,
+    observed: Observed,
+    history: History,
+    hunting: Vec<Lease>,
+}
+
+/// A guest of that project, which may be moved, of so many GiB.
+fn tenant(id: u128, project: &str, gib: u32) -> Guest {
+    Guest {
+        project: Some(ProjectId(project.to_owned())),
+        size: GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 },
+        mobility: Some(Mobility::default()),
+        ..Guest::new(GuestId(id), GuestOwner::Other)
+    }
+}
+
+impl Pool {
+    /// The guests of each host, by their GiB; they are numbered from ten times the host's number.
+    fn new(guests: &[&[u32]]) -> Self {
+        let mut cloud = Cloud::new(guests.len() as u64);
+        cloud.rules.hunting.n_plus_one = false;
+        let mut observed = Observed::default();
+        for (number, guests) in (1..).zip(guests) {
+            let guests = guests.iter().enumerate();
+            let guests = guests.map(|(position, gib)| tenant(number * 10 + position as u128, "tenant", *gib));
+            let host = ObservedHost { guests: guests.collect(), ..ObservedHost::free() };
+            observed.hosts.insert(HostId(number as u64), host);
+        }
+        Self { cloud, observed, history: History::default(), hunting: Vec::new() }
+    }
+
+    fn host(&mut self, id: u64) -> &mut ObservedHost {
+        self.observed.hosts.get_mut(&HostId(id)).expect("there")
+    }
+
+    fn with<T>(&self, now: i64, decide: impl FnOnce(&Admission<'_>) -> T) -> T {
+        let occupied = self.observed.hosts.iter().filter(|(_, host)| !host.guests.is_empty());
+        let occupied: BTreeSet<HostId> = occupied.map(|(id, _)| *id).collect();
+        let hunting: Vec<&Lease> = self.hunting.iter().collect();
+        let surroundings =
+            Surroundings { observed: &self.observed, history: &self.history, hunting: &hunting };
+        let admission = self.cloud.admission(now);
+        decide(&Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission })
+    }
+
+    fn grant(&self, min: u32, max: u32) -> Result<Grant, Refusal> {
+        let terms = Terms::new(window(0, 60), None, vec![hosts(min, max)]).expect("terms");
+        let terms = terms.of_type(LeaseType::BestEffort { deadline: at(50) });
+        self.with(0, |admission| admission.grant(&owner().project, &terms))
+    }
+
+    /// A lease that hunts for so many hosts, entered everywhere.
+    fn hunt(&mut self, number: u128, count: u32) -> Lease {
+        let grant = self.grant(count, count).expect("enough");
+        let lease =
+            Lease::new(new_lease(number, 1), grant.terms, grant.allocations, None).hunting(grant.hunt);
+        let lease = Lease { status: LeaseStatus::Starting, ..lease };
+        self.cloud.calendar.put(&lease, at(0)).expect("free");
+        for host in lease.reservations[0].allocation.hosts() {
+            self.host(host.0).place = Place::Fenced { verified_for: None };
+        }
+        self.hunting.push(lease.clone());
+        lease
+    }
+
+    fn anew(&self, lease: &Lease) -> Option<Lease> {
+        self.with(1, |admission| admission.hunt_anew(lease))
+    }
+}
+
+fn moved(guest: u128, from: u64, to: u64) -> Move {
+    Move { guest: GuestId(guest), from: HostId(from), to: HostId(to) }
+}
+
+fn given(allocations: &[Allocation]) -> Vec<u64> {
+    allocations[0].hosts().iter().map(|host| host.0).collect()
+}
+
+#[test]
+fn cls_03_a_every_guest_has_a_destination_with_room_before_the_answer() {
+    let grant = Pool::new(&[&[30, 30], &[20], &[10]]).grant(1, 1).expect("a plan");
+    let hunt = grant.hunt.expect("guests are moved");
+    assert_eq!((given(&grant.allocations), hunt.moves), (vec![3], vec![moved(30, 3, 2)]));
+    assert_eq!(hunt.cost.memory_mib, 10 * 1024);
+    let full = Pool::new(&[&[60], &[60], &[60]]).grant(1, 1).expect_err("there is no room");
+    let Refusal::NoHunt { .. } = &full else { panic!("{full:?}") };
+    assert_eq!(full.to_string(), "Not enough hosts available");
+    let hint = full.hint().expect("it says why");
+    assert!(
+        hint.contains("3 with guests of others") && hint.contains("moving guests of others away"),
+        "{hint}"
+    );
+}
+
+#[test]
+fn cls_03_a_room_is_left_for_a_host_that_is_lost() {
+    // Two hosts of 64 GiB are left for 100 GiB, but if one of them is lost, they do not fit.
+    let mut pool = Pool::new(&[&[40], &[40], &[20]]);
+    assert!(pool.grant(1, 1).is_ok());
+    pool.cloud.rules.hunting.n_plus_one = true;
+    assert!(pool.grant(1, 1).is_err());
+    let mut roomy = Pool::new(&[&[20], &[20], &[10], &[]]);
+    roomy.cloud.rules.hunting.n_plus_one = true;
+    assert!(roomy.grant(2, 2).is_ok());
+}
+
+#[test]
+fn cls_03_a_guests_go_only_where_they_may() {
+    let mut pool = Pool::new(&[&[10], &[20], &[20]]);
+    pool.host(1).guests[0].mobility.as_mut().expect("it moves").apart.insert("quorum".to_owned());
+    pool.host(2).guests[0].mobility.as_mut().expect("it moves").apart.insert("quorum".to_owned());
+    let grant = pool.grant(1, 1).expect("a plan");
+    assert_eq!(grant.hunt.expect("a hunt").moves, [moved(10, 1, 3)]);
+    pool.host(1).guests[0].mobility.as_mut().expect("it moves").requires.insert("HW_CPU_X86_AVX2".to_owned());
+    let mut with_trait = pool.cloud.inventory.host(HostId(2)).expect("there").clone();
+    with_trait.traits.insert("HW_CPU_X86_AVX2".to_owned());
+    pool.cloud.inventory = Inventory::new(
+        pool.cloud
+            .inventory
+            .hosts()
+            .map(|host| if host.id == with_trait.id { &with_trait } else { host })
+            .cloned(),
+        [],
+    );
+    let grant = pool.grant(1, 1).expect("another plan");
+    assert!(!given(&grant.allocations).contains(&1), "its guest has nowhere to go");
+    for id in 1..=3 {
+        pool.host(id).guests[0].mobility = None;
+    }
+    assert!(pool.grant(1, 1).is_err(), "nobody knows how to move them");
+}
+
+#[test]
+fn cls_03_h_guests_of_its_own_project_and_on_leased_hosts_are_not_moved() {
+    let mut pool = Pool::new(&[&[1], &[20], &[20], &[]]);
+    pool.host(1).guests[0].project = Some(owner().project);
+    pool.cloud.calendar.put(&lease(5, window(0, 90), &[2]), at(0)).expect("free");
+    pool.cloud.calendar.put(&lease(6, window(80, 90), &[4]), at(0)).expect("free");
+    let grant = pool.grant(2, 2).expect("host 4 is free for so long, but may not receive anybody");
+    assert_eq!(
+        (given(&grant.allocations), grant.hunt.expect("a hunt").moves),
+        (vec![3, 4], vec![moved(30, 3, 1)])
+    );
+}
+
+#[test]
+fn cls_03_i_the_cheapest_plan_is_taken_and_it_is_always_the_same() {
+    let pool = Pool::new(&[&[30], &[8, 8], &[12], &[]]);
+    let grant = pool.grant(2, 3).expect("a plan");
+    assert_eq!(given(&grant.allocations), [3, 4]);
+    assert_eq!(pool.grant(2, 3), Ok(grant));
+    let idle = pool.grant(1, 2).expect("one is free");
+    assert_eq!((given(&idle.allocations), idle.hunt), (vec![4], None), "nobody is moved without need");
+}
+
+#[test]
+fn cls_03_j_it_waits_if_that_is_cheaper_than_moving_guests() {
+    // A minute of waiting is worth 60 GB of memory.
+    let mut pool = Pool::new(&[&[60], &[], &[]]);
+    pool.cloud.calendar.put(&lease(5, window(0, 1), &[2]), at(0)).expect("free");
+    let grant = pool.grant(2, 2).expect("soon");
+    assert_eq!((grant.terms.window(), grant.hunt), (window(1, 61), None));
+    let mut pool = Pool::new(&[&[30], &[], &[]]);
+    pool.cloud.calendar.put(&lease(5, window(0, 40), &[2]), at(0)).expect("free");
+    let grant = pool.grant(1, 1).expect("now");
+    assert_eq!(grant.hunt, None, "host 3 is free");
+    let grant = pool.grant(2, 2).expect("later");
+    assert_eq!((grant.terms.window(), grant.hunt), (window(40, 100), None), "there is nowhere to go");
+    let mut pool = Pool::new(&[&[30], &[], &[], &[1]]);
+    pool.cloud.calendar.put(&lease(5, window(0, 40), &[2]), at(0)).expect("free");
+    let grant = pool.grant(2, 2).expect("at once");
+    assert_eq!(grant.hunt.expect("a hunt").moves, [moved(40, 4, 1)]);
+    assert_eq!(grant.terms.window(), window(0, 62), "with two minutes for the hunt");
+}
+
+#[test]
+fn cls_03_k_two_hunts_never_plan_on_the_same_host_or_room() {
+    let mut pool = Pool::new(&[&[20], &[20], &[40], &[40]]);
+    let first = pool.hunt(1, 1);
+    assert_eq!(first.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 3)]);
+    let second = pool.hunt(2, 1);
+    assert_eq!(second.hunt.as_ref().expect("a hunt").moves, [moved(20, 2, 4)]);
+    assert_eq!((pool.anew(&first), pool.anew(&second)), (None, None), "they are content");
+    assert!(pool.grant(1, 1).is_err());
+}
+
+#[test]
+fn cls_03_k_of_two_hunts_that_count_on_one_room_the_later_one_is_planned_anew() {
+    let mut pool = Pool::new(&[&[20], &[20], &[40], &[40]]);
+    let first = pool.hunt(1, 1);
+    let mut second = pool.hunt(2, 1);
+    second.hunt.as_mut().expect("a hunt").moves[0].to = HostId(3);
+    pool.hunting[1] = second.clone();
+    assert_eq!(pool.anew(&first), None);
+    let anew = pool.anew(&second).expect("there is room elsewhere").hunt.expect("a hunt");
+    assert_eq!(anew.moves, [moved(20, 2, 4)]);
+}
+
+#[test]
+fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
+    let mut pool = Pool::new(&[&[10], &[30], &[30]]);
+    let hunting = pool.hunt(1, 1);
+    assert_eq!(hunting.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 2)]);
+    let moves_of = |lease: Option<Lease>| lease.and_then(|lease| lease.hunt).map(|hunt| hunt.moves);
+    assert_eq!(pool.anew(&hunting), None);
+    // Its destination fills up.
+    pool.host(2).guests.push(tenant(29, "other", 30));
+    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    pool.host(2).guests.pop();
+    // It fails.
+    pool.host(2).health = Health::Failed;
+    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    pool.host(2).health = Health::Up;
+    // The fleet cannot move the guest there.
+    let action = Action::MoveGuest(HostId(1), GuestId(10), HostId(2));
+    for _ in 0..2 {
+        pool.history.failed(action, at(0), "no");
+        assert_eq!(pool.anew(&hunting), None, "it is tried again first");
+    }
+    pool.history.failed(action, at(0), "no");
+    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    // Somebody was started just before the fence.
+    pool.history = History::default();
+    pool.host(1).guests.push(tenant(11, "other", 1));
+    let anew = moves_of(pool.anew(&hunting)).expect("another plan");
+    assert_eq!(anew.len(), 2, "{anew:?}");
+    // Who is on the way already goes on.
+    pool.host(1).guests.pop();
+    pool.host(1).guests[0].moving_to = Some(HostId(3));
+    assert_eq!(pool.anew(&hunting), None);
+}
+
+#[test]
+fn a_lease_that_finds_somebody_in_its_way_when_it_starts_hunts_as_well() {
+    let mut pool = Pool::new(&[&[10], &[30]]);
+    let best_effort = LeaseType::BestEffort { deadline: at(50) };
+    let starting = Lease { status: LeaseStatus::Starting, ..lease(1, window(0, 60), &[1]) };
+    pool.cloud.calendar.put(&starting, at(0)).expect("free");
+    pool.host(1).place = Place::Fenced { verified_for: None };
+    assert_eq!(pool.anew(&starting), None, "not if it has a date");
+    let starting = Lease { lease_type: best_effort, ..starting };
+    let anew = pool.anew(&starting).expect("a hunt");
+    assert_eq!(anew.hunt, Some(Hunt { allowance: minutes(0), ..anew.hunt.clone().expect("a hunt") }));
+    assert_eq!(anew.hunt.expect("a hunt").moves, [moved(10, 1, 2)]);
+    let own = Owner { project: ProjectId("tenant".into()), ..owner() };
+    assert_eq!(pool.anew(&Lease { owner: own, ..starting }), None, "its own guests stay");
+}

@@ -1,0 +1,283 @@
+//! The scavenger hunt: a best-effort lease that would have to wait has guests of others moved away instead
+//! (seed 003; spec CLS-03).
+//!
+//! A hunt is decided before the lease is answered ([`crate::admission`]): which hosts to clear, and where each guest
+//! on them goes. From that moment on the hosts are the lease's in the calendar and are fenced. The planner
+//! ([`crate::plan`]) has the guests moved, as many at a time as the operator lets it, and hands the hosts over once
+//! all of them are empty. Where a move fails for good, or its destination has filled up meanwhile, the hunt is planned
+//! anew from what is there then. A lease that times out or is deleted moves nobody any more; guests that have moved
+//! stay where they are.
+//!
+//! Guests of the lease's own project, and guests that nobody knows how to move, are in the way as before. Guests go
+//! only to hosts that no lease will have, and to none whose room another hunt counts on.
+//!
+//! Which hosts and destinations are best is decided by [`placement::clear`].
+
+mod scene;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use placement::clear::CostWeights;
+
+pub(crate) use self::scene::{Hunter, Scene};
+use crate::host::{Health, Inventory};
+use crate::ids::{GuestId, HostId, LeaseId};
+use crate::lease::{Allocation, Lease};
+use crate::lease_type::LeaseType;
+use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Observed, ObservedHost, Place};
+use crate::status::LeaseStatus;
+
+/// After so many failures a guest is not moved to that host any more.
+const ATTEMPTS: u32 = 3;
+/// A guest that so many hosts have not got in the end is left alone.
+const DESTINATIONS: usize = 3;
+
+/// What the operator has laid down for hunts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hunting {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// Whether there must be room for the guests of any one host that is lost, before and after every move.
+    pub n_plus_one: bool,
+    /// How fast guests are copied, MiB per second, at least 1: how long a hunt takes is estimated with it.
+    pub mib_per_second: u32,
+    /// A hunt that would take longer than that is not begun.
+    pub longest: SignedDuration,
+    /// What counts how much, waiting included.
+    pub weights: CostWeights,
+}
+
+impl Default for Hunting {
+    /// Allowed, with room for one lost host, at 1,000 MiB per second, an hour at most.
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            n_plus_one: true,
+            mib_per_second: 1000,
+            longest: SignedDuration::from_hours(1),
+            weights: CostWeights::default(),
+        }
+    }
+}
+
+impl Hunting {
+    /// How long a hunt of that cost may take: a minute, and twice as long as copying takes one after the other; in
+    /// whole minutes, and two at least.
+    pub(crate) fn allowance(&self, cost: &Cost) -> SignedDuration {
+        let mib = cost.memory_mib.saturating_add(cost.disk_gib.saturating_mul(1024));
+        let seconds = mib.saturating_mul(2) / u64::from(self.mib_per_second.max(1));
+        let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX).clamp(1, i64::MAX / 60 - 1);
+        SignedDuration::from_mins(minutes + 1)
+    }
+}
+
+/// A guest goes to another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Who.
+    pub guest: GuestId,
+    /// From where.
+    pub from: HostId,
+    /// Where to.
+    pub to: HostId,
+}
+
+impl Move {
+    /// The step that carries it out.
+    pub fn action(&self) -> Action {
+        Action::MoveGuest(self.from, self.guest, self.to)
+    }
+}
+
+/// How far a move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveState {
+    /// It is not its turn.
+    Waiting,
+    /// Its memory is being copied.
+    Moving,
+    /// It has failed, and is tried again.
+    Failing,
+    /// It is where it was to go.
+    Moved,
+    /// It is neither here nor there: it has ended, or moved on.
+    Gone,
+}
+
+/// What the moves of a hunt come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Memory copied, MiB.
+    pub memory_mib: u64,
+    /// Disk copied, GiB.
+    pub disk_gib: u64,
+    /// Downtime of all guests together, milliseconds.
+    pub downtime_ms: u64,
+    /// All of it weighed, in points of [`CostWeights`].
+    pub points: u64,
+}
+
+/// Whose guests are moved out of a lease's way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hunt {
+    /// The moves, in the order in which they are begun. Some may be done.
+    pub moves: Vec<Move>,
+    /// What they cost when they were planned.
+    pub cost: Cost,
+    /// How much of the lease's window is for the hunt: the lease has the rest.
+    pub allowance: SignedDuration,
+}
+
+impl Hunt {
+    /// The move of a guest on that host.
+    pub fn move_of(&self, guest: GuestId, on: HostId) -> Option<&Move> {
+        self.moves.iter().find(|mov| mov.guest == guest && mov.from == on)
+    }
+
+    /// The hosts that it clears.
+    pub fn cleared(&self) -> BTreeSet<HostId> {
+        self.moves.iter().map(|mov| mov.from).collect()
+    }
+
+    /// How far a move is.
+    pub fn state(mov: &Move, observed: &Observed, history: &History) -> MoveState {
+        match guest_on(observed, mov.guest, mov.from) {
+            Some(guest) if guest.moving_to == Some(mov.to) => MoveState::Moving,
+            Some(_) if history.failures.contains_key(&mov.action()) => MoveState::Failing,
+            Some(_) => MoveState::Waiting,
+            None if guest_on(observed, mov.guest, mov.to).is_some() => MoveState::Moved,
+            None => MoveState::Gone,
+        }
+    }
+
+    /// Moves of guests that are where they were.
+    pub fn open<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = &'a Move> {
+        self.moves.iter().filter(|mov| guest_on(observed, mov.guest, mov.from).is_some())
+    }
+}
+
+/// What a hunt goes by, beside what there is and what is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// What was last seen.
+    pub observed: &'a Observed,
+    /// What became of earlier moves.
+    pub history: &'a History,
+    /// Leases that hunt: guests that are on their way to a host count there already.
+    pub hunting: &'a [&'a Lease],
+}
+
+impl Surroundings<'_> {
+    /// Guests that are to go to another host by one of these hunts, or are on their way to one.
+    fn incoming(&self, counts: impl Fn(&Lease) -> bool) -> BTreeMap<GuestId, (HostId, &Guest)> {
+        let mut incoming = BTreeMap::new();
+        for lease in self.hunting.iter().filter(|lease| counts(lease)) {
+            for mov in lease.hunt.iter().flat_map(|hunt| hunt.open(self.observed)) {
+                if let Some(guest) = guest_on(self.observed, mov.guest, mov.from) {
+                    incoming.insert(mov.guest, (mov.to, guest));
+                }
+            }
+        }
+        for guest in self.observed.hosts.values().flat_map(|host| &host.guests) {
+            if let Some(to) = guest.moving_to {
+                incoming.insert(guest.id, (to, guest));
+            }
+        }
+        incoming
+    }
+
+    /// Hosts that the guest has not got to in the end.
+    fn failed_destinations(&self, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
+        self.history.failures.iter().filter_map(move |(action, failures)| match action {
+            Action::MoveGuest(_, moved, to) if *moved == guest && failures.times >= ATTEMPTS => Some(*to),
+            _ => None,
+        })
+    }
+
+    /// Whether somebody stands in the lease's way who is not about to leave: whom no move concerns, or one that
+    /// cannot be carried out as things are.
+    pub(crate) fn obstructs(
+        &self,
+        lease: &Lease,
+        inventory: &Inventory,
+        booked: impl Fn(HostId) -> bool,
+    ) -> bool {
+        let mut room = None;
+        lease.reservations.iter().flat_map(|r| r.allocation.hosts()).any(|id| {
+            let Some(host) = self.observed.hosts.get(&id) else { return false };
+            host.guests.iter().filter(|guest| is_foreign(guest, lease.id) && guest.moving_to.is_none()).any(
+                |guest| {
+                    let mov = lease.hunt.as_ref().and_then(|hunt| hunt.move_of(guest.id, id));
+                    mov.is_none_or(|mov| {
+                        let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
+                        let receives = !booked(mov.to) && receives(self.observed.hosts.get(&mov.to));
+                        let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
+                        guest.mobility.is_none() || failed || !receives || !room.suffices(mov.to)
+                    })
+                },
+            )
+        })
+    }
+}
+
+/// What is left on hosts once everybody is there who is to go there.
+struct Room {
+    free: BTreeMap<HostId, [i64; 3]>,
+}
+
+impl Room {
+    fn new(surroundings: &Surroundings<'_>, inventory: &Inventory, lease: &Lease) -> Self {
+        let mut free: BTreeMap<HostId, [i64; 3]> = BTreeMap::new();
+        for host in inventory.hosts() {
+            let Some(observed) = surroundings.observed.hosts.get(&host.id) else { continue };
+            let mut left = [host.vcpus, host.memory_mib, host.disk_gib].map(i64::from);
+            observed.guests.iter().for_each(|guest| subtract(&mut left, guest.size));
+            free.insert(host.id, left);
+        }
+        // Of several hunts that count on the same room those that were begun later are planned anew.
+        let order = |lease: &Lease| (lease.window.start(), lease.id);
+        for (to, guest) in surroundings.incoming(|other| order(other) <= order(lease)).into_values() {
+            if let Some(left) = free.get_mut(&to) {
+                subtract(left, guest.size);
+            }
+        }
+        Self { free }
+    }
+
+    fn suffices(&self, host: HostId) -> bool {
+        self.free.get(&host).is_some_and(|left| left.iter().all(|left| *left >= 0))
+    }
+}
+
+fn subtract(left: &mut [i64; 3], size: GuestSize) {
+    for (left, used) in left.iter_mut().zip([size.vcpus, size.memory_mib, size.disk_gib]) {
+        *left -= i64::from(used);
+    }
+}
+
+/// The guest, if it is on that host.
+fn guest_on(observed: &Observed, guest: GuestId, host: HostId) -> Option<&Guest> {
+    observed.hosts.get(&host)?.guests.iter().find(|other| other.id == guest)
+}
+
+/// Whether guests of others may come to that host, as far as it is concerned.
+fn receives(host: Option<&ObservedHost>) -> bool {
+    host.is_some_and(|host| host.place == Place::FreePool && host.health == Health::Up)
+}
+
+/// Whether the guest does not make way for the lease by itself.
+fn is_foreign(guest: &Guest, lease: LeaseId) -> bool {
+    match guest.owner {
+        GuestOwner::Preemptible => false,
+        GuestOwner::Lease(owner) => owner != lease,
+        GuestOwner::Other => true,
+    }
+}
+
+/// Whether the lease hunts, or would if somebody stood in its way.
+pub fn may_hunt(lease: &Lease) -> bool {
+    matches!(lease.lease_type, LeaseType::BestEffort { .. })
+        && matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting)
+        && lease.reservations.iter().all(|r| matches!(r.allocation, Allocation::Hosts(_)))
+}

@@ -1,0 +1,255 @@
+//! What the placement core is told: hosts as nodes, and who is on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement::clear::{self, ExclusionGroup, Label, NPlusOne, Node, NodeId, Request, Role};
+
+use super::{Cost, DESTINATIONS, Hunting, Move, Surroundings, is_foreign, receives};
+use crate::host::{Health, Host, Inventory};
+use crate::ids::{GuestId, HostId, LeaseId};
+use crate::plan::{Guest, GuestOwner, GuestSize};
+use crate::project::ProjectId;
+
+/// Memory, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
+const MEMORY: usize = 1;
+
+/// All hosts and guests while the reservations of a lease are served one after the other.
+pub(crate) struct Scene<'a> {
+    hosts: BTreeMap<HostId, Spot<'a>>,
+    guests: BTreeMap<GuestId, clear::Guest>,
+    hunting: &'a Hunting,
+    moves: Vec<Move>,
+    cost: Cost,
+}
+
+struct Spot<'a> {
+    host: &'a Host,
+    labels: BTreeSet<Label>,
+    /// What is left beside preemptible guests.
+    capacity: [u64; 3],
+    /// Guests of others may come.
+    receives: bool,
+    /// The lease has it.
+    taken: bool,
+    /// A guest was moved there.
+    entered: bool,
+}
+
+/// For whom hosts are cleared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hunter<'a> {
+    /// Its guests are not moved.
+    pub project: &'a ProjectId,
+    /// It is there already, and its plan does not hold.
+    pub lease: Option<LeaseId>,
+}
+
+impl<'a> Scene<'a> {
+    /// What is there; `booked` says which hosts a lease has or will have.
+    pub fn new(
+        hunting: &'a Hunting,
+        inventory: &'a Inventory,
+        surroundings: &Surroundings<'_>,
+        hunter: Hunter<'_>,
+        booked: impl Fn(HostId) -> bool,
+    ) -> Self {
+        let mut scene = Self {
+            hosts: BTreeMap::new(),
+            guests: BTreeMap::new(),
+            hunting,
+            moves: Vec::new(),
+            cost: Cost::default(),
+        };
+        let mut names = Names::default();
+        for host in inventory.hosts() {
+            let Some(observed) = surroundings.observed.hosts.get(&host.id) else { continue };
+            let mut capacity = amounts(host.vcpus, host.memory_mib, host.disk_gib);
+            for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+                let used = size(guest.size);
+                capacity.iter_mut().zip(used).for_each(|(left, used)| *left = left.saturating_sub(used));
+            }
+            for guest in &observed.guests {
+                if hunter
+                    .lease
+                    .map_or(guest.owner != GuestOwner::Preemptible, |lease| is_foreign(guest, lease))
+                {
+                    let entered = names.guest(guest, host.id, hunter.project);
+                    scene.guests.entry(guest.id).or_insert(entered);
+                }
+            }
+            let receives = host.health == Health::Up && receives(Some(observed)) && !booked(host.id);
+            let (taken, entered, labels) = (false, false, BTreeSet::new());
+            scene.hosts.insert(host.id, Spot { host, labels, capacity, receives, taken, entered });
+        }
+        for (id, (to, guest)) in surroundings.incoming(|lease| Some(lease.id) != hunter.lease) {
+            let Some(spot) = scene.hosts.get_mut(&to) else { continue };
+            spot.entered = true;
+            let there = clear::Guest { movable: false, ..names.guest(guest, to, hunter.project) };
+            scene.guests.insert(id, there);
+        }
+        scene.label_hosts(&mut names);
+        scene.respect_failures(surroundings, &mut names);
+        scene
+    }
+
+    fn label_hosts(&mut self, names: &mut Names) {
+        for spot in self.hosts.values_mut() {
+            let required = spot.host.traits.iter().filter_map(|name| names.traits.get(name));
+            spot.labels = required.copied().collect();
+        }
+    }
+
+    /// A guest that could not be moved to a host is not sent there again; one that could be moved nowhere stays.
+    fn respect_failures(&mut self, surroundings: &Surroundings<'_>, names: &mut Names) {
+        for (id, guest) in &mut self.guests {
+            let failed: BTreeSet<HostId> = surroundings.failed_destinations(*id).collect();
+            guest.movable &= failed.len() < DESTINATIONS;
+            if failed.is_empty() || !guest.movable {
+                continue;
+            }
+            let elsewhere = names.fresh();
+            guest.requires.insert(elsewhere);
+            for (host, spot) in &mut self.hosts {
+                if !failed.contains(host) {
+                    spot.labels.insert(elsewhere);
+                }
+            }
+        }
+    }
+
+    /// Clears as many of the candidates as are wanted, and says which; `preferred` ones if it makes no difference.
+    /// Up to `most` are taken if more are empty.
+    pub fn clear(
+        &mut self,
+        candidates: &BTreeSet<HostId>,
+        (wanted, most): (usize, usize),
+        preferred: &BTreeSet<HostId>,
+    ) -> Result<BTreeSet<HostId>, clear::Refusal> {
+        let request = self.request(candidates, wanted, preferred);
+        let plan = clear::plan(&request, clear::Effort::default())?;
+        debug_assert_eq!(clear::check(&request, &plan), Ok(()));
+        for mov in &plan.moves {
+            let (guest, from, to) = (GuestId(mov.guest.0), HostId(mov.from.0), HostId(mov.to.0));
+            self.moves.push(Move { guest, from, to });
+            // Whoever has moved once has moved enough.
+            if let Some(moved) = self.guests.get_mut(&guest) {
+                (moved.node, moved.movable) = (mov.to, false);
+            }
+            if let Some(spot) = self.hosts.get_mut(&to) {
+                spot.entered = true;
+            }
+        }
+        let cost = &mut self.cost;
+        cost.memory_mib = cost.memory_mib.saturating_add(plan.cost.memory_mib);
+        cost.disk_gib = cost.disk_gib.saturating_add(plan.cost.disk_gib);
+        cost.downtime_ms = cost.downtime_ms.saturating_add(plan.cost.downtime_ms);
+        cost.points = cost.points.saturating_add(plan.cost.weighted - plan.cost.surcharge);
+        let mut taken: BTreeSet<HostId> = plan.cleared.iter().map(|node| HostId(node.0)).collect();
+        let occupied: BTreeSet<HostId> = self.guests.values().map(|guest| HostId(guest.node.0)).collect();
+        let idle = |id: &&HostId| {
+            self.hosts.get(id).is_some_and(|spot| !spot.taken && !spot.entered) && !occupied.contains(*id)
+        };
+        let more: Vec<HostId> =
+            candidates.iter().filter(|id| !taken.contains(id)).filter(idle).copied().collect();
+        taken.extend(more.into_iter().take(most.saturating_sub(wanted)));
+        for host in &taken {
+            if let Some(spot) = self.hosts.get_mut(host) {
+                spot.taken = true;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// What was planned so far, and how long it may take.
+    pub fn hunt(self) -> super::Hunt {
+        let allowance = self.hunting.allowance(&self.cost);
+        super::Hunt { moves: self.moves, cost: self.cost, allowance }
+    }
+
+    fn request(&self, candidates: &BTreeSet<HostId>, wanted: usize, preferred: &BTreeSet<HostId>) -> Request {
+        let mut used: BTreeMap<NodeId, [u64; 3]> = BTreeMap::new();
+        for guest in self.guests.values() {
+            let used = used.entry(guest.node).or_default();
+            used.iter_mut().zip(&guest.size).for_each(|(used, more)| *used = used.saturating_add(*more));
+        }
+        let node = |(id, spot): (&HostId, &Spot<'_>)| {
+            let role = match (spot.taken, candidates.contains(id), spot.receives) {
+                (false, true, _) => Role::Candidate,
+                (false, false, true) => Role::Receiver,
+                _ => Role::Closed,
+            };
+            let id = NodeId(id.0);
+            // What is to be had, but must not receive anybody, has room for nobody else.
+            let full = || used.get(&id).copied().unwrap_or_default();
+            let capacity = if spot.receives { spot.capacity } else { full() };
+            let surcharge = u64::from(!preferred.contains(&HostId(id.0)));
+            Node { labels: spot.labels.clone(), surcharge, ..Node::new(id, role, capacity.to_vec()) }
+        };
+        let nodes: Vec<Node> = self.hosts.iter().map(node).collect();
+        let open = nodes.iter().filter(|node| node.role != Role::Closed).map(|node| node.id);
+        let n_plus_one =
+            self.hunting.n_plus_one.then(|| NPlusOne { nodes: open.collect(), dimensions: vec![MEMORY] });
+        let guests = self.guests.values().filter(|guest| self.hosts.contains_key(&HostId(guest.node.0)));
+        Request {
+            guests: guests.cloned().collect(),
+            nodes,
+            wanted,
+            n_plus_one,
+            weights: self.hunting.weights,
+        }
+    }
+}
+
+/// Names as the placement core has them: numbers.
+#[derive(Default)]
+struct Names {
+    traits: BTreeMap<String, Label>,
+    groups: BTreeMap<String, ExclusionGroup>,
+    labels: u32,
+}
+
+impl Names {
+    fn fresh(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels)
+    }
+
+    /// A guest on that host. Whoever is moved must not meet whom it excludes, whether that one is moved or not.
+    fn guest(&mut self, guest: &Guest, on: HostId, hunter: &ProjectId) -> clear::Guest {
+        let new = clear::Guest::new(clear::GuestId(guest.id.0), NodeId(on.0), size(guest.size).to_vec());
+        let own = guest.project.as_ref() == Some(hunter);
+        let Some(mobility) = &guest.mobility else { return clear::Guest { movable: false, ..new } };
+        clear::Guest {
+            movable: !own && guest.moving_to.is_none(),
+            memory_mib: guest.size.memory_mib.into(),
+            disk_gib: mobility.copied_disk_gib.into(),
+            downtime_ms: mobility.downtime_ms.into(),
+            priority: mobility.priority.into(),
+            requires: mobility.requires.iter().map(|name| self.label(name)).collect(),
+            exclusion: mobility.apart.iter().map(|name| self.group(name)).collect(),
+            ..new
+        }
+    }
+
+    fn label(&mut self, name: &str) -> Label {
+        if let Some(known) = self.traits.get(name) {
+            return *known;
+        }
+        let new = self.fresh();
+        self.traits.insert(name.to_owned(), new);
+        new
+    }
+
+    fn group(&mut self, name: &str) -> ExclusionGroup {
+        let next = ExclusionGroup(self.groups.len() as u64);
+        *self.groups.entry(name.to_owned()).or_insert(next)
+    }
+}
+
+fn size(size: GuestSize) -> [u64; 3] {
+    amounts(size.vcpus, size.memory_mib, size.disk_gib)
+}
+
+fn amounts(vcpus: u32, memory_mib: u32, disk_gib: u32) -> [u64; 3] {
+    [vcpus.into(), memory_mib.into(), disk_gib.into()]
+}

@@ -1,0 +1,189 @@
+//! Leases that have guests of others moved out of their way. Tests are named by the criteria of spec §5.1.
+
+use fleet::simulated::{Fault, PlannedFault, SimulatedFleet, Timing, Verb};
+use jiff::SignedDuration;
+use leases::ids::{GuestId, HostId};
+use leases::lease_type::LeaseType;
+use leases::plan::{GuestOwner, Place};
+use service::NewLease;
+use simulation::{Setup, World};
+
+use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, status, world, world_with};
+
+/// So many hosts for an hour, as soon as possible, within so many minutes.
+fn best_effort(count: u32, deadline: i64) -> NewLease {
+    let new = asking(0, 60, vec![hosts(count)]);
+    NewLease { terms: new.terms.of_type(LeaseType::BestEffort { deadline: at(deadline) }), ..new }
+}
+
+fn start(world: &World, host: u64) -> GuestId {
+    world.fleet.start_guest(HostId(host), GuestOwner::Other, None).expect("a free host")
+}
+
+/// A guest of somebody on each of so many hosts, which were seen.
+async fn inhabited(mut world: World, hosts: u64) -> World {
+    (1..=hosts).for_each(|host| _ = start(&world, host));
+    world.run_until(at(1)).await;
+    world
+}
+
+fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
+    fleet.with_timing(Timing { migration_mib_per_second: 64, ..Timing::IMMEDIATE })
+}
+
+/// How many guests there are, and how many hosts are not in the free pool.
+fn guests_and_fences(world: &World, hosts: u64) -> (usize, usize) {
+    let seen = |host| world.fleet.look(HostId(host)).expect("taken on");
+    let guests = (1..=hosts).map(|host| seen(host).guests.len()).sum();
+    (guests, (1..=hosts).filter(|host| seen(*host).place != Place::FreePool).count())
+}
+
+#[tokio::test]
+async fn cls_03_e_a_hunt_clears_hosts_and_the_lease_is_active() {
+    let mut world = inhabited(world_with(4, settings(), None, slow).await, 4).await;
+    let lease = make(&mut world, best_effort(2, 30)).await.expect("a plan");
+    let hunt = lease.lease.hunt.clone().expect("guests are moved");
+    assert_eq!((lease.lease.state().name(), hunt.moves.len()), ("IN-PROGRESS", 2));
+    world.settle().await;
+    for host in hosts_of(&lease) {
+        let place = world.fleet.look(host).expect("taken on").place;
+        assert!(matches!(place, Place::Fenced { .. }), "from the first moment");
+        assert!(world.fleet.start_guest(host, GuestOwner::Other, None).is_none());
+    }
+    world.run_until(at(10)).await;
+    let active = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(active.lease.state().name(), "ACTIVE");
+    assert_eq!(world.held(hosts_of(&active)), 2);
+    assert_eq!(active.lease.window.length(), SignedDuration::from_hours(1), "as long as it was asked for");
+    assert!(active.lease.window.start() > at(1), "from when it had its hosts");
+    assert_eq!(guests_and_fences(&world, 4), (4, 2), "nobody was lost");
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn cls_03_d_a_move_that_fails_for_good_is_planned_anew() {
+    let mut world = inhabited(world(4).await, 4).await;
+    let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
+    let before = lease.lease.hunt.clone().expect("a hunt").moves[0];
+    let fault = PlannedFault { times: 3, ..PlannedFault::next(Verb::Migrate, before.from, Fault::Refuse) };
+    world.fleet.plan_fault(fault);
+    world.run_until(at(5)).await;
+    let after = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(after.lease.state().name(), "ACTIVE");
+    let moves = &after.lease.hunt.as_ref().expect("a hunt").moves;
+    assert!(!moves.contains(&before), "{moves:?}");
+    assert_eq!((guests_and_fences(&world, 4), world.fleet.violations()), ((4, 1), Vec::new()));
+}
+
+#[tokio::test]
+async fn cls_03_d_a_destination_that_fails_is_planned_anew() {
+    let mut world = inhabited(world_with(4, settings(), None, slow).await, 4).await;
+    let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
+    let before = lease.lease.hunt.clone().expect("a hunt").moves[0];
+    world.settle().await;
+    world.fleet.fail(before.to);
+    world.run_until(at(20)).await;
+    let after = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(after.lease.state().name(), "ACTIVE", "{:?}", after.lease.reason);
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn cls_03_f_a_hunt_that_times_out_leaves_no_fence_and_moves_nobody_any_more() {
+    let mut world = inhabited(world(3).await, 3).await;
+    let lease = make(&mut world, best_effort(1, 5)).await.expect("a plan");
+    world.fleet.plan_fault(PlannedFault {
+        verb: Some(Verb::Migrate),
+        host: None,
+        after: 0,
+        times: 1000,
+        fault: Fault::TimeOutBefore,
+    });
+    world.run_until(at(4)).await;
+    assert_eq!(status(&world, lease.lease.id), "STARTING");
+    world.run_until(at(6)).await;
+    let timed_out = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(timed_out.lease.state().name(), "TIMEDOUT");
+    assert!(timed_out.lease.reason.as_deref().is_some_and(|why| why.contains("move guest")), "{timed_out:?}");
+    world.run_until(at(120)).await;
+    assert_eq!(guests_and_fences(&world, 3), (3, 0));
+    let one_each = (1..=3).all(|host| world.fleet.look(HostId(host)).expect("taken on").guests.len() == 1);
+    assert!(one_each, "nobody was moved");
+}
+
+#[tokio::test]
+async fn cls_03_g_a_hunt_that_is_deleted_leaves_no_fence() {
+    let mut world = inhabited(world_with(3, settings(), None, slow).await, 3).await;
+    let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
+    world.settle().await;
+    world.service.delete_lease(&simulation::caller("p"), lease.lease.id).await.expect("accepted");
+    world.touched();
+    world.run_until(at(20)).await;
+    assert_eq!(status(&world, lease.lease.id), "gone");
+    assert_eq!(guests_and_fences(&world, 3), (3, 0));
+}
+
+#[tokio::test]
+async fn cls_03_k_two_hunts_go_on_beside_each_other() {
+    let mut world = inhabited(world_with(6, settings(), None, slow).await, 6).await;
+    let first = make(&mut world, best_effort(2, 55)).await.expect("a plan");
+    let second = make(&mut world, best_effort(2, 55)).await.expect("another plan");
+    let (ours, theirs) = (hosts_of(&first), hosts_of(&second));
+    assert!(ours.iter().all(|host| !theirs.contains(host)));
+    let goals = |lease: &store::LeaseRecord| lease.lease.hunt.clone().expect("a hunt").moves;
+    assert!(goals(&first).iter().all(|mov| !theirs.contains(&mov.to)));
+    assert!(goals(&second).iter().all(|mov| !ours.contains(&mov.to)));
+    world.run_until(at(30)).await;
+    assert_eq!((status(&world, first.lease.id), status(&world, second.lease.id)), ("ACTIVE", "ACTIVE"));
+    assert_eq!((guests_and_fences(&world, 6), world.fleet.violations()), ((6, 4), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_hunt_survives_a_crash_at_any_moment() {
+    for crash in 0..40 {
+        let mut world = inhabited(world_with(3, settings(), None, slow).await, 3).await;
+        let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
+        for _ in 0..crash {
+            world.next(at(30)).await;
+        }
+        world.restart().await.expect("it starts");
+        world.run_until(at(30)).await;
+        assert_eq!(status(&world, lease.lease.id), "ACTIVE", "after a crash at {crash}");
+        assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((3, 1), Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn several_services_carry_one_hunt_out() {
+    let layout = fleet::simulated::Layout::uniform(1, 6, &fleet::simulated::Model::of_size(16, 65_536, 1000));
+    let setup =
+        Setup { seed: 3, begins: at(0), layout: layout.clone(), settings: settings(), enforcer: None };
+    let mut world = World::shared(setup, &[SignedDuration::ZERO; 3], slow).await.expect("an empty store");
+    world.take_on(&layout).await.expect("taken on");
+    world.settle().await;
+    let mut world = inhabited(world, 6).await;
+    let lease = make(&mut world, best_effort(3, 55)).await.expect("a plan");
+    world.run_until(at(30)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    assert_eq!((guests_and_fences(&world, 6), world.fleet.violations()), ((6, 3), Vec::new()));
+}
+
+#[tokio::test]
+async fn operators_may_forbid_hunts() {
+    let mut settings = settings();
+    settings.rules.hunting.enabled = false;
+    let mut world = inhabited(world_with(3, settings, None, |fleet| fleet).await, 3).await;
+    assert!(make(&mut world, best_effort(1, 55)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_hunt_takes_hosts_that_are_empty_beyond_its_minimum() {
+    let mut world = inhabited(world(6).await, 3).await;
+    let new = asking(0, 60, vec![between(4, 5)]);
+    let new = NewLease { terms: new.terms.of_type(LeaseType::BestEffort { deadline: at(55) }), ..new };
+    let lease = make(&mut world, new).await.expect("a plan");
+    let given = hosts_of(&lease).len();
+    assert!((4..=5).contains(&given), "{given}");
+    world.run_until(at(10)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
