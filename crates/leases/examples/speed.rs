@@ -3,15 +3,20 @@
 //! 1,000 hosts with 30 capabilities each, a year, and as many random leases as fit out of so many asked for
 //! (10,000 unless another number is given). Prints medians and the 99th percentile.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Admission, Changes, Rules};
 use leases::calendar::Calendar;
 use leases::host::{Host, Inventory};
-use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::hunt::Surroundings;
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{EndAction, Lease, NewLease};
-use leases::plan::{History, Observed, ObservedHost, PlanRules, World, plan};
+use leases::lease_type::LeaseType;
+use leases::plan::{
+    Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, PlanRules, World, plan,
+};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
@@ -67,6 +72,56 @@ fn owner() -> Owner {
     Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
 }
 
+fn admission<'a>(
+    calendar: &'a Calendar,
+    inventory: &'a Inventory,
+    rules: &'a Rules,
+    now: Timestamp,
+) -> Admission<'a> {
+    let (occupied, surroundings, used, project) = (None, None, None, None);
+    Admission { calendar, inventory, rules, occupied, surroundings, used, project, now }
+}
+
+/// Somebody's guests on all hosts: 8 each on average, of 16 to 40 GiB, wherever there is room.
+fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
+    let mut observed = Observed::default();
+    observed.hosts.extend(inventory.hosts().map(|host| (host.id, ObservedHost::free())));
+    let mut number = 0;
+    while number < 8 * HOSTS {
+        let memory_mib = 8192 * (2 + numbers.below(4) as u32);
+        let host = observed.hosts.get_mut(&HostId(1 + numbers.below(HOSTS))).expect("there");
+        let used: u32 = host.guests.iter().map(|guest| guest.size.memory_mib).sum();
+        if used + memory_mib <= 262_144 {
+            number += 1;
+            let size = GuestSize { vcpus: memory_mib / 8192, memory_mib, disk_gib: 100 };
+            let guest = Guest::new(GuestId(number.into()), GuestOwner::Other);
+            host.guests.push(Guest { size, mobility: Some(Mobility::default()), ..guest });
+        }
+    }
+    observed
+}
+
+/// A hunt for hosts all of which others have guests on.
+fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
+    let (rules, now, history) = (Rules::default(), hour(0), History::default());
+    let observed = inhabited(inventory, numbers);
+    let occupied: BTreeSet<HostId> = observed.hosts.keys().copied().collect();
+    let surroundings = Surroundings { observed: &observed, history: &history, hunting: &[] };
+    let calendar = Calendar::new(SignedDuration::ZERO);
+    let admission = admission(&calendar, inventory, &rules, now);
+    let admission = Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission };
+    let asked = HostsTerms::new(20, 20).expect("a range");
+    let window = Window::starting(now, SignedDuration::from_hours(12));
+    let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(asked)]).expect("terms");
+    let terms = terms.of_type(LeaseType::BestEffort { deadline: hour(2) });
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let grant = timed(&mut times, || admission.grant(&owner().project, &terms)).expect("a plan");
+        assert!(grant.hunt.is_some_and(|hunt| !hunt.moves.is_empty()), "guests are moved");
+    }
+    report("hunt for 20 of 1,000 hosts with 8,000 guests", times);
+}
+
 fn report(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -88,14 +143,7 @@ fn main() {
     let mut numbers = Numbers(1);
     for number in 0..asked {
         let terms = terms(&mut numbers);
-        let admission = Admission {
-            calendar: &calendar,
-            inventory: &inventory,
-            rules: &rules,
-            occupied: None,
-            surroundings: None,
-            now,
-        };
+        let admission = admission(&calendar, &inventory, &rules, now);
         let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
         let new = NewLease {
             id: LeaseId(number),
@@ -115,14 +163,7 @@ fn main() {
     for lease in leases.iter().take(500) {
         let end = lease.window.end() + SignedDuration::from_hours(1);
         let changes = Changes { end: Some(end), ..Changes::default() };
-        let admission = Admission {
-            calendar: &calendar,
-            inventory: &inventory,
-            rules: &rules,
-            occupied: None,
-            surroundings: None,
-            now,
-        };
+        let admission = admission(&calendar, &inventory, &rules, now);
         // Many are refused; finding that out takes its time as well.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }
@@ -148,4 +189,5 @@ fn main() {
         timed(&mut times, || plan(&leases, world));
     }
     report("plan for all leases after a long outage", times);
+    hunts(&inventory, &mut numbers);
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::attributes::Attributes;
 use crate::ids::{FloatingIpId, HostId};
 use crate::resources::{ResourceClass, Resources};
 
@@ -47,6 +48,8 @@ pub struct Host {
     pub availability_zone: String,
     /// Extra capabilities, by name.
     pub capabilities: BTreeMap<String, String>,
+    /// What the texts above describe in detail, as far as somebody has read them.
+    pub attributes: Attributes,
     /// Whether the operator lets it be reserved.
     pub reservable: bool,
     /// Whether it works.
@@ -71,6 +74,7 @@ impl Host {
             hypervisor_version: 0,
             availability_zone: String::new(),
             capabilities: BTreeMap::new(),
+            attributes: Attributes::default(),
             reservable: true,
             health: Health::Up,
         }

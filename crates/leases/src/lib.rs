@@ -10,14 +10,15 @@
 //! ```
 //!
 //! - A [`lease::Lease`] has a window of time and reservations: whole hosts, room for instances, addresses. What
-//!   may be asked for is in [`terms`], what hosts are like in [`host`], what they must be like in
-//!   [`requirement`].
+//!   may be asked for is in [`terms`], what hosts are like in [`host`] and [`attributes`], what they must be like in
+//!   [`requirement`] (Blazar's expressions), [`properties`] and [`extra_specs`] (Nova's words).
 //! - The [`calendar`] knows what is taken when. [`admission`] decides about new leases and changed ones, and
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
-//! - [`enforcement`] holds the operator's limits, [`filters`] counts what ruled hosts out.
+//! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
+//!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
 //! - The planner, [`plan`], compares what leases want now with what was observed and says what to do next. It
@@ -35,8 +36,10 @@
 //! recorded.
 
 pub mod admission;
+pub mod attributes;
 pub mod calendar;
 pub mod enforcement;
+pub mod extra_specs;
 pub mod filters;
 pub mod host;
 pub mod hunt;
@@ -45,6 +48,7 @@ pub mod lease;
 pub mod lease_type;
 pub mod plan;
 pub mod project;
+pub mod properties;
 pub mod requirement;
 pub mod resources;
 pub mod status;

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::host::NetworkId;
 use crate::lease_type::LeaseType;
+use crate::properties::HostProperties;
 use crate::requirement::Requirement;
 use crate::resources::{ResourceClass, Resources};
 use crate::window::{Window, later};
@@ -173,6 +174,8 @@ pub struct HostsTerms {
     pub hypervisor: Requirement,
     /// `resource_properties`; both requirements must hold, and they are evaluated alike (spec §4.1).
     pub resource: Requirement,
+    /// What else hosts must be like.
+    pub properties: Box<HostProperties>,
     /// What to do shortly before the end.
     pub before_end: BeforeEndAction,
 }
@@ -191,6 +194,7 @@ impl HostsTerms {
             max,
             hypervisor: Requirement::NONE,
             resource: Requirement::NONE,
+            properties: Box::default(),
             before_end: BeforeEndAction::Default,
         })
     }
@@ -431,7 +435,7 @@ impl Flavor {
 }
 
 /// Whether Placement could have a resource class of that name.
-fn is_resource_class(name: &str) -> bool {
+pub(crate) fn is_resource_class(name: &str) -> bool {
     let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
     (1..=255).contains(&name.len()) && name.bytes().all(letter)
 }

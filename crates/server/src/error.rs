@@ -176,6 +176,8 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::WouldLoseSlots(_)
         | Refusal::FlavorIsFixed(_) => StatusCode::CONFLICT,
         Refusal::Terms(_)
+        | Refusal::Region { .. }
+        | Refusal::FilterLeftOut { .. }
         | Refusal::Enforcement(
             EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
         )

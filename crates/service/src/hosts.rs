@@ -350,7 +350,10 @@ fn relied_on(state: &State, before: &Host, after: &Host) -> BTreeSet<String> {
 /// The properties that a reservation's requirements name.
 fn required(reservation: &Reservation) -> BTreeSet<&str> {
     match &reservation.terms {
-        ReservationTerms::Hosts(terms) => &terms.hypervisor.names() | &terms.resource.names(),
+        ReservationTerms::Hosts(terms) => {
+            let expressions = &terms.hypervisor.names() | &terms.resource.names();
+            &expressions | &terms.properties.names()
+        }
         ReservationTerms::Instances(terms) => terms.requirement.names(),
         ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => BTreeSet::new(),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::calendar::{Calendar, Conflict};
-use leases::host::{Health, Inventory};
+use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
@@ -18,6 +18,13 @@ use leases::status::LeaseStatus;
 use store::{
     Delta, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Revision, Snapshot, Write,
 };
+
+use crate::attributes::attributes_of;
+
+/// The host as decisions see it.
+fn described(host: &Host) -> Host {
+    Host { attributes: attributes_of(host), ..host.clone() }
+}
 
 /// What the store holds.
 #[derive(Debug)]
@@ -54,7 +61,7 @@ impl State {
         Ok(Self {
             revision: snapshot.revision,
             inventory: Inventory::new(
-                snapshot.hosts.iter().map(|record| record.host.clone()),
+                snapshot.hosts.iter().map(|record| described(&record.host)),
                 snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
             ),
             hosts: snapshot.hosts.into_iter().map(|record| (record.host.id, Arc::new(record))).collect(),
@@ -159,7 +166,7 @@ impl State {
     }
 
     fn put_host(&mut self, record: HostRecord) {
-        self.inventory.put_host(record.host.clone());
+        self.inventory.put_host(described(&record.host));
         self.hosts.insert(record.host.id, Arc::new(record));
     }
 

@@ -1,8 +1,10 @@
 //! All settings.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use leases::filters::{CustomFilter, Filter};
 use leases::terms::BeforeEndAction;
 
 use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
@@ -25,11 +27,12 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 8] = [
+const HEADINGS: [(&str, &str); 9] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
+    ("filters", "Filters that hosts pass before they are leased"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
@@ -106,6 +109,8 @@ settings! {
     "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
     /// Name of this service among those that share a database; without it, that of the machine
     "name" name: Option<String> = "" as "NAME";
+    /// Name of the region that this service is of; leases that name another are refused
+    "region" region: Option<String> = "" as "NAME";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";
@@ -161,6 +166,18 @@ settings! {
     "leases.extension_window" extension_window: Option<Span> = "" as "DURATION";
     /// Projects without limits on the length of leases, separated by commas
     "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+
+    /// Those that are applied, by Nova's names, separated by commas; what a lease asks for that none of them looks
+    /// at is refused
+    "filters.enabled" filters: BTreeSet<Filter> = "AllHostsFilter,ComputeFilter,IsolatedHostsFilter,\
+    AggregateMultiTenancyIsolation,AvailabilityZoneFilter,CoreFilter,RamFilter,DiskFilter,JsonFilter,\
+    ComputeCapabilitiesFilter,AggregateInstanceExtraSpecsFilter,PlacementFilter,ImagePropertiesFilter,\
+    AggregateImagePropertiesIsolation,HomogeneousHostsFilter" as "LIST";
+    /// Names of hosts that `IsolatedHostsFilter` keeps from all leases, separated by commas
+    "filters.isolated_hosts" isolated_hosts: Vec<String> = "" as "LIST";
+    /// Filters of your own, separated by commas, each a name and what hosts must be like:
+    /// `LiveHosts=["==", "$stage", "live"]`
+    "filters.custom" custom_filters: Vec<CustomFilter> = "" as "LIST";
 
     /// Its address, which check-create, check-update and on-end are joined to as links are; without it, nobody
     /// is asked

@@ -1,10 +1,13 @@
 //! Kinds of values, and how each is written.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use jiff::SignedDuration;
+use leases::filters::{CustomFilter, Filter};
 use leases::terms::BeforeEndAction;
+use serde_json::{Deserializer, Value as Json};
 use store_postgres::{AddressError, Servers};
 
 /// A kind of value.
@@ -231,9 +234,73 @@ impl Value for BeforeEndAction {
     }
 }
 
+impl Value for BTreeSet<Filter> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let names = <Vec<String>>::parse(text)?;
+        let filter = |name: &String| {
+            let all = Filter::ALL.iter().map(|filter| filter.name()).collect::<Vec<_>>().join(", ");
+            Filter::from_name(name).ok_or_else(|| format!("there is no filter {name}; there are {all}"))
+        };
+        names.iter().map(filter).collect()
+    }
+}
+
+/// Separated by commas, which expressions have as well: where one ends is seen by reading it.
+impl Value for Vec<CustomFilter> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "write NAME=EXPRESSION, as LiveHosts=[\"==\", \"$stage\", \"live\"]".to_owned();
+        let mut filters = Self::new();
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let (name, expression) = rest.split_once('=').ok_or_else(wrong)?;
+            let mut documents = Deserializer::from_str(expression).into_iter::<Json>();
+            let document = documents.next().and_then(Result::ok).ok_or_else(wrong)?;
+            rest = expression[documents.byte_offset()..].trim_start();
+            if !rest.is_empty() {
+                rest = rest.strip_prefix(',').ok_or_else(wrong)?.trim_start();
+            }
+            let name = name.trim();
+            let taken = filters.iter().any(|filter| *filter.name == *name);
+            if name.is_empty() || taken || Filter::from_name(name).is_some() {
+                return Err(format!("a filter needs a name of its own, and {name:?} is none"));
+            }
+            let requirement = api::v1::read_requirement(&document)
+                .map_err(|error| format!("{name}: {}", error.hint().unwrap_or_else(|| error.to_string())))?;
+            filters.push(CustomFilter { name: name.into(), requirement });
+        }
+        Ok(filters)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cls_07_filters_are_chosen_by_name_and_written_as_expressions() {
+        let chosen = <BTreeSet<Filter>>::parse("RamFilter, AggregateCoreFilter").expect("names");
+        assert_eq!(chosen, [Filter::Core, Filter::Ram].into());
+        let error = <BTreeSet<Filter>>::parse("RamFilter,RetryFilter").expect_err("no filter of ours");
+        assert!(error.starts_with("there is no filter RetryFilter; there are AllHostsFilter, "), "{error}");
+        let text = r#"Live=["==", "$stage", "live"], Big = ["and", [">=", "$vcpus", 32]]"#;
+        let written = <Vec<CustomFilter>>::parse(text).expect("filters");
+        assert_eq!(written.iter().map(|filter| &*filter.name).collect::<Vec<_>>(), ["Live", "Big"]);
+        assert_eq!(<Vec<CustomFilter>>::parse(""), Ok(Vec::new()));
+        for wrong in
+            ["Live", "Live=", "Live=[", "=[]", r#"A=["==", "$a", "1"] B=[]"#, "A=[],A=[]", "RamFilter=[]"]
+        {
+            assert!(<Vec<CustomFilter>>::parse(wrong).is_err(), "{wrong}");
+        }
+        let error = <Vec<CustomFilter>>::parse(r#"A=["like", "$a", "1"]"#).expect_err("no operator");
+        assert!(error.starts_with("A: 'like' is no operator"), "{error}");
+    }
+
+    #[test]
+    fn cls_07_all_filters_are_applied_by_default() {
+        let setting = super::super::TABLE.iter().find(|setting| setting.key == "filters.enabled");
+        let default = setting.map(|setting| setting.default).unwrap_or_default();
+        assert_eq!(<BTreeSet<Filter>>::parse(default), Ok(Filter::ALL.iter().copied().collect()));
+    }
 
     #[test]
     fn passwords_in_addresses_are_not_shown() {

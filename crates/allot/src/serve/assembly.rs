@@ -11,6 +11,7 @@ use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::filters::Filters;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
@@ -287,6 +288,12 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 mib_per_second: configuration.hunt_speed.max(1),
                 longest: configuration.hunt_longest.0,
                 ..Hunting::default()
+            },
+            region: configuration.region.clone(),
+            filters: Filters {
+                enabled: configuration.filters.clone(),
+                isolated_hosts: configuration.isolated_hosts.iter().cloned().collect(),
+                custom: configuration.custom_filters.clone(),
             },
         },
         plan_rules: PlanRules {

@@ -69,6 +69,24 @@ fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
 }
 
 #[test]
+fn cls_07_settings_name_the_region_and_filters_and_leases_are_held_to_them() {
+    let custom = r#"NotTheSecond=["!=", "$hypervisor_hostname", "r1-h02"]"#;
+    let settings = ["--region", "north", "--filters-custom", custom, "--filters-isolated-hosts", "r1-h03"];
+    let service = Running::start(&database(), &settings);
+    service.says("host create r1-h01 r1-h02 r1-h03 --set rack=r1");
+    let asked = "--region north --host-vcpus 1 --alike --extra-spec 'capabilities:cpu_info:arch=<in> x86'";
+    let made = service.says(&format!("lease create web --hosts 1 {asked} --for 1d --wait"));
+    let wanted = "region north, at least 1 vCPU, all alike, capabilities:cpu_info:arch=<in> x86";
+    assert!(made.contains(wanted) && made.contains("hosts        r1-h01\n"), "{made}");
+    let refused = service.allot("lease create more --hosts 1 --for 1d");
+    let hint = "0 of 3 hosts left, 1 kept from leases (IsolatedHostsFilter), \
+                1 against the operator's rules (NotTheSecond), 1 leased at that time";
+    assert!(refused.err.contains(hint), "{}", refused.err);
+    let elsewhere = service.allot("lease create more --hosts 1 --region south --for 1d");
+    assert!(elsewhere.err.contains("this service is of region north"), "{}", elsewhere.err);
+}
+
+#[test]
 fn what_was_acknowledged_is_there_after_a_restart() {
     let database = database();
     let service = Running::start(&database, &[]);

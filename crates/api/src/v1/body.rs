@@ -153,6 +153,30 @@ pub enum ReservationCreate {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         before_end: Option<String>,
+        /// The region that hosts are to be in. This and what follows is not in Blazar.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        region: Option<String>,
+        /// The availability zone that they are to be in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        availability_zone: Option<String>,
+        /// Virtual CPUs of each, at least.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vcpus: Option<u32>,
+        /// Memory of each, at least, MiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_mib: Option<u32>,
+        /// Disk of each, at least, GiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disk_gib: Option<u32>,
+        /// Whether all of them must have the same CPUs and hypervisor.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        homogeneous: bool,
+        /// What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        extra_specs: BTreeMap<String, String>,
+        /// Properties of the image that guests are to run, by Glance's names.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        image_properties: BTreeMap<String, String>,
     },
     /// Room for instances of a size.
     #[serde(rename = "virtual:instance")]

@@ -1,6 +1,8 @@
 //! What is wrong with a request, in the words that clients know (spec §1.8 to §1.12, appendix A).
 
 use jiff::SignedDuration;
+use leases::extra_specs::ExtraSpecError;
+use leases::properties::ImageError;
 use leases::terms::TermsError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -103,6 +105,12 @@ pub enum RequestError {
     /// The body is no JSON.
     #[error("Malformed JSON in the request body: {0}")]
     Json(String),
+    /// Extra specs that mean nothing (spec CLS-06).
+    #[error("Malformed extra_specs: {0}")]
+    ExtraSpecs(#[from] ExtraSpecError),
+    /// Properties of an image that cannot be.
+    #[error("Malformed image_properties: {0}")]
+    Image(#[from] ImageError),
     /// A value that cannot be.
     #[error(transparent)]
     Terms(#[from] TermsError),

@@ -1,5 +1,7 @@
 //! Leases in answers (spec §1.7).
 
+use std::collections::BTreeMap;
+
 use leases::ids::ReservationId;
 use leases::lease as domain;
 use leases::status::EventStatus;
@@ -96,6 +98,30 @@ pub enum Resource {
         min: u32,
         /// At most so many.
         max: u32,
+        /// The region that hosts are to be in. This and what follows is not in Blazar.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        region: Option<String>,
+        /// The availability zone that they are to be in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        availability_zone: Option<String>,
+        /// Virtual CPUs of each, at least.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        vcpus: Option<u32>,
+        /// Memory of each, at least, MiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_mib: Option<u32>,
+        /// Disk of each, at least, GiB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disk_gib: Option<u32>,
+        /// Whether all of them must have the same CPUs and hypervisor.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        homogeneous: bool,
+        /// What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        extra_specs: BTreeMap<String, String>,
+        /// Properties of the image that guests are to run, by Glance's names.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        image_properties: BTreeMap<String, String>,
     },
     /// Room for instances of a size.
     #[serde(rename = "virtual:instance")]
@@ -231,6 +257,14 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             .to_owned(),
             min: terms.min(),
             max: terms.max(),
+            region: terms.properties.region.clone(),
+            availability_zone: terms.properties.availability_zone.clone(),
+            vcpus: terms.properties.vcpus,
+            memory_mib: terms.properties.memory_mib,
+            disk_gib: terms.properties.disk_gib,
+            homogeneous: terms.properties.homogeneous,
+            extra_specs: owned(terms.properties.extra_specs.iter()),
+            image_properties: owned(terms.properties.image.iter()),
         },
         ReservationTerms::Instances(terms) => {
             Resource::Instances(instances(&terms.size.resources(), terms.amount.get(), terms.affinity))
@@ -244,6 +278,10 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             required_floatingips: terms.required().iter().map(ToString::to_string).collect(),
         },
     }
+}
+
+fn owned<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+    texts.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// A number for the reservation that a client may show; nothing depends on it.

@@ -166,6 +166,14 @@ mod tests {
             hypervisor_properties: None,
             resource_properties: Some("[\"==\", \"$rack\", \"r1\"]".to_owned()),
             before_end: None,
+            region: None,
+            availability_zone: Some("az1".to_owned()),
+            vcpus: Some(16),
+            memory_mib: None,
+            disk_gib: None,
+            homogeneous: true,
+            extra_specs: [("capabilities:cpu_info:arch".to_owned(), "x86_64".to_owned())].into(),
+            image_properties: BTreeMap::new(),
         };
         let ips = ReservationCreate::FloatingIps {
             network_id: "n".to_owned(),
@@ -231,6 +239,8 @@ mod tests {
             "hypervisor_properties",
             "resource_properties",
             "vcpus",
+            "homogeneous",
+            "extra_specs",
             "amount",
             "network_id",
             "x",

@@ -36,6 +36,11 @@ pub(crate) fn read_expression(value: &Value) -> Result<Expression, RequestError>
     Ok(Expression { wording, requirement })
 }
 
+/// What an expression means, as `resource_properties` has it; for settings.
+pub fn read_requirement(value: &Value) -> Result<Requirement, RequestError> {
+    read_expression(value).map(|read| read.requirement)
+}
+
 fn malformed(value: &Value, why: String) -> RequestError {
     RequestError::Requirements { shown: python::shown(value), why }
 }

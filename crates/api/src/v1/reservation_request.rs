@@ -17,6 +17,7 @@ use store::{FlavorRecord, Wording};
 use super::error::RequestError;
 use super::fields::{Fields, amount, count, integer, list, text, word};
 use super::flavor;
+use super::host_properties::read_properties;
 use super::requirement::read_expression;
 
 /// Finds a flavor that the caller may use.
@@ -49,6 +50,9 @@ fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Request
     let mut terms = HostsTerms::new(min, max)?;
     terms.hypervisor = hypervisor.requirement;
     terms.resource = resource.requirement;
+    for property in read_properties(fields)? {
+        terms.properties.apply(property);
+    }
     terms.before_end = fields.get("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
     let wording =
         Wording { hypervisor_properties: hypervisor.wording, resource_properties: resource.wording };
@@ -167,6 +171,7 @@ fn change_hosts(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), Reque
     let mut change = HostsChange {
         min: fields.get("min").map(|value| number_of_hosts("min", value)).transpose()?,
         max: fields.get("max").map(|value| number_of_hosts("max", value)).transpose()?,
+        properties: read_properties(fields)?,
         before_end: fields.get("before_end").map(before_end).transpose()?,
         ..HostsChange::default()
     };

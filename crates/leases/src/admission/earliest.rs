@@ -43,6 +43,7 @@ impl Admission<'_> {
             return Ok(Grant { terms: terms.clone(), allocations, hunt: None });
         };
         self.rules.enforcement.check_create(project, &terms.window())?;
+        self.rules.check(terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let wish = Wish {
             asked: &asked,
@@ -51,9 +52,9 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let waiting = self.earliest(&wish);
+        let waiting = self.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
-        match (self.hunt(project, &wish, patience), waiting) {
+        match (self.asked_by(project).hunt(project, &wish, patience), waiting) {
             (Some(Ok((window, allocations, hunt))), _) => {
                 Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
             }
@@ -81,7 +82,7 @@ impl Admission<'_> {
             length: lease.window.length(),
             own: Some(lease.id),
         };
-        let (start, given) = self.earliest(&wish).ok()?;
+        let (start, given) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
         Some(lease.moved_to(start, given))
     }
 

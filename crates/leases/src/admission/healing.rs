@@ -44,9 +44,17 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
     let mut healed = Vec::new();
     for lease in queue {
-        let Some(lease) = (Admission { calendar, inventory, rules, occupied: None, surroundings: None, now })
-            .heal(lease, interval)
-        else {
+        let admission = Admission {
+            calendar,
+            inventory,
+            rules,
+            occupied: None,
+            surroundings: None,
+            used: None,
+            project: None,
+            now,
+        };
+        let Some(lease) = admission.heal(lease, interval) else {
             continue;
         };
         let entered = calendar.put(&lease, now);
@@ -71,7 +79,7 @@ impl Admission<'_> {
             return None;
         }
         let mut healed = lease.clone();
-        let mut search = Search::new(*self, lease.window, Some(lease.id));
+        let mut search = Search::new(self.asked_by(&lease.owner.project), lease.window, Some(lease.id));
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }
@@ -119,6 +127,7 @@ impl Search<'_> {
         let mut hosts = held.clone();
         hosts.retain(|host| !self.admission.failed(*host));
         let (free, _) = self.free_hosts(terms);
+        let free = self.like(free, terms, &hosts);
         let new = best(&free, wanted - hosts.len(), &BTreeSet::new());
         self.taken.whole.extend(&new);
         hosts.extend(new);

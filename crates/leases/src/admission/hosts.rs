@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
-use crate::filters::{FilterReport, HostFilter, screen};
+use crate::filters::{Filter, FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::terms::HostsTerms;
@@ -24,10 +24,16 @@ impl Search<'_> {
         // Usually a lease that is changed can keep what it has.
         let of_held = held.iter().filter_map(|id| self.admission.inventory.host(*id));
         let (kept, _) = self.free_among(of_held, asked);
+        let kept = self.alike(kept, asked, held);
         if kept.len() >= most {
             return Ok(best(&kept, most, held));
         }
-        let (free, report) = self.free_hosts(asked);
+        let (free, mut report) = self.free_hosts(asked);
+        let all = free.len();
+        let free = self.alike(free, asked, held);
+        if free.len() < all {
+            report.removed.insert(Filter::Homogeneous.into(), all - free.len());
+        }
         if free.len() < asked.min() as usize {
             return Err(Refusal::NotEnough {
                 position,
@@ -53,11 +59,8 @@ impl Search<'_> {
         let occupied = self.admission.occupied;
         screen(
             hosts,
-            &[
-                (HostFilter::HypervisorProperties, &|host| asked.hypervisor.matches(host)),
-                (HostFilter::ResourceProperties, &|host| asked.resource.matches(host)),
-                (HostFilter::Guests, &|host| occupied.is_none_or(|occupied| !occupied.contains(&host.id))),
-            ],
+            &|host| self.admission.barred(host).or_else(|| self.admission.unsuited(host, asked)),
+            &[(HostFilter::Guests, &|host| occupied.is_none_or(|occupied| !occupied.contains(&host.id)))],
         )
     }
 

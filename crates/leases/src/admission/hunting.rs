@@ -98,9 +98,10 @@ impl Admission<'_> {
         window: Window,
         preferred: &BTreeSet<HostId>,
     ) -> Result<(Vec<Allocation>, Hunt), clear::Refusal> {
-        let booked = |host| self.booked(host, hunter.lease);
+        let (booked, none) = (|host| self.booked(host, hunter.lease), BTreeSet::new());
         let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, hunter, booked);
-        let admission = Self { occupied: None, ..*self };
+        // Guests are no obstacle, nor is what they use: they go.
+        let admission = Self { occupied: None, used: None, ..*self };
         let mut search = Search::new(admission, window, hunter.lease);
         let mut allocations = Vec::new();
         for terms in asked {
@@ -108,9 +109,15 @@ impl Admission<'_> {
             let works = |host: &HostId| {
                 surroundings.observed.hosts.get(host).is_some_and(|host| host.health == Health::Up)
             };
-            let candidates: BTreeSet<HostId> = free.iter().map(|fit| fit.host).filter(works).collect();
             let wanted = (terms.min() as usize, terms.max() as usize);
-            let hosts = scene.clear(&candidates, wanted, preferred)?;
+            let attempt = |candidates: &BTreeSet<HostId>| {
+                let mut attempt = scene.clone();
+                attempt.clear(candidates, wanted, preferred).map(|hosts| (attempt, hosts))
+            };
+            let kinds = search.kinds(free.iter().map(|fit| fit.host).filter(works), terms);
+            let (cleared, hosts) =
+                kinds.iter().map(attempt).reduce(cheaper).unwrap_or_else(|| attempt(&none))?;
+            scene = cleared;
             search.taken.whole.extend(&hosts);
             allocations.push(Allocation::Hosts(hosts));
         }
@@ -122,6 +129,18 @@ impl Admission<'_> {
         self.calendar
             .bookings(host)
             .any(|(window, booking)| window.end() > self.now && Some(booking.lease) != own)
+    }
+}
+
+/// What an attempt to clear hosts comes to.
+type Attempt<'a> = Result<(Scene<'a>, BTreeSet<HostId>), clear::Refusal>;
+
+/// The cheaper of two; of equals the first.
+fn cheaper<'a>(first: Attempt<'a>, second: Attempt<'a>) -> Attempt<'a> {
+    match (first, second) {
+        (Ok(first), Ok(second)) if second.0.cost() < first.0.cost() => Ok(second),
+        (Err(_), Ok(second)) => Ok(second),
+        (first, _) => first,
     }
 }
 

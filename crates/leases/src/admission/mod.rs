@@ -7,6 +7,8 @@
 //! the beginning of the current minute.
 
 mod addresses;
+mod alike;
+mod conditions;
 mod earliest;
 mod healing;
 mod hosts;
@@ -30,6 +32,7 @@ pub use self::refusal::{Refusal, Resource};
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
+use crate::filters::Filters;
 use crate::host::Inventory;
 use crate::hunt::{Hunting, Surroundings};
 use crate::ids::{FloatingIpId, HostId, LeaseId};
@@ -51,6 +54,10 @@ pub struct Rules {
     pub deadlines: Deadlines,
     /// Moving guests of others out of a lease's way.
     pub hunting: Hunting,
+    /// The region that the service is of, if it is of one. Leases that name another are refused.
+    pub region: Option<String>,
+    /// Which hosts leases may have.
+    pub filters: Filters,
 }
 
 /// What a decision is based on.
@@ -67,6 +74,12 @@ pub struct Admission<'a> {
     pub occupied: Option<&'a BTreeSet<HostId>>,
     /// What is known of these guests; none if nobody is to be moved away.
     pub surroundings: Option<Surroundings<'a>>,
+    /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
+    /// once or as soon as it can asks for so much that is free, what has a date for so much that there is.
+    pub used: Option<&'a BTreeMap<HostId, Resources>>,
+    /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
+    /// without one, no host is had that is kept for some projects.
+    pub project: Option<&'a ProjectId>,
     /// The present.
     pub now: Timestamp,
 }
@@ -78,10 +91,12 @@ impl Admission<'_> {
             return Err(Refusal::StartInPast);
         }
         self.rules.enforcement.check_create(project, &terms.window())?;
+        self.rules.check(terms)?;
         let admission = match terms.lease_type {
-            LeaseType::Schedule => Self { occupied: None, ..*self },
+            LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
             LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
         };
+        let admission = admission.asked_by(project);
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         Search::new(admission, terms.window(), None).give_all(&asked)
     }

@@ -12,7 +12,7 @@ use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 impl Admission<'_> {
     /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
     pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
-        let attempt = Attempt { admission: *self, before, updated };
+        let attempt = Attempt { admission: self.asked_by(&before.owner.project), before, updated };
         match attempt.keeping_apart() {
             Err(Refusal::NotEnough { .. }) if !attempt.started() => {}
             settled => return settled,
@@ -136,10 +136,12 @@ impl Search<'_> {
         held: &BTreeSet<HostId>,
         case: Case,
     ) -> Result<BTreeSet<HostId>, Refusal> {
+        let unlike = self.unlike(held, terms);
         let keeps = |host: &HostId| {
             let matches = || {
-                let host = self.admission.inventory.host(*host);
-                host.is_some_and(|host| terms.hypervisor.matches(host) && terms.resource.matches(host))
+                let found = self.admission.inventory.host(*host);
+                let suits = found.is_some_and(|host| self.admission.unsuited(host, terms).is_none());
+                suits && !unlike.contains(host)
             };
             self.host_free(*host) && (!case.changed || matches())
         };
@@ -155,7 +157,8 @@ impl Search<'_> {
             return Ok(held.clone());
         }
         let (free, report) = self.free_hosts(terms);
-        let others: Vec<_> = free.into_iter().filter(|fit| !held.contains(&fit.host)).collect();
+        let others: Vec<_> =
+            self.like(free, terms, held).into_iter().filter(|fit| !held.contains(&fit.host)).collect();
         let wanted = terms.max() as usize - held.len();
         let mut hosts = best(&others, wanted, held);
         hosts.extend(held);

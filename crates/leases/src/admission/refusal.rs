@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use thiserror::Error;
 
 use crate::enforcement::EnforcementError;
-use crate::filters::FilterReport;
+use crate::filters::{Filter, FilterReport};
 use crate::ids::{HostId, ReservationId};
 use crate::terms::TermsError;
 
@@ -49,6 +49,23 @@ pub enum Refusal {
     /// It would start when it has timed out.
     #[error("The start date must be earlier than the timeout")]
     StartAfterDeadline,
+    /// Hosts of another region are asked for (spec CLS-05).
+    #[error("Region {asked} is not served here: {}", .own.as_ref().map_or_else(
+        || "this service is of no region".to_owned(), |own| format!("this service is of region {own}")))]
+    Region {
+        /// What is asked for.
+        asked: String,
+        /// Where the service is, if the operator has said.
+        own: Option<String>,
+    },
+    /// Something is asked for that nothing would hold hosts to (spec CLS-07).
+    #[error("{property} is not supported here: the operator has left {filter} out")]
+    FilterLeftOut {
+        /// What is asked for.
+        property: String,
+        /// What would look at it.
+        filter: Filter,
+    },
     /// There is not enough.
     #[error("Not enough {} available", .resource.name())]
     NotEnough {

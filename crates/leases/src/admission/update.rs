@@ -13,6 +13,7 @@ use super::{Admission, Refusal};
 use crate::host::NetworkId;
 use crate::ids::ReservationId;
 use crate::lease::{Lease, Reservation, before_end_at};
+use crate::properties::PropertyChange;
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, LeaseStatus};
 use crate::terms::{
@@ -63,6 +64,8 @@ pub struct HostsChange {
     pub hypervisor: Option<Requirement>,
     /// `resource_properties`.
     pub resource: Option<Requirement>,
+    /// What else hosts must be like, property by property.
+    pub properties: Vec<PropertyChange>,
     /// What to do shortly before the end.
     pub before_end: Option<BeforeEndAction>,
 }
@@ -184,12 +187,25 @@ impl Admission<'_> {
         Ok(rearmed && lease.events.before_end == EventStatus::Done)
     }
 
+    /// Whether what hosts must be like can be promised, if that has changed. What was promised before the operator
+    /// chose other filters does not keep a lease from being changed.
+    fn check_asked_anew(&self, before: &ReservationTerms, after: &ReservationTerms) -> Result<(), Refusal> {
+        let (ReservationTerms::Hosts(before), ReservationTerms::Hosts(after)) = (before, after) else {
+            return Ok(());
+        };
+        let asked =
+            |terms: &HostsTerms| (terms.hypervisor.clone(), terms.resource.clone(), terms.properties.clone());
+        if asked(before) == asked(after) { Ok(()) } else { self.rules.check_hosts(after) }
+    }
+
     /// Gives the reservations what they need under the new terms.
     fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
         let started = lease.status != LeaseStatus::Pending;
         for (id, change) in &changes.reservations {
             if let Some(reservation) = updated.reservations.iter_mut().find(|r| r.id == *id) {
+                let before = reservation.terms.clone();
                 apply(reservation, change, started)?;
+                self.check_asked_anew(&before, &reservation.terms)?;
             }
         }
         // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends.
@@ -254,6 +270,9 @@ fn change_hosts(terms: &mut HostsTerms, change: &HostsChange) -> Result<(), Refu
     }
     if let Some(resource) = &change.resource {
         terms.resource.clone_from(resource);
+    }
+    for property in &change.properties {
+        terms.properties.apply(property.clone());
     }
     terms.before_end = change.before_end.unwrap_or(terms.before_end);
     Ok(())

@@ -14,6 +14,7 @@ use crate::project::ProjectId;
 const MEMORY: usize = 1;
 
 /// All hosts and guests while the reservations of a lease are served one after the other.
+#[derive(Clone)]
 pub(crate) struct Scene<'a> {
     hosts: BTreeMap<HostId, Spot<'a>>,
     guests: BTreeMap<GuestId, clear::Guest>,
@@ -22,6 +23,7 @@ pub(crate) struct Scene<'a> {
     cost: Cost,
 }
 
+#[derive(Clone)]
 struct Spot<'a> {
     host: &'a Host,
     labels: BTreeSet<Label>,
@@ -158,6 +160,11 @@ impl<'a> Scene<'a> {
             }
         }
         Ok(taken)
+    }
+
+    /// What was planned so far costs so many points.
+    pub fn cost(&self) -> u64 {
+        self.cost.points
     }
 
     /// What was planned so far, and how long it may take.

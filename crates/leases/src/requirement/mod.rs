@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
+pub(crate) use self::operand::Number;
 pub use self::operand::Operand;
 use crate::host::Host;
 
@@ -83,7 +84,8 @@ impl Operator {
         }
     }
 
-    fn holds(self, order: Ordering) -> bool {
+    /// Whether that order is in this relation.
+    pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
             Self::NotEqual => order.is_ne(),

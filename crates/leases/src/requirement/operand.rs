@@ -12,7 +12,7 @@ pub struct Operand {
 
 /// A decimal number.
 #[derive(Clone, Copy, Debug)]
-enum Number {
+pub(crate) enum Number {
     /// Exact: serial numbers are longer than a binary64 is.
     Whole(i128),
     Fraction(f64),
@@ -34,8 +34,7 @@ impl Operand {
     /// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
     pub(super) fn compared_with(&self, property: &str) -> Ordering {
         match self.number.and_then(|own| Some((Number::read(property)?, own))) {
-            Some((Number::Whole(a), Number::Whole(b))) => a.cmp(&b),
-            Some((a, b)) => a.rounded().total_cmp(&b.rounded()),
+            Some((property, own)) => property.compared_with(own),
             None => property.cmp(&self.text),
         }
     }
@@ -52,7 +51,7 @@ impl Eq for Operand {}
 
 impl Number {
     /// Decimal numbers only: the words that Rust reads as numbers, such as `inf`, are text here.
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         if let Ok(whole) = text.parse() {
             return Some(Self::Whole(whole));
         }
@@ -61,6 +60,14 @@ impl Number {
             return None;
         }
         text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Self::Fraction)
+    }
+
+    /// How it stands to another: exactly, if both are whole.
+    pub(crate) fn compared_with(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => a.cmp(&b),
+            (a, b) => a.rounded().total_cmp(&b.rounded()),
+        }
     }
 
     fn rounded(self) -> f64 {

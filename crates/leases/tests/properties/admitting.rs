@@ -73,6 +73,8 @@ impl Cloud {
             rules: &self.rules,
             occupied: None,
             surroundings: None,
+            used: None,
+            project: None,
             now: at(self.now),
         }
     }

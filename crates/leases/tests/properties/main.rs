@@ -2,6 +2,7 @@
 
 mod admitting;
 mod calendar;
+mod extra_specs;
 mod generate;
 mod planning;
 mod requirement;

@@ -100,7 +100,16 @@ impl Play {
 
     fn admission(&self) -> Admission<'_> {
         let (calendar, inventory, rules) = (&self.calendar, &self.inventory, &self.rules);
-        Admission { calendar, inventory, rules, occupied: None, surroundings: None, now: self.now }
+        Admission {
+            calendar,
+            inventory,
+            rules,
+            occupied: None,
+            surroundings: None,
+            used: None,
+            project: None,
+            now: self.now,
+        }
     }
 
     /// Something that nobody planned.

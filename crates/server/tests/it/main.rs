@@ -17,6 +17,7 @@ mod protocol;
 mod sharing;
 mod site;
 mod sockets;
+mod suiting;
 mod types;
 mod vectors;
 mod webhook;

@@ -74,6 +74,14 @@ impl Site {
         site
     }
 
+    /// Where everybody is the administrator, and the service has these settings.
+    pub async fn of_settings(settings: Settings) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let (site, stopped) = Self::build(Config::default(), None, store, at(NOW), settings).await;
+        tokio::spawn(Arc::clone(&site.service).run(stopped));
+        site
+    }
+
     /// With tokens as [`Self::guarded`] has them, on that store, and with nobody who runs the loop: nothing
     /// happens by itself but when time is told to [pass](Self::pass).
     pub async fn still(store: Arc<dyn Store>) -> Self {

@@ -6,14 +6,15 @@ mod enforcing;
 mod immediate;
 mod update;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use leases::admission::Admission;
 use leases::hunt::Surroundings;
 use leases::ids::HostId;
 use leases::lease::Lease;
-use leases::plan::{History, Observed};
+use leases::plan::{GuestSize, History, Observed, ObservedHost};
+use leases::resources::Resources;
 
 use crate::Service;
 use crate::state::State;
@@ -32,16 +33,19 @@ impl Service {
             rules: &self.settings.rules,
             occupied,
             surroundings: None,
+            used: None,
+            project: None,
             now: minute(now),
         }
     }
 
-    /// What a decision needs to know about guests of others, if they are to be moved away.
+    /// What a decision needs to know about guests.
     pub(crate) fn neighbours<'a>(&self, state: &'a State) -> Neighbours<'a> {
         let hunting = || state.leases.hunters().map(|record| &record.lease);
         let progress = self.progress();
         Neighbours {
-            occupied: progress.occupied(hunting()),
+            occupied: progress.occupied(&state.leases),
+            used: progress.observed.hosts.iter().map(|(id, host)| (*id, used(host))).collect(),
             observed: progress.observed.clone(),
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
@@ -49,10 +53,22 @@ impl Service {
     }
 }
 
+/// What guests use of the host.
+fn used(host: &ObservedHost) -> Resources {
+    let mut used = Resources::default();
+    for GuestSize { vcpus, memory_mib, disk_gib } in host.guests.iter().map(|guest| guest.size) {
+        let (vcpus, memory_mib, disk_gib) = (vcpus.into(), memory_mib.into(), disk_gib.into());
+        used.add(1, &Resources { vcpus, memory_mib, disk_gib, ..Resources::default() });
+    }
+    used
+}
+
 /// What is on the hosts that leases do not have. A copy: a hunt takes long to plan, and meanwhile steps are noted.
 pub(crate) struct Neighbours<'a> {
     /// Hosts with guests that nobody may remove, or that one is to go to.
     pub occupied: BTreeSet<HostId>,
+    /// What guests use of each host.
+    pub used: BTreeMap<HostId, Resources>,
     observed: Observed,
     history: &'a History,
     hunting: Vec<&'a Lease>,

@@ -12,6 +12,7 @@ mod hosts;
 mod hunts;
 mod running;
 mod sharing;
+mod suiting;
 mod telling;
 mod terms;
 mod timing;

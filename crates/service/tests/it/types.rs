@@ -119,3 +119,22 @@ async fn a_start_after_the_timeout_is_refused() {
     assert!(matches!(refused, Err(service::ServiceError::Refused(_))), "{refused:?}");
     assert!(change(&mut world, waits.lease.id, dates(Some(40), Some(100))).await.is_ok());
 }
+
+#[tokio::test]
+async fn cls_05_what_is_free_now_is_what_guests_leave() {
+    let mut world = world(2).await;
+    let guest = world.fleet.start_guest(leases::ids::HostId(1), GuestOwner::Preemptible, None);
+    assert!(guest.is_some(), "a free host");
+    world.run_until(at(1)).await;
+    let mut asked = leases::terms::HostsTerms::new(1, 2).expect("a range");
+    asked.properties.memory_mib = Some(65_536);
+    let asked = asking(1, 60, vec![leases::terms::ReservationTerms::Hosts(asked)]);
+    let now = make(&mut world, immediate(asked.clone(), 5)).await.expect("one has all its memory");
+    assert_eq!(hosts_of(&now), [leases::ids::HostId(2)]);
+    assert!(make(&mut world, NewLease { terms: later(asked.terms.clone()), ..asked }).await.is_ok());
+}
+
+/// The same some hours later.
+fn later(terms: leases::terms::Terms) -> leases::terms::Terms {
+    terms.starting(at(600))
+}

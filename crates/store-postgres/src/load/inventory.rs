@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ::leases::attributes::Attributes;
 use ::leases::host::{FloatingIp, Host, NetworkId};
 use ::leases::ids::{FloatingIpId, HostId};
 use ::leases::resources::Resources;
@@ -46,6 +47,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
                 hypervisor_version: row.hypervisor_version.cast_unsigned(),
                 availability_zone: plain(row.availability_zone),
                 capabilities: from_json("capabilities", &row.capabilities)?,
+                attributes: Attributes::default(),
                 reservable: row.reservable,
                 health: named("health", &row.health, health_from_name)?,
             },

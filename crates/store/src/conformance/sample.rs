@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::extra_specs::ExtraSpecs;
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::project::{Owner, ProjectId, UserId};
+use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
@@ -169,6 +171,23 @@ pub fn addresses(numbers: &[u16]) -> Allocation {
     Allocation::FloatingIps(numbers.iter().map(|number| FloatingIpId((*number).into())).collect())
 }
 
+/// Something of everything that hosts can be like.
+fn properties() -> HostProperties {
+    let specs = [("capabilities:cpu_info:arch", "<or> x86_64 <or> Ö\0"), ("num", ">= 8"), ("hw:x", "")];
+    let specs = specs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let image = [("img_hv_type".to_owned(), "qemu".to_owned())];
+    HostProperties {
+        region: Some("north \0\u{1f600}'".into()),
+        availability_zone: Some("az1".into()),
+        vcpus: Some(u32::MAX),
+        memory_mib: Some(0),
+        disk_gib: Some(7),
+        homogeneous: true,
+        extra_specs: ExtraSpecs::new(specs).expect("well formed"),
+        image: ImageProperties::new(image).expect("not too many"),
+    }
+}
+
 /// A lease with something in every field, on hosts 1 to 3 and floating IP 1.
 pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let given = vec![hosts(&[1, 2]), slots(&[(3, 2)]), slots(&[(3, 1)]), addresses(&[1])];
@@ -178,6 +197,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let mut asked = HostsTerms::new(2, 5).expect("a range").requiring(rack());
     asked.hypervisor = Requirement::negated(rack()).expect("shallow");
     asked.before_end = BeforeEndAction::Snapshot;
+    *asked.properties = properties();
     reservations[0].terms = ReservationTerms::Hosts(asked);
     reservations[0].missing_resources = true;
     reservations[0].status = ReservationStatus::Active;

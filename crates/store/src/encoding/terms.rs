@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
+use leases::extra_specs::ExtraSpecs;
 use leases::host::NetworkId;
+use leases::properties::{HostProperties, ImageProperties};
 use leases::terms::{
     Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
     InstancesTerms, ReservationTerms, TermsError,
@@ -19,7 +21,15 @@ use super::{Unreadable, amounts, from_json, json, requirement_from_json, require
 #[serde(tag = "type")]
 enum Document {
     #[serde(rename = "physical:host")]
-    Hosts { min: u32, max: u32, hypervisor: Value, resource: Value, before_end: BeforeEnd },
+    Hosts {
+        min: u32,
+        max: u32,
+        hypervisor: Value,
+        resource: Value,
+        before_end: BeforeEnd,
+        #[serde(default, skip_serializing_if = "is_default")]
+        properties: Properties,
+    },
     #[serde(rename = "virtual:instance")]
     Instances {
         vcpus: u32,
@@ -39,6 +49,62 @@ enum Document {
     },
     #[serde(rename = "virtual:floatingip")]
     FloatingIps { network: String, amount: u32, required: BTreeSet<IpAddr> },
+}
+
+/// What hosts must be like beside expressions.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Properties {
+    #[serde(default, skip_serializing_if = "is_default")]
+    region: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    availability_zone: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    vcpus: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    memory_mib: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    disk_gib: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    homogeneous: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    extra_specs: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    image: BTreeMap<String, String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Properties {
+    fn of(properties: &HostProperties) -> Self {
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        Self {
+            region: properties.region.clone(),
+            availability_zone: properties.availability_zone.clone(),
+            vcpus: properties.vcpus,
+            memory_mib: properties.memory_mib,
+            disk_gib: properties.disk_gib,
+            homogeneous: properties.homogeneous,
+            extra_specs: properties.extra_specs.iter().map(owned).collect(),
+            image: properties.image.iter().map(owned).collect(),
+        }
+    }
+
+    fn read(self) -> Result<HostProperties, Unreadable> {
+        Ok(HostProperties {
+            region: self.region,
+            availability_zone: self.availability_zone,
+            vcpus: self.vcpus,
+            memory_mib: self.memory_mib,
+            disk_gib: self.disk_gib,
+            homogeneous: self.homogeneous,
+            extra_specs: ExtraSpecs::new(self.extra_specs)
+                .map_err(|error| Unreadable::new("terms", "extra specs", error))?,
+            image: ImageProperties::new(self.image)
+                .map_err(|error| Unreadable::new("terms", "image", error))?,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -62,6 +128,7 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
                 BeforeEndAction::None => BeforeEnd::None,
                 BeforeEndAction::Snapshot => BeforeEnd::Snapshot,
             },
+            properties: Properties::of(&terms.properties),
         },
         ReservationTerms::Instances(terms) => Document::Instances {
             vcpus: terms.size.vcpus(),
@@ -94,7 +161,7 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
 pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
     let refused = |error: TermsError| Unreadable::new("terms", text, error);
     Ok(match from_json("terms", text)? {
-        Document::Hosts { min, max, hypervisor, resource, before_end } => {
+        Document::Hosts { min, max, hypervisor, resource, before_end, properties } => {
             let mut terms = HostsTerms::new(min, max).map_err(refused)?;
             terms.hypervisor = requirement_from_json(&hypervisor)?;
             terms.resource = requirement_from_json(&resource)?;
@@ -103,6 +170,7 @@ pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
                 BeforeEnd::None => BeforeEndAction::None,
                 BeforeEnd::Snapshot => BeforeEndAction::Snapshot,
             };
+            terms.properties = Box::new(properties.read()?);
             ReservationTerms::Hosts(terms)
         }
         Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement } => {

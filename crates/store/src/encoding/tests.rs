@@ -2,9 +2,11 @@
 
 use std::num::NonZeroU32;
 
+use leases::extra_specs::ExtraSpecs;
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::Action;
+use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
 use leases::terms::{
@@ -56,16 +58,36 @@ fn some_resources() -> impl Strategy<Value = Resources> {
         .prop_map(|(vcpus, memory_mib, disk_gib, other)| Resources { vcpus, memory_mib, disk_gib, other })
 }
 
+fn some_properties() -> impl Strategy<Value = HostProperties> {
+    let specs = btree_map("[a-z]{1,4}|capabilities:[a-z]{1,3}|hw:[a-z]", "[a-z]{0,4}|>= [0-9]{1,3}", 0..4);
+    let maybe = || proptest::option::of(some_text());
+    let sizes = (any::<Option<u32>>(), any::<Option<u32>>(), any::<Option<u32>>());
+    (maybe(), maybe(), sizes, any::<bool>(), specs, btree_map(some_text(), some_text(), 0..3)).prop_map(
+        |(region, availability_zone, (vcpus, memory_mib, disk_gib), homogeneous, specs, image)| {
+            HostProperties {
+                region,
+                availability_zone,
+                vcpus,
+                memory_mib,
+                disk_gib,
+                homogeneous,
+                extra_specs: ExtraSpecs::new(specs).expect("well formed"),
+                image: ImageProperties::new(image).expect("not too many"),
+            }
+        },
+    )
+}
+
 fn hosts_terms() -> impl Strategy<Value = ReservationTerms> {
     let actions = [BeforeEndAction::Default, BeforeEndAction::None, BeforeEndAction::Snapshot];
-    (1..9_u32, 0..9_u32, some_requirement(), some_requirement(), 0..actions.len()).prop_map(
-        move |(min, more, hypervisor, resource, action)| {
+    (1..9_u32, 0..9_u32, some_requirement(), some_requirement(), 0..actions.len(), some_properties())
+        .prop_map(move |(min, more, hypervisor, resource, action, properties)| {
             let mut terms = HostsTerms::new(min, min + more).expect("a range");
             (terms.hypervisor, terms.resource) = (hypervisor, resource);
             terms.before_end = actions[action];
+            terms.properties = Box::new(properties);
             ReservationTerms::Hosts(terms)
-        },
-    )
+        })
 }
 
 fn instances_terms() -> impl Strategy<Value = ReservationTerms> {
@@ -152,6 +174,17 @@ fn a_requirement_is_written_as_blazar_writes_it() {
     let both = Requirement::all(vec![rack, Requirement::negated(many).expect("shallow")]);
     let written = requirement_json(&both.expect("shallow")).to_string();
     assert_eq!(written, r#"["and",["==","$rack","r1"],["not",["in","$gpu","a","b"]]]"#);
+}
+
+#[test]
+fn cls_05_terms_that_say_nothing_of_properties_are_those_of_before() {
+    let before = concat!(
+        r#"{"type":"physical:host","min":1,"max":2,"hypervisor":null,"resource":null,"#,
+        r#""before_end":"default"}"#
+    );
+    let terms = ReservationTerms::Hosts(HostsTerms::new(1, 2).expect("a range"));
+    assert_eq!(terms_from_json(before), Ok(terms.clone()));
+    assert_eq!(terms_json(&terms), before, "services of before read what they can");
 }
 
 #[test]

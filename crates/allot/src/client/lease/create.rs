@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::suiting::Suiting;
 use crate::client::dates::{When, duration};
 use crate::client::{ClientError, Session, requirement};
 
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     before_end_at: Option<String>,
     #[command(flatten)]
     reservations: Reservations,
+    #[command(flatten)]
+    suiting: Suiting,
     /// Wait until the lease is active, or has failed
     #[arg(long)]
     wait: bool,
@@ -188,7 +191,7 @@ fn body(
         }
         (None, None) => return Err(ClientError::Usage("say --end or --for".to_owned())),
     };
-    let reservations = reservations(&arguments.reservations)?;
+    let reservations = reservations(&arguments.reservations, &arguments.suiting)?;
     if reservations.is_empty() {
         return Err(ClientError::Usage(
             "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
@@ -232,13 +235,17 @@ fn say_type(
     Ok(())
 }
 
-fn reservations(wanted: &Reservations) -> Result<Vec<Value>, ClientError> {
+fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, ClientError> {
     let requirement = requirement::parse(&wanted.requirement)?;
     let heeded = wanted.hosts.is_some() || (wanted.instances.is_some() && wanted.flavor.is_none());
     if !requirement.is_empty() && !heeded {
         return Err(ClientError::Usage(
             "--where needs --hosts, or --instances without a --flavor".to_owned(),
         ));
+    }
+    let suiting = suiting.fields();
+    if !suiting.is_empty() && wanted.hosts.is_none() {
+        return Err(ClientError::Usage("what whole hosts must be like needs --hosts".to_owned()));
     }
     let mut reservations = Vec::new();
     if let Some(amount) = wanted.hosts {
@@ -249,6 +256,9 @@ fn reservations(wanted: &Reservations) -> Result<Vec<Value>, ClientError> {
             "hypervisor_properties": "",
             "resource_properties": requirement,
         });
+        if let Value::Object(fields) = &mut hosts {
+            fields.extend(suiting);
+        }
         if let Some(action) = wanted.before_end {
             hosts["before_end"] = json!(match action {
                 BeforeEnd::Default => "default",
@@ -332,6 +342,24 @@ mod tests {
             }],
         });
         assert_eq!(body_of("web --hosts 2-4 --where rack=r1 --for 3d"), Ok(wanted));
+    }
+
+    #[test]
+    fn cls_05_every_property_of_hosts_has_an_option() {
+        let words = "web --hosts 2 --for 1h --region north --zone az1 --host-vcpus 16 --host-memory 64G --host-disk 1T \
+                     --alike --extra-spec capabilities:cpu_info:arch=x86_64 --extra-spec n===4 \
+                     --image-property img_hv_type=qemu";
+        let wanted = json!({
+            "resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
+            "resource_properties": "", "region": "north", "availability_zone": "az1", "vcpus": 16,
+            "memory_mib": 65_536, "disk_gib": 1024, "homogeneous": true,
+            "extra_specs": {"capabilities:cpu_info:arch": "x86_64", "n": "==4"},
+            "image_properties": {"img_hv_type": "qemu"},
+        });
+        assert_eq!(body_of(words).expect("a request")["reservations"], json!([wanted]));
+        let alone = body_of("web --floating-ips 1 --network n --alike --for 1h").expect_err("no hosts");
+        assert!(alone.contains("needs --hosts"), "{alone}");
+        assert!(body_of("web --hosts 1 --for 1h --extra-spec arch").is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod create;
 mod plan;
 mod show;
+mod suiting;
 mod update;
 mod wait;
 
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     /// Ask for hosts, room for instances, or addresses, from when to when
     Create(Box<create::Arguments>),
     /// Change a lease's name, times, or what is reserved
-    Update(update::Arguments),
+    Update(Box<update::Arguments>),
     /// Give up leases, and delete what runs on them
     Delete(Several),
     /// Wait until a lease is in a status

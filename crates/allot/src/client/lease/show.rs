@@ -49,6 +49,7 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
     for reservation in &lease.reservations {
         line("reserved", &format!("{}, {} ({})", summary(reservation), reservation.status, reservation.id));
         line("  where", &requirement(reservation));
+        line("  with", &super::suiting::shown(reservation));
         if reservation.missing_resources {
             line("", "  something failed, and there was no replacement");
         }

@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use super::create::Amount;
+use super::suiting::Suiting;
 use crate::client::dates::{When, duration, of_answer};
 use crate::client::wire::{Lease, Reservation, read};
 use crate::client::{ClientError, Session, requirement};
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     /// Instances or addresses: so many
     #[arg(long, value_name = "N", conflicts_with = "hosts")]
     amount: Option<u32>,
+    #[command(flatten)]
+    suiting: Suiting,
 }
 
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -97,18 +100,18 @@ fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
 }
 
 fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, ClientError> {
-    if arguments.hosts.is_none() && arguments.requirement.is_none() && arguments.amount.is_none() {
+    let suiting = arguments.suiting.fields();
+    let others = arguments.requirement.is_some() || arguments.amount.is_some();
+    if arguments.hosts.is_none() && suiting.is_empty() && !others {
         return match &arguments.reservation {
             None => Ok(None),
             Some(_) => Err(ClientError::Usage(
-                "--reservation needs --hosts, --where or --amount beside it".to_owned(),
+                "--reservation needs something beside it that is to be different, as --hosts".to_owned(),
             )),
         };
     }
-    let fits = |reservation: &&Reservation| match arguments.hosts {
-        Some(_) => reservation.resource_type == "physical:host",
-        None => true,
-    };
+    let of_hosts = arguments.hosts.is_some() || !suiting.is_empty();
+    let fits = |reservation: &&Reservation| !of_hosts || reservation.resource_type == "physical:host";
     let mut fitting = present.reservations.iter().filter(fits);
     let id = match (&arguments.reservation, fitting.next(), fitting.next()) {
         (Some(id), _, _) => id.as_str(),
@@ -121,6 +124,9 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, 
         }
     };
     let mut change = json!({ "id": id });
+    if let Value::Object(fields) = &mut change {
+        fields.extend(suiting);
+    }
     if let Some(amount) = arguments.hosts {
         change["min"] = json!(amount.min);
         change["max"] = json!(amount.max);
@@ -180,6 +186,8 @@ mod tests {
         assert!(change("--amount 3", &two).expect_err("ambiguous").contains("--reservation"));
         let amount = json!({"reservations": [{"id": "r2", "amount": 3}]});
         assert_eq!(change("--amount 3 --reservation r2", &two), Ok(amount));
+        let suiting = json!({"reservations": [{"id": "r1", "vcpus": 16, "homogeneous": true}]});
+        assert_eq!(change("--host-vcpus 16 --alike", &two), Ok(suiting));
     }
 
     #[test]

@@ -256,3 +256,22 @@ fn a_lease_that_finds_somebody_in_its_way_when_it_starts_hunts_as_well() {
     let own = Owner { project: ProjectId("tenant".into()), ..owner() };
     assert_eq!(pool.anew(&Lease { owner: own, ..starting }), None, "its own guests stay");
 }
+
+#[test]
+fn hosts_that_must_be_alike_are_cleared_of_the_kind_that_is_cheapest() {
+    let mut pool = Pool::new(&[&[30], &[1], &[1], &[2], &[]]);
+    let kinds = ["a", "b", "a", "b", "c"];
+    let hosts = pool.cloud.inventory.hosts().zip(kinds);
+    let hosts = hosts.map(|(host, kind)| Host { cpu_info: kind.to_owned(), ..host.clone() });
+    pool.cloud.inventory = Inventory::new(hosts.collect::<Vec<_>>(), []);
+    let mut asked = HostsTerms::new(2, 2).expect("a range");
+    let grant = |asked: &HostsTerms| {
+        let terms =
+            Terms::new(window(0, 60), None, vec![ReservationTerms::Hosts(asked.clone())]).expect("terms");
+        let terms = terms.of_type(LeaseType::BestEffort { deadline: at(50) });
+        pool.with(0, |admission| admission.grant(&owner().project, &terms)).expect("a plan").allocations
+    };
+    assert_eq!(given(&grant(&asked)), [2, 5]);
+    asked.properties.homogeneous = true;
+    assert_eq!(given(&grant(&asked)), [2, 4]);
+}

@@ -20,6 +20,7 @@ use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod earliest;
 mod hunting;
+mod suiting;
 
 /// A cloud: what there is, what is taken, what is laid down.
 struct Cloud {
@@ -46,6 +47,8 @@ impl Cloud {
             rules: &self.rules,
             occupied: Some(&self.occupied),
             surroundings: None,
+            used: None,
+            project: None,
             now: at(now),
         }
     }
@@ -356,7 +359,7 @@ fn a_refusal_says_which_filter_removed_how_many_hosts() {
     let refused = cloud.decide(window(30, 90), vec![on_hosts(2, 2, big)]).expect_err("one is left");
     assert_eq!(refused.to_string(), "Not enough hosts available");
     let hint = "reservation 1 needs 2 hosts: 1 of 4 hosts left, 1 not reservable, \
-                1 not matching resource_properties, 1 leased at that time";
+                1 not matching resource_properties (JsonFilter), 1 leased at that time";
     assert_eq!(refused.hint().as_deref(), Some(hint));
 }
 

@@ -82,6 +82,7 @@ impl Known {
                 change["min"] = json!(number);
                 change["max"] = json!(number + rng.random_range(0..2));
             }
+            "physical:host" if rng.random_bool(0.3) => change["vcpus"] = json!(number * 8),
             "physical:host" => change["resource_properties"] = json!("[\"==\", \"$rack\", \"r1\"]"),
             _ => change["amount"] = json!(number),
         }

@@ -1,18 +1,24 @@
 //! Filters that candidates pass, by name, with a count of what each removed: a refusal can then say which
-//! condition to relax.
+//! condition to relax (spec CLS-07).
+
+mod choice;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::host::{Health, Host};
+pub use self::choice::{CustomFilter, Filter, Filters};
+use crate::host::Host;
 
-/// What can rule a host out. The order is the order of application; a host counts for the first that does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What can rule a host out. A host counts for the first that does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostFilter {
     /// The operator lets it be reserved.
     Reservable,
-    /// It works, as far as is known.
-    Healthy,
+    /// One that the operator can leave out.
+    Named(Filter),
+    /// One that the operator has written, by its name.
+    Custom(Arc<str>),
     /// It matches `hypervisor_properties`.
     HypervisorProperties,
     /// It matches `resource_properties`.
@@ -29,10 +35,11 @@ pub enum HostFilter {
 
 impl HostFilter {
     /// What is wrong with a host that it removes.
-    fn complaint(self) -> &'static str {
+    fn complaint(&self) -> &'static str {
         match self {
             Self::Reservable => "not reservable",
-            Self::Healthy => "not working",
+            Self::Named(filter) => filter.complaint(),
+            Self::Custom(_) => "against the operator's rules",
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
             Self::Traits => "without the flavor's traits",
@@ -40,6 +47,22 @@ impl HostFilter {
             Self::Calendar => "leased at that time",
             Self::Room => "without room at that time",
         }
+    }
+
+    /// The name by which the operator can leave it out, if that is possible.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named(filter) => Some(filter.name()),
+            Self::Custom(name) => Some(name),
+            Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
+            Self::Reservable | Self::Traits | Self::Guests | Self::Calendar | Self::Room => None,
+        }
+    }
+}
+
+impl From<Filter> for HostFilter {
+    fn from(filter: Filter) -> Self {
+        Self::Named(filter)
     }
 }
 
@@ -64,6 +87,9 @@ impl fmt::Display for FilterReport {
         write!(f, "{} of {} hosts left", self.left(), self.considered)?;
         for (filter, count) in &self.removed {
             write!(f, ", {count} {}", filter.complaint())?;
+            if let Some(name) = filter.name() {
+                write!(f, " ({name})")?;
+            }
         }
         Ok(())
     }
@@ -72,23 +98,20 @@ impl fmt::Display for FilterReport {
 /// A filter and how it judges.
 pub(crate) type Judge<'a> = (HostFilter, &'a dyn Fn(&Host) -> bool);
 
-/// The hosts that pass all filters, in the order given, and what became of the others.
-///
-/// Reservable and healthy hosts only, whatever the other filters say.
+/// The hosts that pass all filters, in the order given, and what became of the others. What raises the first
+/// objection, if anything does, comes before the filters.
 pub(crate) fn screen<'a>(
     hosts: impl IntoIterator<Item = &'a Host>,
+    objection: &dyn Fn(&Host) -> Option<HostFilter>,
     filters: &[Judge<'_>],
 ) -> (Vec<&'a Host>, FilterReport) {
-    let always: [Judge<'_>; 2] = [
-        (HostFilter::Reservable, &|host| host.reservable),
-        (HostFilter::Healthy, &|host| host.health == Health::Up),
-    ];
     let mut report = FilterReport::default();
     let mut passed = Vec::new();
     for host in hosts {
         report.considered += 1;
-        match always.iter().chain(filters).find(|(_, passes)| !passes(host)) {
-            Some((filter, _)) => *report.removed.entry(*filter).or_insert(0) += 1,
+        let failed = || filters.iter().find(|(_, passes)| !passes(host)).map(|(filter, _)| filter.clone());
+        match objection(host).or_else(failed) {
+            Some(filter) => *report.removed.entry(filter).or_insert(0) += 1,
             None => passed.push(host),
         }
     }
@@ -101,16 +124,18 @@ mod tests {
     use crate::testing::host;
 
     #[test]
-    fn a_report_says_which_filter_removed_how_many_hosts() {
-        let mut hosts: Vec<Host> = (1..=5).map(host).collect();
-        hosts[0].reservable = false;
-        hosts[1].health = Health::Failed;
-        hosts[2].health = Health::Unknown;
-        hosts[0].health = Health::Failed;
-        let odd: Judge<'_> = (HostFilter::Calendar, &|host| host.id.0 % 2 == 1);
-        let (passed, report) = screen(&hosts, &[odd]);
-        assert_eq!(passed.iter().map(|h| h.id.0).collect::<Vec<_>>(), [5]);
-        let text = "1 of 5 hosts left, 1 not reservable, 2 not working, 1 leased at that time";
+    fn cls_07_a_report_says_which_filter_removed_how_many_hosts() {
+        let hosts: Vec<Host> = (1..=5).map(host).collect();
+        let objection = |host: &Host| match host.id.0 {
+            1 => Some(HostFilter::Custom("NoTestHosts".into())),
+            2 | 4 => Some(Filter::Core.into()),
+            _ => None,
+        };
+        let odd: Judge<'_> = (HostFilter::Calendar, &|host| host.id.0 != 5);
+        let (passed, report) = screen(&hosts, &objection, &[odd]);
+        assert_eq!(passed.iter().map(|h| h.id.0).collect::<Vec<_>>(), [3]);
+        let text = "1 of 5 hosts left, 2 with too few virtual CPUs (CoreFilter), \
+                    1 against the operator's rules (NoTestHosts), 1 leased at that time";
         assert_eq!(report.to_string(), text);
     }
 }

@@ -1,0 +1,107 @@
+//! What hosts must be like beside an expression: the options for it, and how it is shown.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::create::{gibibytes, mebibytes};
+use crate::client::wire::{Reservation, plain};
+
+/// What each host must be like, and all of them together.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "What whole hosts must be like")]
+pub(super) struct Suiting {
+    /// The region that they are in
+    #[arg(long, value_name = "NAME")]
+    region: Option<String>,
+    /// The availability zone that they are in
+    #[arg(long, value_name = "NAME")]
+    zone: Option<String>,
+    /// Virtual CPUs of each host, at least
+    #[arg(long, value_name = "N")]
+    host_vcpus: Option<u32>,
+    /// Memory of each host, at least: 4096, 512M, 4G
+    #[arg(long, value_name = "MIB", value_parser = mebibytes)]
+    host_memory: Option<u64>,
+    /// Disk of each host, at least: 20, 20G, 1T
+    #[arg(long, value_name = "GIB", value_parser = gibibytes)]
+    host_disk: Option<u64>,
+    /// All of them have the same CPUs and hypervisor
+    #[arg(long)]
+    alike: bool,
+    /// Something in Nova's words, as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    extra_spec: Vec<(String, String)>,
+    /// A property of the image that they are to run, as `hw_architecture=x86_64`; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    image_property: Vec<(String, String)>,
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    if key.is_empty() { Err("write KEY=VALUE") } else { Ok((key.to_owned(), value.to_owned())) }
+}
+
+impl Suiting {
+    /// Fields of a reservation of hosts, as the service has them.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            fields.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        put("region", self.region.as_ref().map(|name| json!(name)));
+        put("availability_zone", self.zone.as_ref().map(|name| json!(name)));
+        put("vcpus", self.host_vcpus.map(|number| json!(number)));
+        put("memory_mib", self.host_memory.map(|number| json!(number)));
+        put("disk_gib", self.host_disk.map(|number| json!(number)));
+        put("homogeneous", self.alike.then_some(Value::Bool(true)));
+        put("extra_specs", texts(&self.extra_spec));
+        put("image_properties", texts(&self.image_property));
+        fields
+    }
+}
+
+fn texts(pairs: &[(String, String)]) -> Option<Value> {
+    let texts: Map<String, Value> = pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    (!texts.is_empty()).then_some(Value::Object(texts))
+}
+
+/// What a reservation of hosts asks for beside an expression, in a few words.
+pub(super) fn shown(reservation: &Reservation) -> String {
+    if reservation.resource_type != "physical:host" {
+        return String::new();
+    }
+    let field = |name: &str| reservation.fields.get(name).filter(|value| !value.is_null());
+    let mut words = Vec::new();
+    for (name, before, after) in [
+        ("region", "region ", ""),
+        ("availability_zone", "zone ", ""),
+        ("vcpus", "at least ", " vCPU"),
+        ("memory_mib", "at least ", " MiB"),
+        ("disk_gib", "at least ", " GiB"),
+    ] {
+        words.extend(field(name).map(|value| format!("{before}{}{after}", plain(value))));
+    }
+    if field("homogeneous") == Some(&Value::Bool(true)) {
+        words.push("all alike".to_owned());
+    }
+    for name in ["extra_specs", "image_properties"] {
+        let texts = field(name).and_then(Value::as_object).into_iter().flatten();
+        words.extend(texts.map(|(key, value)| format!("{key}={}", plain(value))));
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_shown_in_a_few_words() {
+        let reservation = json!({
+            "id": "r", "resource_type": "physical:host", "region": "north", "vcpus": 16, "homogeneous": true,
+            "extra_specs": {"ssd": "<in> yes"}, "memory_mib": null,
+        });
+        let reservation: Reservation = serde_json::from_value(reservation).expect("a reservation");
+        assert_eq!(shown(&reservation), "region north, at least 16 vCPU, all alike, ssd=<in> yes");
+    }
+}

@@ -1,0 +1,121 @@
+//! What hosts must be like beside expressions, in requests (spec CLS-05 to CLS-07). Not in Blazar.
+
+use leases::extra_specs::ExtraSpecs;
+use leases::properties::{ImageProperties, PropertyChange};
+use serde_json::Value;
+
+use super::error::RequestError;
+use super::fields::{Fields, boolean, count, text};
+use super::python;
+
+/// Reads those fields that are there. Null takes back what was asked for.
+pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyChange>, RequestError> {
+    let mut changes = Vec::new();
+    for (name, change) in [
+        ("region", PropertyChange::Region as fn(Option<String>) -> PropertyChange),
+        ("availability_zone", PropertyChange::AvailabilityZone),
+    ] {
+        if let Some(value) = fields.get(name) {
+            let read = (!value.is_null()).then(|| text(name, value)).transpose()?;
+            // Nobody means a zone without a name.
+            changes.push(change(read.filter(|read| !read.is_empty())));
+        }
+    }
+    for (name, change) in [
+        ("vcpus", PropertyChange::Vcpus as fn(Option<u32>) -> PropertyChange),
+        ("memory_mib", PropertyChange::MemoryMib),
+        ("disk_gib", PropertyChange::DiskGib),
+    ] {
+        if let Some(value) = fields.get(name) {
+            changes.push(change((!value.is_null()).then(|| count(name, value, 0)).transpose()?));
+        }
+    }
+    if let Some(value) = fields.get("homogeneous") {
+        let alike = if value.is_null() { false } else { boolean("homogeneous", value)? };
+        changes.push(PropertyChange::Homogeneous(alike));
+    }
+    if let Some(value) = fields.get("extra_specs") {
+        changes.push(PropertyChange::ExtraSpecs(ExtraSpecs::new(texts("extra_specs", value)?)?));
+    }
+    if let Some(value) = fields.get("image_properties") {
+        changes.push(PropertyChange::Image(ImageProperties::new(texts("image_properties", value)?)?));
+    }
+    Ok(changes)
+}
+
+/// An object of texts; numbers, true and false are the text that Python has for them.
+fn texts(name: &'static str, value: &Value) -> Result<Vec<(String, String)>, RequestError> {
+    let object = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Object(object) => object,
+        _ => return Err(RequestError::malformed(name, "an object of texts")),
+    };
+    let scalar = |(key, value): (&String, &Value)| match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(RequestError::malformed(format!("{name}.{key}"), "text"))
+        }
+        scalar => Ok((key.clone(), python::shown(scalar))),
+    };
+    object.iter().map(scalar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(entry: &Value) -> Result<Vec<PropertyChange>, RequestError> {
+        let mut fields = Fields::entry("reservations", 0, entry)?;
+        let changes = read_properties(&mut fields)?;
+        fields.finish()?;
+        Ok(changes)
+    }
+
+    #[test]
+    fn cls_05_every_property_can_be_given_and_taken_back() {
+        let all = json!({
+            "region": "north", "availability_zone": "az1", "vcpus": 16, "memory_mib": "65536", "disk_gib": 0,
+            "homogeneous": true, "extra_specs": {"num": 8, "ssd": true}, "image_properties": {"img_hv_type": "qemu"},
+        });
+        let specs = [("num", "8"), ("ssd", "True")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let image = [("img_hv_type".to_owned(), "qemu".to_owned())];
+        let expected = [
+            PropertyChange::Region(Some("north".into())),
+            PropertyChange::AvailabilityZone(Some("az1".into())),
+            PropertyChange::Vcpus(Some(16)),
+            PropertyChange::MemoryMib(Some(65_536)),
+            PropertyChange::DiskGib(Some(0)),
+            PropertyChange::Homogeneous(true),
+            PropertyChange::ExtraSpecs(ExtraSpecs::new(specs).expect("well formed")),
+            PropertyChange::Image(ImageProperties::new(image).expect("well formed")),
+        ];
+        assert_eq!(read(&all), Ok(expected.to_vec()));
+        assert_eq!(read(&json!({})), Ok(Vec::new()));
+        assert_eq!(read(&json!({"vcpus": null})), Ok(vec![PropertyChange::Vcpus(None)]));
+        assert_eq!(read(&json!({"homogeneous": null})), Ok(vec![PropertyChange::Homogeneous(false)]));
+        let none = PropertyChange::ExtraSpecs(ExtraSpecs::default());
+        assert_eq!(read(&json!({"extra_specs": null})), Ok(vec![none]));
+    }
+
+    #[test]
+    fn cls_05_what_a_property_cannot_be_is_refused_by_its_name() {
+        for (entry, message) in [
+            (json!({"vcpu": 1}), "Unknown parameter reservations[0].vcpu"),
+            (json!({"vcpus": "many"}), "Malformed parameter vcpus"),
+            (json!({"memory_mib": -1}), "memory_mib must be >= 0"),
+            (json!({"region": ["a"]}), "Malformed parameter region"),
+            (json!({"homogeneous": "maybe"}), "Malformed parameter homogeneous"),
+            (json!({"extra_specs": "a=b"}), "Malformed parameter extra_specs"),
+            (json!({"extra_specs": {"a": {}}}), "Malformed parameter extra_specs.a"),
+            (
+                json!({"extra_specs": {"ram": ">= much"}}),
+                "Malformed extra_specs: ram is compared as a number, and \"much\" is none: compare text with s==, \
+                 s!=, s<, s<=, s> or s>=",
+            ),
+        ] {
+            let error = read(&entry).expect_err("wrong");
+            assert_eq!((error.status(), error.to_string().as_str()), (400, message));
+        }
+    }
+}

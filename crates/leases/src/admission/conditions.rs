@@ -1,0 +1,168 @@
+//! Which hosts suit a reservation, filter by filter (spec CLS-05, CLS-07).
+
+use super::{Admission, Refusal, Rules};
+use crate::extra_specs::Judge;
+use crate::filters::{Filter, Filters, HostFilter};
+use crate::host::{Health, Host};
+use crate::project::ProjectId;
+use crate::properties::{CPU_RATIO, DISK_RATIO, ImageProperties, RAM_RATIO};
+use crate::requirement::Requirement;
+use crate::resources::Resources;
+use crate::terms::{HostsTerms, ReservationTerms, Terms};
+
+/// The capability that keeps a host for some projects: their identifiers, separated by commas.
+const TENANTS: &str = "filter_tenant_id";
+
+impl Rules {
+    /// Whether what is asked for can be promised at all.
+    pub(super) fn check(&self, terms: &Terms) -> Result<(), Refusal> {
+        terms.reservations.iter().try_for_each(|reservation| match reservation {
+            ReservationTerms::Hosts(asked) => self.check_hosts(asked),
+            _ => Ok(()),
+        })
+    }
+
+    /// The same for a reservation of hosts.
+    pub(super) fn check_hosts(&self, asked: &HostsTerms) -> Result<(), Refusal> {
+        if let Some(region) = &asked.properties.region
+            && self.region.as_ref() != Some(region)
+        {
+            return Err(Refusal::Region { asked: region.clone(), own: self.region.clone() });
+        }
+        match unfiltered(&self.filters, asked) {
+            Some((property, filter)) => Err(Refusal::FilterLeftOut { property, filter }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Something that is asked for and that no filter looks at, since the operator has left it out; and that filter.
+fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)> {
+    let properties = &asked.properties;
+    let image = |of_hosts: bool| {
+        properties.image.iter().any(|(name, _)| ImageProperties::OF_HOSTS.contains(&name) == of_hosts)
+    };
+    let needed = [
+        (asked.hypervisor != Requirement::NONE, "hypervisor_properties", Filter::Json),
+        (asked.resource != Requirement::NONE, "resource_properties", Filter::Json),
+        (properties.availability_zone.is_some(), "availability_zone", Filter::AvailabilityZone),
+        (properties.vcpus.is_some(), "vcpus", Filter::Core),
+        (properties.memory_mib.is_some(), "memory_mib", Filter::Ram),
+        (properties.disk_gib.is_some(), "disk_gib", Filter::Disk),
+        (properties.homogeneous, "homogeneous", Filter::Homogeneous),
+        (image(true), "image_properties", Filter::ImageProperties),
+        (image(false), "image_properties", Filter::AggregateImageProperties),
+    ];
+    let plain = needed.into_iter().find(|(asked, _, filter)| *asked && !filters.applies(*filter));
+    if let Some((_, property, filter)) = plain {
+        return Some((property.to_owned(), filter));
+    }
+    let judges = [Judge::Capabilities, Judge::Aggregates, Judge::Placement];
+    let applied: Vec<Judge> = judges.into_iter().filter(|judge| filters.applies(of_judge(*judge))).collect();
+    let specs = &properties.extra_specs;
+    let key = specs.unjudged(&applied).next()?;
+    let judge = specs.judges(key).first()?;
+    Some((format!("the extra spec {key}"), of_judge(*judge)))
+}
+
+fn of_judge(judge: Judge) -> Filter {
+    match judge {
+        Judge::Capabilities => Filter::ComputeCapabilities,
+        Judge::Aggregates => Filter::AggregateExtraSpecs,
+        Judge::Placement => Filter::Placement,
+    }
+}
+
+impl<'a> Admission<'a> {
+    /// The same on behalf of a project.
+    pub(super) fn asked_by<'b>(self, project: &'b ProjectId) -> Admission<'b>
+    where
+        'a: 'b,
+    {
+        Admission { project: Some(project), ..self }
+    }
+
+    /// What keeps the project from having any of the host, whatever it asks for.
+    pub(super) fn barred(&self, host: &Host) -> Option<HostFilter> {
+        let filters = &self.rules.filters;
+        let bars = |filter, barred: bool| (barred && filters.applies(filter)).then_some(filter.into());
+        if !host.reservable {
+            return Some(HostFilter::Reservable);
+        }
+        if host.health == Health::Failed {
+            return Some(Filter::Compute.into());
+        }
+        bars(Filter::Compute, host.health != Health::Up)
+            .or_else(|| bars(Filter::IsolatedHosts, filters.isolated_hosts.contains(&host.name)))
+            .or_else(|| bars(Filter::MultiTenancy, !self.welcome_on(host)))
+            .or_else(|| {
+                let against = filters.custom.iter().find(|filter| !filter.requirement.matches(host))?;
+                Some(HostFilter::Custom(against.name.clone()))
+            })
+    }
+
+    fn welcome_on(&self, host: &Host) -> bool {
+        let tenants = host.capabilities.get(TENANTS).map_or("", |tenants| tenants.trim());
+        tenants.is_empty()
+            || self.project.is_some_and(|own| tenants.split(',').any(|tenant| tenant.trim() == own.0))
+    }
+
+    /// What keeps the host from being one of those that are asked for.
+    pub(super) fn unsuited(&self, host: &Host, asked: &HostsTerms) -> Option<HostFilter> {
+        self.rules.filters.enabled.iter().find_map(|filter| match filter {
+            // Which expression is said as well.
+            Filter::Json if !asked.hypervisor.matches(host) => Some(HostFilter::HypervisorProperties),
+            Filter::Json if !asked.resource.matches(host) => Some(HostFilter::ResourceProperties),
+            filter if !self.passes(*filter, host, asked) => Some((*filter).into()),
+            _ => None,
+        })
+    }
+
+    fn passes(&self, filter: Filter, host: &Host, asked: &HostsTerms) -> bool {
+        let wanted = &asked.properties;
+        let used = self.used.and_then(|used| used.get(&host.id));
+        let at_least = |least: Option<u32>, capacity, ratio, amount: fn(&Resources) -> u64| {
+            least.is_none_or(|least| {
+                let own = overcommitted(capacity, host.capabilities.get(ratio));
+                own.saturating_sub(used.map_or(0, amount)) >= least.into()
+            })
+        };
+        match filter {
+            Filter::AvailabilityZone => {
+                wanted.availability_zone.as_ref().is_none_or(|zone| host.availability_zone == *zone)
+            }
+            Filter::Core => at_least(wanted.vcpus, host.vcpus, CPU_RATIO, |used| used.vcpus),
+            Filter::Ram => at_least(wanted.memory_mib, host.memory_mib, RAM_RATIO, |used| used.memory_mib),
+            Filter::Disk => at_least(wanted.disk_gib, host.disk_gib, DISK_RATIO, |used| used.disk_gib),
+            Filter::ComputeCapabilities => wanted.extra_specs.pass(Judge::Capabilities, host),
+            Filter::AggregateExtraSpecs => wanted.extra_specs.pass(Judge::Aggregates, host),
+            Filter::Placement => {
+                let needed = wanted.extra_specs.resources();
+                let enough = || {
+                    let mut room = host.capacity();
+                    if let Some(used) = used {
+                        room.subtract(1, used);
+                    }
+                    needed.fits_into(&room)
+                };
+                wanted.extra_specs.pass(Judge::Placement, host) && (needed.is_nothing() || enough())
+            }
+            Filter::ImageProperties => wanted.image.supported_by(host),
+            Filter::AggregateImageProperties => wanted.image.welcome_on(host),
+            // The first are about any host, the last is about all of a reservation together.
+            Filter::AllHosts
+            | Filter::Compute
+            | Filter::IsolatedHosts
+            | Filter::MultiTenancy
+            | Filter::Json
+            | Filter::Homogeneous => true,
+        }
+    }
+}
+
+/// How much there is to give of something, with the ratio that the host says, if it says one.
+fn overcommitted(capacity: u32, ratio: Option<&String>) -> u64 {
+    let ratio = ratio.and_then(|text| text.trim().parse::<f64>().ok());
+    let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0).unwrap_or(1.0);
+    (f64::from(capacity) * ratio) as u64
+}

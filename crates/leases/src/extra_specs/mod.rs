@@ -1,0 +1,278 @@
+//! Extra specs: what hosts must be like in Nova's words (spec CLS-06).
+//!
+//! A spec is a key and a value: `vcpus` and `>= 16`, `capabilities:cpu_info:arch` and `x86_64`. What stands before the
+//! first colon of a key is its scope:
+//!
+//! | scope | meaning |
+//! | --- | --- |
+//! | none | a property of the host, by the names that Blazar's expressions have |
+//! | `capabilities` | the same; more names go down into what the property describes |
+//! | `aggregate_instance_extra_specs` | an extra capability; of a list, one that matches is enough |
+//! | `trait` | `required` or `forbidden` |
+//! | `resources` | at least so much of a class, by Placement's name |
+//! | any other, such as `hw` or `quota` | nothing to a host |
+//!
+//! Specs are read once, when a lease is asked for; what cannot be read is refused then.
+
+mod condition;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use self::condition::{Capability, Condition};
+use crate::attributes::Attribute;
+use crate::host::Host;
+use crate::resources::Resources;
+use crate::terms::is_resource_class;
+
+/// How many specs a reservation may have. Each is compared with each host.
+pub const MAX_SPECS: usize = 100;
+
+/// How many values they may compare with, all together.
+pub const MAX_VALUES: usize = 500;
+
+/// The longest key, and the longest value, in characters: Nova's limit.
+pub const MAX_LENGTH: usize = 255;
+
+/// Why specs are none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ExtraSpecError {
+    /// Neither a property nor a trait nor a class.
+    #[error("{0:?} names nothing: write name, or scope:name")]
+    NoName(String),
+    /// A comparison of numbers with what is none.
+    #[error("{0} is compared as a number, and {1:?} is none: compare text with s==, s!=, s<, s<=, s> or s>=")]
+    NoNumber(String, String),
+    /// An amount of resources that is none.
+    #[error("{0} must be a whole number from 0 on, not {1:?}")]
+    NoAmount(String, String),
+    /// A trait that is neither wanted nor not wanted.
+    #[error("{0} must be required or forbidden, not {1:?}")]
+    NoTrait(String, String),
+    /// Numbered groups of Placement, which may be served by different providers: to ignore them would promise what
+    /// is not there.
+    #[error("{0} is not supported: only resources:CLASS and trait:NAME are")]
+    Unsupported(String),
+    /// A key or value beyond [`MAX_LENGTH`].
+    #[error("an extra spec may be {MAX_LENGTH} characters long, key and value each, not longer")]
+    TooLong,
+    /// Too many specs.
+    #[error("there may be {MAX_SPECS} extra specs, not more")]
+    TooMany,
+    /// Too many values.
+    #[error("extra specs may compare with {MAX_VALUES} values, not more")]
+    TooLarge,
+}
+
+/// Who judges a spec. Operators can leave each of them out (spec CLS-07).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judge {
+    /// Nova's `ComputeCapabilitiesFilter`.
+    Capabilities,
+    /// Nova's `AggregateInstanceExtraSpecsFilter`.
+    Aggregates,
+    /// Placement, which knows traits and amounts.
+    Placement,
+}
+
+/// What a spec asks about.
+#[derive(Clone, Debug)]
+enum Meaning {
+    /// A property of the host, and how to go down in what it describes. Without a scope two filters judge it, in
+    /// Nova by different things, which hosts hardly ever satisfy both; here it is the same to both.
+    Property { scoped: bool, name: String, path: Vec<String>, condition: Condition },
+    /// An extra capability.
+    Aggregate { name: String, condition: Condition },
+    /// A trait that is required, or forbidden.
+    Trait { name: String, required: bool },
+    /// An amount of a class; all of them are in [`ExtraSpecs::resources`].
+    Resource,
+    /// It concerns guests.
+    Nothing,
+}
+
+/// A value, and what key and value mean.
+#[derive(Clone, Debug)]
+struct Spec {
+    value: String,
+    meaning: Meaning,
+}
+
+/// Extra specs by their keys, read.
+#[derive(Clone, Debug, Default)]
+pub struct ExtraSpecs {
+    specs: BTreeMap<String, Spec>,
+    resources: Resources,
+}
+
+/// What they mean follows from keys and values.
+impl PartialEq for ExtraSpecs {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ExtraSpecs {}
+
+impl ExtraSpecs {
+    /// Reads keys and values; of several with one key the last counts.
+    pub fn new(specs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ExtraSpecError> {
+        let mut read = Self::default();
+        let mut values = 0;
+        for (key, value) in specs {
+            if key.chars().count() > MAX_LENGTH || value.chars().count() > MAX_LENGTH {
+                return Err(ExtraSpecError::TooLong);
+            }
+            let meaning = read.meaning(&key, &value)?;
+            values += match &meaning {
+                Meaning::Property { condition, .. } | Meaning::Aggregate { condition, .. } => {
+                    condition.values()
+                }
+                _ => 1,
+            };
+            read.specs.insert(key, Spec { value, meaning });
+            if read.specs.len() > MAX_SPECS {
+                return Err(ExtraSpecError::TooMany);
+            }
+            if values > MAX_VALUES {
+                return Err(ExtraSpecError::TooLarge);
+            }
+        }
+        Ok(read)
+    }
+
+    fn meaning(&mut self, key: &str, value: &str) -> Result<Meaning, ExtraSpecError> {
+        let no_name = || ExtraSpecError::NoName(key.to_owned());
+        let Some((scope, name)) = key.split_once(':') else {
+            let condition = Condition::read(key, value)?;
+            let name = some(key).ok_or_else(no_name)?;
+            return Ok(Meaning::Property { scoped: false, name, path: Vec::new(), condition });
+        };
+        Ok(match scope {
+            "capabilities" => {
+                let mut names = name.split(':').map(some).collect::<Option<Vec<_>>>().ok_or_else(no_name)?;
+                let path = names.split_off(1);
+                let name = names.pop().ok_or_else(no_name)?;
+                Meaning::Property { scoped: true, name, path, condition: Condition::read(key, value)? }
+            }
+            "aggregate_instance_extra_specs" => {
+                let name = some(name).ok_or_else(no_name)?;
+                Meaning::Aggregate { name, condition: Condition::read(key, value)? }
+            }
+            "trait" => {
+                let required = match value {
+                    "required" => true,
+                    "forbidden" => false,
+                    _ => return Err(ExtraSpecError::NoTrait(key.to_owned(), value.to_owned())),
+                };
+                Meaning::Trait { name: some(name).ok_or_else(no_name)?, required }
+            }
+            "resources" => {
+                let class = some(name).filter(|class| is_resource_class(class)).ok_or_else(no_name)?;
+                let amount = value.parse();
+                let amount =
+                    amount.map_err(|_| ExtraSpecError::NoAmount(key.to_owned(), value.to_owned()))?;
+                self.resources.set(&class, amount);
+                Meaning::Resource
+            }
+            _ if scope.starts_with("resources") || scope.starts_with("trait") => {
+                return Err(ExtraSpecError::Unsupported(key.to_owned()));
+            }
+            _ => Meaning::Nothing,
+        })
+    }
+
+    /// Keys and values as they were written.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.specs.iter().map(|(key, spec)| (key.as_str(), spec.value.as_str()))
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// How much of each class a host must have.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Whether the host passes those specs that this filter judges; amounts aside, which [`Self::resources`] has.
+    pub fn pass(&self, judge: Judge, host: &Host) -> bool {
+        let mut judged = self.specs.values().filter(|spec| spec.meaning.judges().contains(&judge));
+        judged.all(|spec| spec.meaning.holds(host))
+    }
+
+    /// The keys of specs that none of these filters judges, though they say something about hosts.
+    pub fn unjudged(&self, judges: &[Judge]) -> impl Iterator<Item = &str> {
+        let unjudged = |spec: &Spec| {
+            let own = spec.meaning.judges();
+            !own.is_empty() && !own.iter().any(|judge| judges.contains(judge))
+        };
+        self.specs.iter().filter(move |(_, spec)| unjudged(spec)).map(|(key, _)| key.as_str())
+    }
+
+    /// The filters that judge a spec with that key.
+    pub fn judges(&self, key: &str) -> &'static [Judge] {
+        self.specs.get(key).map_or(&[], |spec| spec.meaning.judges())
+    }
+
+    /// The properties that they name, so that one in use is not changed under a lease.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.specs.values().filter_map(|spec| spec.meaning.property()).collect()
+    }
+}
+
+impl Meaning {
+    fn judges(&self) -> &'static [Judge] {
+        match self {
+            Self::Property { scoped: false, .. } => &[Judge::Capabilities, Judge::Aggregates],
+            Self::Property { scoped: true, .. } => &[Judge::Capabilities],
+            Self::Aggregate { .. } => &[Judge::Aggregates],
+            Self::Trait { .. } | Self::Resource => &[Judge::Placement],
+            Self::Nothing => &[],
+        }
+    }
+
+    fn property(&self) -> Option<&str> {
+        match self {
+            Self::Property { name, .. } | Self::Aggregate { name, .. } => Some(name),
+            Self::Trait { .. } | Self::Resource | Self::Nothing => None,
+        }
+    }
+
+    /// A capability that the host does not have is not as demanded, whatever is demanded.
+    fn holds(&self, host: &Host) -> bool {
+        match self {
+            Self::Property { name, path, condition, .. } => {
+                let capability = if path.is_empty() {
+                    host.property(name).map(Capability::Text)
+                } else {
+                    host.attributes.part(name, path).and_then(Capability::of)
+                };
+                capability.is_some_and(|capability| condition.holds(&capability))
+            }
+            Self::Aggregate { name, condition } => aggregate_holds(host, name, condition),
+            Self::Trait { name, required } => host.traits.contains(name) == *required,
+            Self::Resource | Self::Nothing => true,
+        }
+    }
+}
+
+/// Whether one of the values that a host has of a capability is as demanded: a host can be in several aggregates.
+fn aggregate_holds(host: &Host, name: &str, condition: &Condition) -> bool {
+    let Some(text) = host.capabilities.get(name) else { return false };
+    match host.attributes.of(name) {
+        Some(Attribute::List(values)) => {
+            values.iter().filter_map(Capability::of).any(|value| condition.holds(&value))
+        }
+        _ => condition.holds(&Capability::Text(text.into())),
+    }
+}
+
+fn some(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
+}
