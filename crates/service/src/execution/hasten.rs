@@ -26,8 +26,7 @@ impl Service {
     fn hastened(&self, now: Timestamp) -> Option<Change> {
         let state = self.state();
         state.leases.waiting_for_hosts().next()?;
-        let hunting = state.leases.hunters().map(|record| &record.lease);
-        let occupied = self.progress().occupied(hunting);
+        let occupied = self.progress().occupied(&state.leases);
         let known = (state.revision, occupied);
         if self.progress().tried_to_hasten.as_ref() == Some(&known) {
             return None;

@@ -8,12 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
-use leases::plan::{Action, GuestOwner, Observed};
+use leases::plan::{Action, Guest, GuestOwner, Observed};
 use store::{Claim, Finished, Revision};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
+use crate::state::Leases;
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]
@@ -287,12 +288,18 @@ impl Progress {
         self.left.insert(host);
     }
 
-    /// Hosts with guests that nobody may remove, and those to which one is to go for a lease that hunts.
-    pub fn occupied<'a>(&self, hunting: impl IntoIterator<Item = &'a Lease>) -> BTreeSet<HostId> {
+    /// Hosts with guests that nobody may remove, and those to which one is to go for a lease that hunts. Guests that a
+    /// lease has left behind are among them.
+    pub fn occupied(&self, leases: &Leases) -> BTreeSet<HostId> {
+        let left_behind = |id| leases.get(id).is_none_or(|record| record.lease.over());
+        let stays = |guest: &Guest| match guest.owner {
+            GuestOwner::Preemptible => false,
+            GuestOwner::Lease(lease) => left_behind(lease),
+            GuestOwner::Other => true,
+        };
         let hosts = self.observed.hosts.iter();
-        let occupied =
-            hosts.filter(|(_, host)| host.guests.iter().any(|guest| guest.owner == GuestOwner::Other));
-        let hunts = hunting.into_iter().filter_map(|lease| lease.hunt.as_ref());
+        let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
+        let hunts = leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
         let goals = hunts.flat_map(|hunt| hunt.open(&self.observed)).map(|mov| mov.to);
         occupied.map(|(id, _)| *id).chain(goals).collect()
     }

@@ -3,8 +3,11 @@
 use fleet::simulated::{Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use jiff::SignedDuration;
 use leases::ids::{GuestId, HostId};
+use leases::lease::EndAction;
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, Place};
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{HostsTerms, ReservationTerms};
 use service::NewLease;
 use simulation::{Setup, World};
 
@@ -186,4 +189,30 @@ async fn a_hunt_takes_hosts_that_are_empty_beyond_its_minimum() {
     assert!((4..=5).contains(&given), "{given}");
     world.run_until(at(10)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn cls_09_guests_that_a_lease_leaves_behind_are_in_the_way_until_they_are_moved() {
+    let mut world = world(3).await;
+    let new = NewLease { end_action: EndAction::KeepGuests, ..asking(0, 10, vec![hosts(1)]) };
+    let first = make(&mut world, new).await.expect("free");
+    world.run_until(at(1)).await;
+    let host = hosts_of(&first)[0];
+    world.fleet.start_guest(host, GuestOwner::Lease(first.lease.id), None).expect("its host");
+    world.run_until(at(12)).await;
+    assert_eq!(status(&world, first.lease.id), "TERMINATED");
+    let seen = world.fleet.look(host).expect("taken on");
+    assert_eq!((seen.place, seen.guests.len()), (Place::FreePool, 1), "nothing disruptive happens");
+    let that_one = Requirement::compare(Operator::Equal, "id", host.0.to_string()).expect("well formed");
+    let that_one = HostsTerms::new(1, 1).expect("a range").requiring(that_one);
+    let asking = |lease_type| {
+        let new = asking(12, 60, vec![ReservationTerms::Hosts(that_one.clone())]);
+        NewLease { terms: new.terms.of_type(lease_type), ..new }
+    };
+    assert!(make(&mut world, asking(LeaseType::Immediate { deadline: at(14) })).await.is_err());
+    let next = make(&mut world, asking(LeaseType::BestEffort { deadline: at(40) })).await.expect("a plan");
+    assert_eq!(next.lease.hunt.as_ref().map(|hunt| hunt.moves.len()), Some(1));
+    world.run_until(at(20)).await;
+    assert_eq!(status(&world, next.lease.id), "ACTIVE");
+    assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 1), Vec::new()));
 }

@@ -121,6 +121,11 @@ fn core(report: &mut Report) -> Result<()> {
         slowest.context("the example does not say how long the earliest slot takes")?;
     let row = Row::one("earliest slot of 20 hosts in a year, in the core", Unit::Milliseconds, median);
     report.add(row.with_ninety_ninth(ninety_ninth).wanted_below(5.0));
+    let hunt = said.lines().find(|line| line.starts_with("hunt for 20 of 1,000"));
+    let hunt = hunt.context("the example does not say how long a hunt takes to plan")?;
+    let [median, ninety_ninth] = report::milliseconds(hunt)?;
+    let row = Row::one("plan of a hunt for 20 of 1,000 hosts with 8,000 guests", Unit::Milliseconds, median);
+    report.add(row.with_ninety_ninth(ninety_ninth).wanted_below(1000.0));
     Ok(())
 }
 
