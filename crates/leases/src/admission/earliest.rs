@@ -54,7 +54,7 @@ impl Admission<'_> {
         };
         let waiting = self.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
-        match (self.asked_by(project).hunt(project, &wish, patience), waiting) {
+        match (self.hunt(project, &wish, patience), waiting) {
             (Some(Ok((window, allocations, hunt))), _) => {
                 Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use placement::clear;
 
 use super::earliest::Wish;
@@ -13,7 +14,6 @@ use crate::lease::{Allocation, Lease};
 use crate::project::ProjectId;
 use crate::terms::{HostsTerms, ReservationTerms};
 use crate::window::{Window, later};
-use jiff::Timestamp;
 
 /// A hunt, from when to when the lease has its hosts, and which.
 type Hunted = (Window, Vec<Allocation>, Hunt);
@@ -101,7 +101,7 @@ impl Admission<'_> {
         let (booked, none) = (|host| self.booked(host, hunter.lease), BTreeSet::new());
         let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, hunter, booked);
         // Guests are no obstacle, nor is what they use: they go.
-        let admission = Self { occupied: None, used: None, ..*self };
+        let admission = Self { occupied: None, used: None, ..*self }.asked_by(hunter.project);
         let mut search = Search::new(admission, window, hunter.lease);
         let mut allocations = Vec::new();
         for terms in asked {

@@ -242,6 +242,21 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
 }
 
 #[test]
+fn a_hunt_that_is_planned_anew_takes_no_host_that_is_kept_for_other_projects() {
+    let mut pool = Pool::new(&[&[10], &[10], &[]]);
+    let hosts = pool.cloud.inventory.hosts().cloned().map(|mut host| {
+        let tenant = if host.id == HostId(2) { "others" } else { "" };
+        host.capabilities.insert("filter_tenant_id".to_owned(), tenant.to_owned());
+        host
+    });
+    pool.cloud.inventory = Inventory::new(hosts.collect::<Vec<_>>(), []);
+    let hunting = pool.hunt(1, 2);
+    assert_eq!(given(&[hunting.reservations[0].allocation.clone()]), [1, 3]);
+    pool.host(1).guests[0].mobility = None;
+    assert_eq!(pool.anew(&hunting), None, "host 2 is not for this project");
+}
+
+#[test]
 fn a_lease_that_finds_somebody_in_its_way_when_it_starts_hunts_as_well() {
     let mut pool = Pool::new(&[&[10], &[30]]);
     let best_effort = LeaseType::BestEffort { deadline: at(50) };
