@@ -53,8 +53,12 @@ impl Service {
 
     fn hunted_anew(&self, now: Timestamp) -> Option<Change> {
         let state = self.state();
-        // One that has not begun has done nothing yet that could have gone wrong.
-        let begun = |record: &&Arc<LeaseRecord>| record.lease.status == LeaseStatus::Starting;
+        // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
+        // things must not plan one anew by turns for ever.
+        let told = self.progress().told.clone();
+        let begun = |record: &&Arc<LeaseRecord>| {
+            record.lease.status == LeaseStatus::Starting && !told.contains(&record.lease.id)
+        };
         let mut hunters = state.leases.hunters().filter(begun).peekable();
         hunters.peek()?;
         let neighbours = self.neighbours(&state);
