@@ -6,6 +6,8 @@ mod arguments;
 mod bench;
 mod captures;
 mod compare;
+#[cfg(test)]
+mod criteria;
 mod demo;
 mod differential;
 mod execution;
@@ -91,6 +93,7 @@ Measurements
   bench leases [--json]         the leasing service under load, beside what is wanted
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
+  bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
   bench quality [balancing|rolling] [--large] [--json]
                                 what deep searches find (hbal, hroller), beside the exact ones
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)

@@ -1,5 +1,6 @@
 //! Where things are: the checkout, what is built, the reference, and the material beside the checkout.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -90,6 +91,22 @@ pub fn has_program(name: &str) -> bool {
 /// A program that a Debian package of (by default) the same name brings; installs it if missing.
 pub fn need_program(name: &str, package: &str) -> Result<()> {
     if has_program(name) { Ok(()) } else { install(&[package], name) }
+}
+
+/// The library of clang, with which bindings to C are made; installs it if missing.
+pub fn need_libclang() -> Result<()> {
+    let names = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_library = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libclang.so") || name.starts_with("libclang-") && name.contains(".so")
+    };
+    let versions =
+        names(Path::new("/usr/lib")).into_iter().filter(|path| path.to_string_lossy().contains("/llvm"));
+    let there = versions.flat_map(|version| names(&version.join("lib"))).any(|file| is_library(&file));
+    if there { Ok(()) } else { install(&["libclang-dev"], "the library of clang") }
 }
 
 /// PostgreSQL's server, which Debian keeps off the path; installs it if missing.

@@ -138,3 +138,38 @@ async fn cls_05_what_is_free_now_is_what_guests_leave() {
 fn later(terms: leases::terms::Terms) -> leases::terms::Terms {
     terms.starting(at(600))
 }
+
+#[tokio::test]
+async fn cls_01_a_as_many_are_accepted_as_there_are_hosts_for_the_whole_window() {
+    let mut world = world(2).await;
+    let mut accepted = 0;
+    for start in [0, 10, 20, 30, 40] {
+        accepted += usize::from(make(&mut world, asking(start, 60, vec![hosts(1)])).await.is_ok());
+    }
+    assert_eq!(accepted, 2, "each of them wants a host at minute 40");
+    assert!(make(&mut world, asking(60, 70, vec![hosts(2)])).await.is_ok(), "both are free after that");
+}
+
+#[tokio::test]
+async fn cls_01_c_a_request_that_is_rejected_leaves_no_trace() {
+    let mut world = world(2).await;
+    let contents = world.store.contents().await;
+    assert!(make(&mut world, asking(5, 60, vec![hosts(1), hosts(2)])).await.is_err());
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    assert!(told.iter().all(|told| !told.content.event_type.starts_with("lease")), "{told:?}");
+    assert_eq!(world.store.contents().await.leases, contents.leases);
+    assert!(make(&mut world, asking(5, 60, vec![hosts(2)])).await.is_ok(), "nothing is kept of it");
+}
+
+#[tokio::test]
+async fn cls_01_e_hosts_are_chosen_anew_before_the_start_if_the_terms_hold() {
+    let mut world = world(3).await;
+    let lease = make(&mut world, asking(30, 60, vec![hosts(2)])).await.expect("free");
+    let failed = hosts_of(&lease)[0];
+    world.fleet.fail(failed);
+    world.run_until(at(31)).await;
+    let now = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!((now.lease.status.name(), now.lease.degraded()), ("ACTIVE", false));
+    assert!(!hosts_of(&now).contains(&failed));
+    assert_eq!((hosts_of(&now).len(), world.held(hosts_of(&now))), (2, 2));
+}

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the programs cost.
 
+mod hunts;
 pub mod instructions;
 mod leases;
 mod measure;
@@ -14,11 +15,12 @@ use crate::arguments::Arguments;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
+        Some("hunts") => hunts::main(arguments),
         Some("leases") => leases::main(arguments),
         Some("placement") => placement::main(arguments),
         Some("quality") => quality::main(arguments),
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
-        _ => bail!("bench what? leases, placement, quality, scaling or instructions"),
+        _ => bail!("bench what? hunts, leases, placement, quality, scaling or instructions"),
     }
 }

@@ -1,0 +1,43 @@
+//! The table of acceptance criteria in the documentation names the tests that there are, and all of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::places::root;
+
+/// The names of tests of criteria in a text, which follow `before`.
+fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
+    let starts = text.match_indices(before).map(move |(at, _)| &text[at + before.len()..]);
+    let name = |rest: &str| {
+        let letters = rest.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_');
+        letters.collect::<String>()
+    };
+    starts.map(name).filter(|name| name.starts_with("cls_"))
+}
+
+/// All sources in a directory and those in it.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn the_table_of_criteria_names_the_tests_that_there_are() {
+    let table = fs::read_to_string(root().join("docs/lease-types.md")).expect("the table");
+    let named: BTreeSet<String> = names(&table, "`").collect();
+    let files = sources(&root().join("crates"));
+    let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
+    let there: BTreeSet<String> = texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect();
+    assert!(named.len() > 50, "the table is elsewhere");
+    assert_eq!(named.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new(), "no such tests");
+    assert_eq!(there.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the table");
+}
