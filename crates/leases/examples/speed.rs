@@ -72,16 +72,6 @@ fn owner() -> Owner {
     Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
 }
 
-fn admission<'a>(
-    calendar: &'a Calendar,
-    inventory: &'a Inventory,
-    rules: &'a Rules,
-    now: Timestamp,
-) -> Admission<'a> {
-    let (occupied, surroundings, used, project) = (None, None, None, None);
-    Admission { calendar, inventory, rules, occupied, surroundings, used, project, now }
-}
-
 /// Somebody's guests on all hosts: 8 each on average, of 16 to 40 GiB, wherever there is room.
 fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
     let mut observed = Observed::default();
@@ -108,7 +98,7 @@ fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
     let occupied: BTreeSet<HostId> = observed.hosts.keys().copied().collect();
     let surroundings = Surroundings { observed: &observed, history: &history, hunting: &[] };
     let calendar = Calendar::new(SignedDuration::ZERO);
-    let admission = admission(&calendar, inventory, &rules, now);
+    let admission = Admission::new(&calendar, inventory, &rules, now);
     let admission = Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission };
     let asked = HostsTerms::new(20, 20).expect("a range");
     let window = Window::starting(now, SignedDuration::from_hours(12));
@@ -143,7 +133,7 @@ fn main() {
     let mut numbers = Numbers(1);
     for number in 0..asked {
         let terms = terms(&mut numbers);
-        let admission = admission(&calendar, &inventory, &rules, now);
+        let admission = Admission::new(&calendar, &inventory, &rules, now);
         let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
         let new = NewLease {
             id: LeaseId(number),
@@ -163,7 +153,7 @@ fn main() {
     for lease in leases.iter().take(500) {
         let end = lease.window.end() + SignedDuration::from_hours(1);
         let changes = Changes { end: Some(end), ..Changes::default() };
-        let admission = admission(&calendar, &inventory, &rules, now);
+        let admission = Admission::new(&calendar, &inventory, &rules, now);
         // Many are refused; finding that out takes its time as well.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }

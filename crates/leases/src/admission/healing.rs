@@ -44,19 +44,8 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
     let mut healed = Vec::new();
     for lease in queue {
-        let admission = Admission {
-            calendar,
-            inventory,
-            rules,
-            occupied: None,
-            surroundings: None,
-            used: None,
-            project: None,
-            now,
-        };
-        let Some(lease) = admission.heal(lease, interval) else {
-            continue;
-        };
+        let admission = Admission::new(calendar, inventory, rules, now);
+        let Some(lease) = admission.heal(lease, interval) else { continue };
         let entered = calendar.put(&lease, now);
         debug_assert_eq!(entered, Ok(()), "healing takes what is free");
         if entered.is_ok() {

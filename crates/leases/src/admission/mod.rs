@@ -84,6 +84,14 @@ pub struct Admission<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> Admission<'a> {
+    /// A decision that knows of no guests, and is on nobody's behalf yet.
+    pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
+        let (occupied, surroundings, used, project) = (None, None, None, None);
+        Self { calendar, inventory, rules, occupied, surroundings, used, project, now }
+    }
+}
+
 impl Admission<'_> {
     /// What a new lease of these terms would be given, one allocation per reservation.
     pub fn decide(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {

@@ -67,16 +67,7 @@ impl Cloud {
     }
 
     fn admission(&self) -> Admission<'_> {
-        Admission {
-            calendar: &self.calendar,
-            inventory: &self.inventory,
-            rules: &self.rules,
-            occupied: None,
-            surroundings: None,
-            used: None,
-            project: None,
-            now: at(self.now),
-        }
+        Admission::new(&self.calendar, &self.inventory, &self.rules, at(self.now))
     }
 
     fn turn(&mut self, turn: &Turn) {

@@ -99,17 +99,7 @@ impl Play {
     }
 
     fn admission(&self) -> Admission<'_> {
-        let (calendar, inventory, rules) = (&self.calendar, &self.inventory, &self.rules);
-        Admission {
-            calendar,
-            inventory,
-            rules,
-            occupied: None,
-            surroundings: None,
-            used: None,
-            project: None,
-            now: self.now,
-        }
+        Admission::new(&self.calendar, &self.inventory, &self.rules, self.now)
     }
 
     /// Something that nobody planned.

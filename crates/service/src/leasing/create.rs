@@ -110,8 +110,9 @@ impl Service {
         let neighbours = (new.terms.lease_type != LeaseType::Schedule).then(|| self.neighbours(&state));
         let occupied = neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = neighbours.as_ref().map(Neighbours::surroundings);
-        let used = neighbours.as_ref().map(|neighbours| &neighbours.used);
-        let admission = Admission { surroundings, used, ..self.admission(&state, occupied, now) };
+        let used = neighbours.as_ref().map(Neighbours::used);
+        let admission =
+            Admission { surroundings, used: used.as_ref(), ..self.admission(&state, occupied, now) };
         let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;

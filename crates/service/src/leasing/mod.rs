@@ -27,16 +27,8 @@ impl Service {
         occupied: Option<&'a BTreeSet<HostId>>,
         now: Timestamp,
     ) -> Admission<'a> {
-        Admission {
-            calendar: &state.calendar,
-            inventory: &state.inventory,
-            rules: &self.settings.rules,
-            occupied,
-            surroundings: None,
-            used: None,
-            project: None,
-            now: minute(now),
-        }
+        let rules = &self.settings.rules;
+        Admission { occupied, ..Admission::new(&state.calendar, &state.inventory, rules, minute(now)) }
     }
 
     /// What a decision needs to know about guests.
@@ -45,7 +37,6 @@ impl Service {
         let progress = self.progress();
         Neighbours {
             occupied: progress.occupied(&state.leases),
-            used: progress.observed.hosts.iter().map(|(id, host)| (*id, used(host))).collect(),
             observed: progress.observed.clone(),
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
@@ -67,14 +58,17 @@ fn used(host: &ObservedHost) -> Resources {
 pub(crate) struct Neighbours<'a> {
     /// Hosts with guests that nobody may remove, or that one is to go to.
     pub occupied: BTreeSet<HostId>,
-    /// What guests use of each host.
-    pub used: BTreeMap<HostId, Resources>,
     observed: Observed,
     history: &'a History,
     hunting: Vec<&'a Lease>,
 }
 
 impl Neighbours<'_> {
+    /// What guests use of each host.
+    pub fn used(&self) -> BTreeMap<HostId, Resources> {
+        self.observed.hosts.iter().map(|(id, host)| (*id, used(host))).collect()
+    }
+
     /// As hunts go by it.
     pub fn surroundings(&self) -> Surroundings<'_> {
         Surroundings { observed: &self.observed, history: self.history, hunting: &self.hunting }

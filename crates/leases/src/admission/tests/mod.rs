@@ -41,16 +41,8 @@ impl Cloud {
     }
 
     fn admission(&self, now: i64) -> Admission<'_> {
-        Admission {
-            calendar: &self.calendar,
-            inventory: &self.inventory,
-            rules: &self.rules,
-            occupied: Some(&self.occupied),
-            surroundings: None,
-            used: None,
-            project: None,
-            now: at(now),
-        }
+        let admission = Admission::new(&self.calendar, &self.inventory, &self.rules, at(now));
+        Admission { occupied: Some(&self.occupied), ..admission }
     }
 
     fn decide(&self, window: Window, asked: Vec<ReservationTerms>) -> Result<Vec<Allocation>, Refusal> {
