@@ -89,6 +89,15 @@ impl Admission<'_> {
         (anew != *lease).then_some(anew)
     }
 
+    /// The lease without moves to hosts that other leases have or will have, if there are any: nobody is to be moved
+    /// there, even while no better plan is known.
+    pub fn without_lost_destinations(&self, lease: &Lease) -> Option<Lease> {
+        let mut hunt = lease.hunt.clone()?;
+        let before = hunt.moves.len();
+        hunt.moves.retain(|mov| !self.booked(mov.to, Some(lease.id)));
+        (hunt.moves.len() < before).then(|| lease.clone().hunting(Some(hunt)))
+    }
+
     /// Hosts for each reservation in that window, and the hunt that clears them.
     fn cleared(
         &self,

@@ -206,18 +206,21 @@ impl Surroundings<'_> {
         let mut room = None;
         lease.reservations.iter().flat_map(|r| r.allocation.hosts()).any(|id| {
             let Some(host) = self.observed.hosts.get(&id) else { return false };
-            host.guests.iter().filter(|guest| is_foreign(guest, lease.id) && guest.moving_to.is_none()).any(
-                |guest| {
-                    let mov = lease.hunt.as_ref().and_then(|hunt| hunt.move_of(guest.id, id));
-                    mov.is_none_or(|mov| {
-                        let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
-                        let receives = !booked(mov.to) && receives(self.observed.hosts.get(&mov.to));
-                        let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
-                        guest.mobility.is_none() || failed || !receives || !room.suffices(mov.to)
-                    })
-                },
-            )
+            let stays = |guest: &&Guest| is_foreign(guest, lease.id) && guest.moving_to.is_none();
+            host.guests.iter().filter(stays).any(|guest| {
+                let mov = lease.hunt.as_ref().and_then(|hunt| hunt.move_of(guest.id, id));
+                mov.is_none_or(|mov| {
+                    let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
+                    booked(mov.to) || !self.possible(mov, guest) || !room.suffices(mov.to)
+                })
+            })
         })
+    }
+
+    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned.
+    fn possible(&self, mov: &Move, guest: &Guest) -> bool {
+        let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
+        guest.mobility.is_some() && !failed && receives(self.observed.hosts.get(&mov.to))
     }
 }
 

@@ -111,7 +111,8 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
 /// A lease that has hunted has its hosts from now on, for as long as it asked for, unless the hunt took longer than
 /// it was allowed for.
 fn after_hunt(lease: Lease, now: Timestamp) -> Lease {
-    let Some(hunt) = &lease.hunt else { return lease };
+    // Who has shortened it to nothing has had it.
+    let Some(hunt) = lease.hunt.as_ref().filter(|_| !lease.window.is_empty()) else { return lease };
     let asked = lease.window.length().saturating_sub(hunt.allowance).max(SignedDuration::ZERO);
     let (before, start) = (lease.window.end(), now.max(lease.window.start()));
     let window = Window::starting(start, asked.min(before.duration_since(start)));

@@ -44,9 +44,6 @@ impl Service {
 
     /// Plans a hunt anew that does not hold, if there is one: in each cycle one. Says whether there was any.
     pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        if self.progress().hunt_again_at.is_some_and(|at| now < at && at <= now + HUNT_AGAIN_AFTER) {
-            return Ok(false);
-        }
         let Some(change) = self.hunted_anew(now) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
@@ -61,17 +58,26 @@ impl Service {
         };
         let mut hunters = state.leases.hunters().filter(begun).peekable();
         hunters.peek()?;
-        let neighbours = self.neighbours(&state);
-        let surroundings = Some(neighbours.surroundings());
+        let neighbours = self.may_plan_anew(now).then(|| self.neighbours(&state));
+        let surroundings = neighbours.as_ref().map(|neighbours| neighbours.surroundings());
         let admission = Admission { surroundings, ..self.admission(&state, None, now) };
-        let obstructed: Vec<_> = hunters.filter(|record| admission.obstructed(&record.lease)).collect();
-        let anew = obstructed.iter().find_map(|before| {
-            let after = admission.hunt_anew(&before.lease)?;
-            tracing::info!(lease = %after.id, "a hunt is planned anew");
-            Some(Change { before: Arc::clone(before), after: Some(after) })
-        });
-        let failed = anew.is_none() && !obstructed.is_empty();
-        self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
-        anew
+        let hunters: Vec<_> = hunters.collect();
+        let planned = hunters.iter().find_map(|before| Some((before, admission.hunt_anew(&before.lease)?)));
+        if surroundings.is_some() {
+            let failed =
+                planned.is_none() && hunters.iter().any(|record| admission.obstructed(&record.lease));
+            self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
+        }
+        let (before, after) = planned.or_else(|| {
+            hunters
+                .iter()
+                .find_map(|before| Some((before, admission.without_lost_destinations(&before.lease)?)))
+        })?;
+        tracing::info!(lease = %after.id, "a hunt is planned anew");
+        Some(Change { before: Arc::clone(before), after: Some(after) })
+    }
+
+    fn may_plan_anew(&self, now: Timestamp) -> bool {
+        !self.progress().hunt_again_at.is_some_and(|at| now < at && at <= now + HUNT_AGAIN_AFTER)
     }
 }

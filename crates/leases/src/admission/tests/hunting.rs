@@ -77,6 +77,10 @@ impl Pool {
     fn anew(&self, lease: &Lease) -> Option<Lease> {
         self.with(1, |admission| admission.hunt_anew(lease))
     }
+
+    fn lost(&self, lease: &Lease) -> Option<Lease> {
+        self.with(1, |admission| admission.without_lost_destinations(lease))
+    }
 }
 
 fn moved(guest: u128, from: u64, to: u64) -> Move {
@@ -239,6 +243,19 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     pool.host(1).guests.pop();
     pool.host(1).guests[0].moving_to = Some(HostId(3));
     assert_eq!(pool.anew(&hunting), None);
+}
+
+#[test]
+fn nobody_is_moved_to_a_host_that_another_lease_was_given_meanwhile() {
+    let mut pool = Pool::new(&[&[10], &[60], &[20]]);
+    let hunting = pool.hunt(1, 1);
+    assert_eq!(hunting.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 3)]);
+    pool.cloud.calendar.put(&lease(5, window(300, 360), &[3]), at(0)).expect("free");
+    assert_eq!(pool.anew(&hunting), None, "there is no other plan");
+    let waits = pool.lost(&hunting).expect("that host is lost");
+    assert_eq!(waits.hunt.as_ref().expect("a hunt").moves, []);
+    assert_eq!(waits.reservations, hunting.reservations, "it goes on with its hosts");
+    assert_eq!(pool.lost(&waits), None);
 }
 
 #[test]

@@ -54,6 +54,16 @@ fn a_hunt_that_takes_too_long_is_at_the_expense_of_the_lease() {
 }
 
 #[test]
+fn a_lease_that_is_shortened_to_nothing_while_it_hunts_stays_where_it_was() {
+    let mut stage = stage();
+    stage.plan(10);
+    stage.leases[0].window = window(10, 10);
+    stage.leases[0].before_end = Some(at(10));
+    stage.plan(12);
+    assert_eq!((stage.leases[0].status, stage.leases[0].window), (LeaseStatus::Active, window(10, 10)));
+}
+
+#[test]
 fn no_more_guests_move_at_once_than_the_operator_lets() {
     let mut stage = stage();
     for id in [1, 2] {
