@@ -87,7 +87,7 @@ impl<'a, S: Subject> Steps<'a, S> {
         self.fence += 1;
         let key = key(action, self.fence);
         for _ in 0..PATIENCE {
-            match perform(self.subject.fleet(), action, &key).await {
+            match perform(self.subject.fleet(), action, None, &key).await {
                 Ok(Outcome::Done) => return,
                 Ok(Outcome::Pending) => self.subject.wait().await,
                 Err(error) => panic!("{action}: {error}"),
@@ -184,7 +184,7 @@ async fn each_step_done_twice_is_done_once(subject: &impl Subject) {
             assert_eq!(steps.place(ONE).await, place, "after: {action}");
         }
         // The same claim, as after a lost reply.
-        let repeated = perform(subject.fleet(), action, &key(action, steps.fence)).await;
+        let repeated = perform(subject.fleet(), action, None, &key(action, steps.fence)).await;
         assert_eq!((repeated, steps.place(ONE).await), (Ok(Outcome::Done), place), "repeated: {action}");
     }
     assert_eq!(steps.place(TWO).await, Place::FreePool, "nobody asked for that");
@@ -240,7 +240,7 @@ async fn steps_that_come_late_have_no_effect(subject: &impl Subject) {
 
 async fn a_call_under_an_older_claim_has_no_effect(subject: &impl Subject) {
     let steps = Steps::adopted(subject).await;
-    let perform = async |action, fence| perform(subject.fleet(), action, &key(action, fence)).await;
+    let perform = async |action, fence| perform(subject.fleet(), action, None, &key(action, fence)).await;
     assert_eq!(perform(Action::Fence(ONE), 7).await, Ok(Outcome::Done));
     assert_eq!(perform(Action::Unfence(ONE), 1).await, Ok(Outcome::Done));
     assert_eq!(steps.place(ONE).await, Place::FreePool);
@@ -298,7 +298,7 @@ async fn an_address_stays_with_whom_it_was_assigned_to(subject: &impl Subject) {
 
 async fn steps_for_a_host_that_is_not_there_are_refused(subject: &impl Subject) {
     for action in [Action::Fence(NOWHERE), Action::Hold(NOWHERE, MINE), Action::Grant(NOWHERE, MINE, 1)] {
-        let result = perform(subject.fleet(), action, &key(action, 1)).await;
+        let result = perform(subject.fleet(), action, None, &key(action, 1)).await;
         assert!(matches!(result, Err(FleetError::Refused(_))), "{action}: {result:?}");
     }
 }

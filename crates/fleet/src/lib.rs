@@ -7,7 +7,7 @@
 //!
 //! - [`Inventory`]: which machines and networks there are, and what is on them.
 //! - [`Isolation`]: who may start guests on a host, and who may use an address.
-//! - [`Guests`]: stopping, moving, deleting and imaging guests.
+//! - [`Guests`]: starting, stopping, moving, deleting and imaging guests.
 //!
 //! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
 //! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
@@ -26,6 +26,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use leases::host::{Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::Instance;
 use leases::plan::{Action, Observed};
 use thiserror::Error;
 
@@ -201,6 +202,16 @@ pub trait Isolation: Send + Sync {
 /// What can be done to guests.
 #[async_trait]
 pub trait Guests: Send + Sync {
+    /// [`Action::StartGuest`]: the guest of that instance, on that host. Refused if the host is fenced or somebody
+    /// else's, or has no room. A guest that was started before is not started again: it may have ended since.
+    async fn start(
+        &self,
+        host: HostId,
+        instance: &Instance,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
+    /// [`Action::DestroyGuest`]. From then on it cannot be started any more by a call that is late.
+    async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
     /// [`Action::StopGuest`].
     async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
     /// [`Action::MoveGuest`]. Refused if the other host has no room for it, is fenced or has been handed over, or if
@@ -228,9 +239,28 @@ pub trait Fleet: Inventory + Isolation + Guests + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + fmt::Debug> Fleet for T {}
 
-/// Carries out a step of a plan.
-pub async fn perform(fleet: &dyn Fleet, action: Action, key: &OperationKey) -> Result<Outcome, FleetError> {
+impl OperationKey {
+    /// The key of an action under that claim. Starting and destroying one guest is the same operation: of two such
+    /// calls the one of the later claim counts.
+    pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
+        let key = action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}"));
+        Self { key, fence, lease }
+    }
+}
+
+/// Carries out a step of a plan; `instance` is the one whose guest is to be started, if one is.
+pub async fn perform(
+    fleet: &dyn Fleet,
+    action: Action,
+    instance: Option<&Instance>,
+    key: &OperationKey,
+) -> Result<Outcome, FleetError> {
     match action {
+        Action::StartGuest(host, _) => match instance {
+            Some(instance) => fleet.start(host, instance, key).await,
+            None => Err(FleetError::Refused("the instance is not wanted any more".to_owned())),
+        },
+        Action::DestroyGuest(host, guest) => fleet.destroy(host, guest, key).await,
         Action::Fence(host) => fleet.fence(host, key).await,
         Action::Unfence(host) => fleet.unfence(host, key).await,
         Action::Verify(host, reservation) => fleet.verify(host, reservation, key).await,

@@ -175,7 +175,7 @@ fn main() {
     let (history, rules) = (History::default(), PlanRules::default());
     let mut times = Vec::new();
     for _ in 0..20 {
-        let world = World { observed: &observed, history: &history, rules: &rules, now: hour(1000) };
+        let world = World::new(&observed, &history, &rules, hour(1000));
         timed(&mut times, || plan(&leases, world));
     }
     report("plan for all leases after a long outage", times);

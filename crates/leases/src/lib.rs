@@ -16,6 +16,7 @@
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
+//! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
@@ -44,6 +45,7 @@ pub mod filters;
 pub mod host;
 pub mod hunt;
 pub mod ids;
+pub mod instance;
 pub mod lease;
 pub mod lease_type;
 pub mod plan;

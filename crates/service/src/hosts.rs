@@ -7,11 +7,12 @@ use fleet::{FleetError, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::{Host, Inventory};
 use leases::ids::HostId;
+use leases::instance::InstanceStatus;
 use leases::lease::Reservation;
 use leases::plan::Place;
 use leases::resources::ResourceClass;
 use leases::terms::ReservationTerms;
-use store::{Commit, CommitError, HostRecord, PropertyRecord, Version, Write};
+use store::{Commit, CommitError, HostRecord, InstanceRecord, PropertyRecord, Version, Write};
 
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
@@ -362,7 +363,12 @@ fn required(reservation: &Reservation) -> BTreeSet<&str> {
 /// Whether some lease has the host, or a part of it, now or later.
 fn kept(state: &State, id: HostId) -> bool {
     let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
+    // What runs there is seen; what is about to is not.
+    let starts = |record: &Arc<InstanceRecord>| {
+        record.instance.host == id && record.instance.status == InstanceStatus::Building
+    };
     state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease))
+        || state.instances.values().any(starts)
 }
 
 fn reserved(id: HostId) -> ServiceError {

@@ -12,6 +12,7 @@ mod execution;
 mod flavors;
 mod floating_ips;
 mod hosts;
+mod instances;
 mod leasing;
 mod notices;
 mod reading;
@@ -37,8 +38,8 @@ pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
-    IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewLease, NotFound, OpenError, Property,
-    ServiceError, Statistics,
+    IdempotencyKey, InstanceHint, LeaseChanges, LeaseFilter, NewFloatingIp, NewInstance, NewLease, NotFound,
+    OpenError, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

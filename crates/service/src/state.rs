@@ -7,16 +7,19 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::admission::guests_to_come;
 use leases::calendar::{Calendar, Conflict};
 use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
-use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
-use leases::plan::{GuestOwner, History, Observed, Place};
+use leases::plan::{Guest, GuestOwner, History, Observed, Place};
 use leases::status::LeaseStatus;
 use store::{
-    Delta, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Revision, Snapshot, Write,
+    Delta, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Revision,
+    Snapshot, Write,
 };
 
 use crate::attributes::attributes_of;
@@ -47,6 +50,8 @@ pub(crate) struct State {
     pub history: History,
     /// All leases.
     pub leases: Leases,
+    /// All instances.
+    pub instances: BTreeMap<GuestId, Arc<InstanceRecord>>,
 }
 
 impl State {
@@ -79,6 +84,11 @@ impl State {
             calendar,
             history: snapshot.history,
             leases,
+            instances: snapshot
+                .instances
+                .into_iter()
+                .map(|record| (record.instance.id, Arc::new(record)))
+                .collect(),
         })
     }
 
@@ -110,6 +120,12 @@ impl State {
                 }
                 Write::Property(property) => {
                     self.properties.insert(property.name.clone(), property);
+                }
+                Write::Instance { record, .. } => {
+                    self.instances.insert(record.instance.id, Arc::from(record));
+                }
+                Write::ForgetInstance { id, .. } => {
+                    self.instances.remove(&id);
                 }
             }
         }
@@ -157,6 +173,10 @@ impl State {
             delta.flavors.into_iter().map(|(id, flavor)| (id, flavor.map(Arc::new))),
         );
         take_over(&mut self.properties, delta.properties);
+        take_over(
+            &mut self.instances,
+            delta.instances.into_iter().map(|(id, record)| (id, record.map(Arc::new))),
+        );
         for (action, known) in delta.steps {
             take_over(&mut self.history.failures, [(action, known.failures)]);
             take_over(&mut self.history.done, [(action, known.done)]);
@@ -212,6 +232,30 @@ impl State {
         }
         due.extend(seen.iter().filter_map(|reservation| self.leases.of_reservation(*reservation)));
         due.into_iter().filter_map(|id| self.leases.get(id).map(|record| &record.lease))
+    }
+
+    /// Hosts with guests that nobody may remove, and those to which one is to go: for a lease that hunts, or because it
+    /// is to be started there. Guests that a lease has left behind are among them.
+    pub fn occupied(&self, observed: &Observed) -> BTreeSet<HostId> {
+        let left_behind = |id| self.leases.get(id).is_none_or(|record| record.lease.over());
+        let stays = |guest: &Guest| match guest.owner {
+            GuestOwner::Preemptible => false,
+            GuestOwner::Lease(lease) => left_behind(lease),
+            GuestOwner::Other => true,
+        };
+        let hosts = observed.hosts.iter();
+        let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
+        let hunts = self.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
+        let goals = hunts.flat_map(|hunt| hunt.open(observed)).map(|mov| mov.to);
+        let regular = |instance: &&Instance| instance.kind == InstanceKind::Regular && instance.needs_place();
+        let instances = self.instances.values().map(|record| &record.instance).filter(regular);
+        occupied.map(|(id, _)| *id).chain(goals).chain(instances.map(|instance| instance.host)).collect()
+    }
+
+    /// What was observed, with guests that are about to be there.
+    pub fn with_guests_to_come(&self, mut observed: Observed) -> Observed {
+        guests_to_come(&mut observed, self.instances.values().map(|record| &record.instance));
+        observed
     }
 
     /// Leases that healing might change: those that lack something, and those with something of a host that

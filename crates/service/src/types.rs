@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use leases::admission::{Changes, Refusal};
+use leases::admission::{Changes, NoHost, Refusal};
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::EndAction;
+use leases::plan::GuestSize;
 use leases::project::{ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
@@ -136,6 +137,26 @@ pub struct NewFloatingIp {
     pub address: IpAddr,
 }
 
+/// An instance that is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInstance {
+    /// Its name.
+    pub name: String,
+    /// What it needs of its host; that of the reservation if not given.
+    pub size: Option<GuestSize>,
+    /// The lease that it is to be part of; of none if not given.
+    pub hint: Option<InstanceHint>,
+}
+
+/// Which lease an instance is to be part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceHint {
+    /// That lease, in its first reservation of hosts or of room on them.
+    Lease(LeaseId),
+    /// The lease of that reservation.
+    Reservation(ReservationId),
+}
+
 /// Figures for metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -204,6 +225,9 @@ pub enum ServiceError {
     /// It is against the rules of leasing, or there is not enough.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// There is no host for an instance.
+    #[error(transparent)]
+    NoHost(#[from] NoHost),
     /// The external service says no.
     #[error("{0}")]
     Denied(String),
@@ -233,6 +257,12 @@ pub enum NotFound {
     /// A lease.
     #[error("Object with {{'lease_id': '{0}'}} not found")]
     Lease(LeaseId),
+    /// A reservation.
+    #[error("Object with {{'reservation_id': '{0}'}} not found")]
+    Reservation(ReservationId),
+    /// An instance.
+    #[error("Instance {0} not found")]
+    Instance(GuestId),
     /// A host that may be leased.
     #[error("Object with {{'host_id': '{0}'}} not found")]
     Host(HostId),

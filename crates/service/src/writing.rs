@@ -71,6 +71,7 @@ impl Service {
         // Somebody else has done these steps.
         let steps: Vec<_> = delta.steps.keys().copied().collect();
         let leases: Vec<_> = delta.leases.keys().copied().collect();
+        let instances: Vec<_> = delta.instances.keys().copied().collect();
         let taken_over = self.state_mut().take_over(*delta, self.now());
         if let Err(conflict) = taken_over {
             tracing::warn!(%conflict, "what others have committed contradicts what is in memory; loading it");
@@ -80,6 +81,7 @@ impl Service {
         let mut progress = self.progress();
         progress.others_committed = true;
         progress.told.extend(leases);
+        progress.told_of_instances.extend(instances);
         for step in steps {
             progress.look_at_effect(step, None);
         }

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::simulated::SimulatedFleet;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
-use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceStatus};
 use leases::lease::{Allocation, EndAction, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::{Action, Guest, GuestOwner, ObservedHost, Place};
@@ -52,6 +53,8 @@ pub(crate) struct Checker {
     several: bool,
     /// How wrong clocks may be.
     skew: SignedDuration,
+    /// Instances that the service said are started, and whether it said that they are deleted.
+    instances: BTreeMap<GuestId, bool>,
 }
 
 type Verdict = Result<(), String>;
@@ -73,6 +76,7 @@ impl Checker {
             immediate,
             several,
             skew,
+            instances: BTreeMap::new(),
         }
     }
 
@@ -92,6 +96,16 @@ impl Checker {
         if let Some(known) = self.known.get_mut(&id) {
             known.uncertain = true;
         }
+    }
+
+    /// An instance is being started.
+    pub fn instance_started(&mut self, id: GuestId) {
+        self.instances.insert(id, false);
+    }
+
+    /// An instance is being destroyed.
+    pub fn instance_deleted(&mut self, id: GuestId) {
+        self.instances.insert(id, true);
     }
 
     /// A deletion was accepted, or answered with an error of the store.
@@ -230,6 +244,15 @@ impl Checker {
         Ok(())
     }
 
+    /// In the end: what was deleted is not there.
+    pub fn check_instances(&self, contents: &Snapshot) -> Verdict {
+        let deleted = |id| self.instances.get(id) == Some(&true);
+        match contents.instances.iter().find(|record| deleted(&record.instance.id)) {
+            Some(record) => Err(format!("{:?} was deleted and is still there", record.instance)),
+            None => Ok(()),
+        }
+    }
+
     /// On the hosts of a lease nobody else's guests run, and no host is held for a lease that nobody knows.
     pub fn check_machines(&self, contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
         if let Some(violation) = fleet.violations().first() {
@@ -242,6 +265,7 @@ impl Checker {
         for record in &contents.hosts {
             let host = record.host.id;
             let Some(seen) = fleet.look(host) else { continue };
+            check_guests(contents, fleet, &seen)?;
             let Place::Held(holder) = seen.place else { continue };
             let Some(lease) = holders.get(&holder) else {
                 if self.late_calls {
@@ -321,6 +345,15 @@ impl Checker {
     }
 }
 
+/// What runs for an instance is on record: nobody has a guest that nobody knows of.
+fn check_guests(contents: &Snapshot, fleet: &SimulatedFleet, seen: &ObservedHost) -> Verdict {
+    let known = |id| contents.instances.iter().any(|record| record.instance.id == id);
+    match seen.guests.iter().find(|guest| fleet.is_instance(guest.id) && !known(guest.id)) {
+        Some(guest) => Err(format!("{guest:?} runs, and there is no such instance")),
+        None => Ok(()),
+    }
+}
+
 /// Once nothing goes wrong any more and all time is over: every lease has come to its end, and all machines
 /// are free.
 pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
@@ -330,10 +363,25 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
             return Err(format!("the time is over, but lease {} is not: {lease:?}", lease.id));
         }
     }
+    let instances: BTreeMap<GuestId, &Instance> =
+        contents.instances.iter().map(|record| (record.instance.id, &record.instance)).collect();
     for record in &contents.hosts {
         let Some(seen) = fleet.look(record.host.id) else { continue };
+        check_guests(contents, fleet, &seen)?;
         if seen.place != Place::FreePool || !seen.slots.is_empty() {
             return Err(format!("host {} is not free at the end: {seen:?}", record.host.id));
+        }
+    }
+    for instance in instances.values() {
+        let runs =
+            fleet.look(instance.host).is_some_and(|seen| seen.guests.iter().any(|g| g.id == instance.id));
+        let expected = match instance.status {
+            InstanceStatus::Active => runs,
+            InstanceStatus::Error => !runs,
+            InstanceStatus::Building | InstanceStatus::Deleting => false,
+        };
+        if !expected {
+            return Err(format!("in the end there is {instance:?}; running: {runs}"));
         }
     }
     for ip in &contents.floating_ips {

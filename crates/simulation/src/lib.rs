@@ -41,12 +41,12 @@ pub struct Total {
 
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { made, started, refused, uncertain, moved, .. } = self.report;
+        let Report { made, started, refused, uncertain, moved, instances, .. } = self.report;
         let Report { steps, failed_steps, crashes, host_failures, .. } = self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
-             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {moved} guests moved; \
+             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; \
              {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
@@ -84,5 +84,6 @@ impl Report {
         self.host_failures += other.host_failures;
         self.started += other.started;
         self.moved += other.moved;
+        self.instances += other.instances;
     }
 }

@@ -17,12 +17,13 @@ use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use service::{Done, LeaseFilter, NewFloatingIp, ServiceError, Settings, Task};
+use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
-use crate::traffic::Traffic;
-use crate::world::{Happened, Setup, World, caller, operator};
+use crate::world::{Happened, Setup, World, operator};
+
+mod requests;
 
 /// When simulations begin: noon of some day.
 const BEGIN_SECOND: i64 = 1_893_499_200;
@@ -51,6 +52,8 @@ pub struct Report {
     pub started: u64,
     /// Guests that were moved out of a lease's way.
     pub moved: u64,
+    /// Instances that were started through the service.
+    pub instances: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -401,82 +404,6 @@ impl Simulation {
         Err("the service does not start any more".to_owned())
     }
 
-    /// Somebody asks for something.
-    async fn request(&mut self) {
-        self.asked = self.any();
-        let leases = self.service().leases(&LeaseFilter::default());
-        // Old leases are cleared away now and then, or there would be ever more.
-        let over = leases.iter().filter(|record| record.lease.over()).count();
-        if over > 10 {
-            for record in leases.iter().filter(|record| record.lease.over()) {
-                self.delete(record).await;
-            }
-        }
-        let target = self.target.and_then(|id| leases.iter().find(|record| record.lease.id == id));
-        let kind = self.rng.random_range(0..if target.is_some() { 4 } else { 10 });
-        match target.or(leases.choose(&mut self.rng)) {
-            Some(record) if target.is_some() && kind < 2 => self.delete(record).await,
-            Some(record) if kind < 3 => self.change(record).await,
-            Some(record) if kind < 4 => self.delete(record).await,
-            _ => self.create().await,
-        }
-        self.world.touched_one(self.asked);
-    }
-
-    /// The service that is being asked for something.
-    fn service(&self) -> &service::Service {
-        self.world.service_of(self.asked)
-    }
-
-    async fn create(&mut self) {
-        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
-        let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
-        let now = self.world.now();
-        let hunts = self.ways.others;
-        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
-        match self.service().create_lease(&caller(project), new, None).await {
-            Ok(created) => {
-                let lease = &created.lease.lease;
-                self.note(format!("made: {} {:?} {:?}", lease.id, lease.window, lease.reservations));
-                self.report.made += 1;
-                self.checker.acknowledged(&created.lease);
-            }
-            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
-            Err(_) => self.report.refused += 1,
-        }
-    }
-
-    async fn change(&mut self, record: &LeaseRecord) {
-        let now = self.world.now();
-        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
-        let changes = Traffic { rng: &mut self.rng, now, hosts, hunts: false }.change(&record.lease);
-        let id = record.lease.id;
-        self.note(format!("change of {id}: {:?}", changes.changes));
-        match self.service().update_lease(&caller("red"), id, changes).await {
-            Ok(changed) => self.checker.acknowledged(&changed),
-            Err(ServiceError::Store(_)) => {
-                self.report.uncertain += 1;
-                self.checker.change_uncertain(id);
-            }
-            Err(_) => self.report.refused += 1,
-        }
-    }
-
-    async fn delete(&mut self, record: &LeaseRecord) {
-        let id = record.lease.id;
-        self.note(format!("deletion of {id}, {}", record.lease.status.name()));
-        match self.service().delete_lease(&caller("red"), id).await {
-            Ok(()) => self.checker.deleted(id, true),
-            Err(ServiceError::Store(_)) => {
-                self.report.uncertain += 1;
-                self.checker.deleted(id, false);
-            }
-            // It was not known whether an earlier deletion was heard.
-            Err(_) => {}
-        }
-        self.world.touched_one(self.asked);
-    }
-
     /// Something goes wrong that is more than a lost message.
     async fn mishap(&mut self) -> Result<(), String> {
         let hosts: Vec<HostId> = self.world.service.hosts().iter().map(|host| host.host.id).collect();
@@ -570,6 +497,7 @@ impl Simulation {
         self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
             .await?;
         let contents = self.world.store.contents().await;
+        self.checker.check_instances(&contents)?;
         check_calm(&contents, &self.world.fleet)
     }
 

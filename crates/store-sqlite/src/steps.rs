@@ -96,7 +96,7 @@ async fn note_successes(
     let mut changed: BTreeSet<_> =
         had_failed.iter().filter_map(|step| succeeded.get(step)).copied().map(RecordKey::Step).collect();
     for (step, action) in succeeded {
-        if matches!(action, Action::Snapshot(..)) {
+        if action.is_remembered() {
             let noted = sqlx::query!(
                 "INSERT INTO step_success (step, at_us) VALUES (?1, ?2)
                  ON CONFLICT (step) DO UPDATE SET at_us = ?2",

@@ -52,7 +52,7 @@ impl From<CommitError> for ImportError {
 impl Archive {
     /// A commit that enters all records, with the audit log.
     pub fn commit(&self) -> Commit {
-        let Snapshot { hosts, floating_ips, flavors, properties, leases, .. } = &self.snapshot;
+        let Snapshot { hosts, floating_ips, flavors, properties, leases, instances, .. } = &self.snapshot;
         let mut writes = Vec::with_capacity(hosts.len() + leases.len());
         writes.extend(
             hosts.iter().map(|record| Write::Host { record: Box::new(record.clone()), expected: None }),
@@ -63,18 +63,24 @@ impl Archive {
         writes.extend(
             leases.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None }),
         );
+        writes.extend(
+            instances
+                .iter()
+                .map(|record| Write::Instance { record: Box::new(record.clone()), expected: None }),
+        );
         // No record takes its time from it.
         Commit { writes, audit: self.audit.clone(), ..Commit::new(Timestamp::UNIX_EPOCH) }
     }
 
     /// Whether there is nothing in it, and never was.
     pub fn is_empty(&self) -> bool {
-        let Snapshot { hosts, floating_ips, flavors, properties, leases, .. } = &self.snapshot;
+        let Snapshot { hosts, floating_ips, flavors, properties, leases, instances, .. } = &self.snapshot;
         hosts.is_empty()
             && floating_ips.is_empty()
             && flavors.is_empty()
             && properties.is_empty()
             && leases.is_empty()
+            && instances.is_empty()
             && self.audit.is_empty()
             && self.last_notification == 0
     }

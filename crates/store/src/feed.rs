@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, Failures, History};
 
 use crate::{
-    Commit, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Snapshot, Write,
+    Commit, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord,
+    Snapshot, Write,
 };
 
 /// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
@@ -51,6 +52,8 @@ pub enum RecordKey {
     Flavor(String),
     /// A property, by its name.
     Property(String),
+    /// An instance.
+    Instance(GuestId),
     /// What became of a step.
     Step(Action),
 }
@@ -81,6 +84,8 @@ pub struct Delta {
     pub flavors: BTreeMap<String, Option<FlavorRecord>>,
     /// Properties, by name.
     pub properties: BTreeMap<String, Option<PropertyRecord>>,
+    /// Instances.
+    pub instances: BTreeMap<GuestId, Option<InstanceRecord>>,
     /// What became of steps.
     pub steps: BTreeMap<Action, StepHistory>,
 }
@@ -114,6 +119,8 @@ impl Write {
             Self::Flavor(record) => RecordKey::Flavor(record.id.clone()),
             Self::RemoveFlavor(id) => RecordKey::Flavor(id.clone()),
             Self::Property(record) => RecordKey::Property(record.name.clone()),
+            Self::Instance { record, .. } => RecordKey::Instance(record.instance.id),
+            Self::ForgetInstance { id, .. } => RecordKey::Instance(*id),
         }
     }
 }
@@ -146,6 +153,9 @@ impl Delta {
                 RecordKey::Property(name) => {
                     delta.properties.insert(name, None);
                 }
+                RecordKey::Instance(id) => {
+                    delta.instances.insert(id, None);
+                }
                 RecordKey::Step(action) => {
                     delta.steps.insert(action, StepHistory::of(action, &snapshot.history));
                 }
@@ -155,6 +165,7 @@ impl Delta {
         fill(&mut delta.hosts, snapshot.hosts, |record| record.host.id);
         fill(&mut delta.floating_ips, snapshot.floating_ips, |record| record.floating_ip.id);
         fill(&mut delta.flavors, snapshot.flavors, |record| record.id.clone());
+        fill(&mut delta.instances, snapshot.instances, |record| record.instance.id);
         fill(&mut delta.properties, snapshot.properties, |record| record.name.clone());
         delta
     }

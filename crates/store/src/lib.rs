@@ -6,7 +6,7 @@
 //! record, the notifications, and the key that makes a repeated request harmless.
 //!
 //! What is stored:
-//! - hosts, floating IPs, flavors, properties, leases: [`Snapshot`], read whole when a service starts;
+//! - hosts, floating IPs, flavors, properties, leases, instances: [`Snapshot`], read whole when a service starts;
 //! - what was changed last: [`Changes`], by which services that share a store know of each other's commits;
 //! - who leads in a role that only one should have;
 //! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
@@ -32,7 +32,7 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::FloatingIp;
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use thiserror::Error;
@@ -41,8 +41,8 @@ use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
-    AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord,
-    NewNotification, Notification, PropertyRecord, Version, Wording,
+    AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, InstanceRecord,
+    LeaseRecord, NewNotification, Notification, PropertyRecord, Version, Wording,
 };
 
 /// Everything that a service keeps in memory.
@@ -60,6 +60,8 @@ pub struct Snapshot {
     pub properties: Vec<PropertyRecord>,
     /// All leases that were not forgotten.
     pub leases: Vec<LeaseRecord>,
+    /// All instances that were not forgotten.
+    pub instances: Vec<InstanceRecord>,
     /// What became of steps.
     pub history: History,
 }
@@ -108,6 +110,20 @@ pub enum Write {
     RemoveFlavor(String),
     /// The visibility of a property.
     Property(PropertyRecord),
+    /// An instance, new or changed.
+    Instance {
+        /// As it is to be.
+        record: Box<InstanceRecord>,
+        /// The version that this is based on.
+        expected: Option<Version>,
+    },
+    /// An instance of which nothing is left.
+    ForgetInstance {
+        /// Which.
+        id: GuestId,
+        /// The version that this is based on.
+        expected: Version,
+    },
 }
 
 impl Write {
@@ -200,6 +216,11 @@ impl CommitError {
     /// A host is not of the version expected, or gone.
     pub fn stale_host(id: HostId) -> Self {
         Self::stale_subject(Subject::Host(id))
+    }
+
+    /// An instance is not of the version expected, or gone.
+    pub fn stale_instance(id: GuestId) -> Self {
+        Self::Stale { what: format!("instance {id}") }
     }
 
     /// A flavor is gone.

@@ -5,9 +5,23 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::{FloatingIp, Host};
 use leases::ids::{LeaseId, ReservationId};
+use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::project::{ProjectId, UserId};
 use leases::terms::FlavorSize;
+
+/// An instance, with what is known of it beside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceRecord {
+    /// The instance.
+    pub instance: Instance,
+    /// Counts its changes.
+    pub version: Version,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it last changed, if it has.
+    pub updated_at: Option<Timestamp>,
+}
 
 /// Counts the changes of a record, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,6 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
+use leases::instance::Instance;
+use leases::plan::GuestSize;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
@@ -52,6 +54,11 @@ pub(super) struct Subject {
     pub(super) reservation: Option<String>,
     pub(super) lease: Option<String>,
     pub(super) guest: Option<String>,
+    pub(super) guest_name: Option<String>,
+    pub(super) project: Option<String>,
+    pub(super) vcpus: Option<u32>,
+    pub(super) memory_mib: Option<u32>,
+    pub(super) disk_gib: Option<u32>,
     pub(super) to_host: Option<u64>,
     pub(super) to_host_name: Option<String>,
     pub(super) floating_ip: Option<String>,
@@ -85,6 +92,18 @@ impl Subject {
         Self { guest: Some(guest.to_string()), ..self }
     }
 
+    pub(super) fn instance(self, instance: &Instance) -> Self {
+        let GuestSize { vcpus, memory_mib, disk_gib } = instance.size;
+        Self {
+            guest_name: Some(instance.name.clone()),
+            project: Some(instance.owner.project.0.clone()),
+            vcpus: Some(vcpus),
+            memory_mib: Some(memory_mib),
+            disk_gib: Some(disk_gib),
+            ..self.guest(instance.id)
+        }
+    }
+
     pub(super) fn to(self, machine: &Machine) -> Self {
         Self { to_host: Some(machine.id.0), to_host_name: Some(machine.name.clone()), ..self }
     }
@@ -103,6 +122,11 @@ impl Subject {
             ("ALLOT_RESERVATION", self.reservation.clone()),
             ("ALLOT_LEASE", self.lease.clone()),
             ("ALLOT_GUEST", self.guest.clone()),
+            ("ALLOT_GUEST_NAME", self.guest_name.clone()),
+            ("ALLOT_PROJECT", self.project.clone()),
+            ("ALLOT_VCPUS", number(self.vcpus.map(u64::from))),
+            ("ALLOT_MEMORY_MIB", number(self.memory_mib.map(u64::from))),
+            ("ALLOT_DISK_GIB", number(self.disk_gib.map(u64::from))),
             ("ALLOT_TO_HOST", self.to_host_name.clone()),
             ("ALLOT_TO_HOST_ID", number(self.to_host)),
             ("ALLOT_FLOATING_IP", self.floating_ip.clone()),

@@ -117,6 +117,8 @@ pub enum Moment {
     OnAssign,
     /// A project may not use an address any more.
     OnUnassign,
+    /// The guest of an instance is started.
+    OnStart,
     /// A guest is asked to shut down.
     OnStop,
     /// A guest is moved to another host while it runs.
@@ -140,6 +142,7 @@ impl fmt::Display for Moment {
             Self::OnWithdraw => "on_withdraw",
             Self::OnAssign => "on_assign",
             Self::OnUnassign => "on_unassign",
+            Self::OnStart => "on_start",
             Self::OnStop => "on_stop",
             Self::OnMigrate => "on_migrate",
             Self::OnDelete => "on_delete",

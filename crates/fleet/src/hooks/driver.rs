@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::instance::{Instance, InstanceKind};
 use leases::plan::{GuestOwner, Observed};
 
 use super::HooksFleet;
 use super::call::Subject;
 use super::config::Moment;
-use super::ledger::{Handed, Part, UNCERTAIN};
+use super::ledger::{Handed, Part, Record, UNCERTAIN};
 use super::shared::HostTurn;
 use crate::site::Site;
 use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome};
@@ -32,6 +33,22 @@ impl HooksFleet {
                 Err(FleetError::Refused(format!("guest {guest} on host {host} is somebody else's")))
             }
             owner => Ok(owner),
+        }
+    }
+
+    /// Whether the guest of that instance may be started there.
+    fn may_have(&self, host: HostId, instance: &Instance) -> bool {
+        match instance.kind {
+            InstanceKind::Reserved { lease, reservation } => {
+                let granted =
+                    self.slots(host, reservation).is_some_and(|granted| granted.lease == Some(lease));
+                let held = |record: &Record| {
+                    !record.begun_release
+                        && matches!(record.site, Site::Held { reservation: holder, .. } if holder == reservation)
+                };
+                granted || self.ledger().hosts.get(&host).is_some_and(held)
+            }
+            InstanceKind::Regular => self.site(host) == Site::FreePool,
         }
     }
 
@@ -187,6 +204,35 @@ impl Isolation for HooksFleet {
 
 #[async_trait]
 impl Guests for HooksFleet {
+    async fn start(&self, host: HostId, instance: &Instance, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnStart)?;
+        if !self.may_have(host, instance) {
+            return Err(FleetError::Refused(format!("instance {} may not run on host {host}", instance.id)));
+        }
+        let subject = self.subject(host, key).instance(instance);
+        let subject = match instance.kind {
+            InstanceKind::Reserved { lease, reservation } => subject.of(reservation, Some(lease)),
+            InstanceKind::Regular => subject,
+        };
+        self.hooks.call(Moment::OnStart, &subject).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await?;
+        if self.is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnDelete)?;
+        // Whether it is there is not asked: it may have been started since the last look.
+        self.hooks.call(Moment::OnDelete, &self.subject(host, key).guest(guest)).await?;
+        Ok(Outcome::Done)
+    }
+
     async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
         let turn = self.turn(host).await?;
         let stopping = |ledger: &super::Ledger| {

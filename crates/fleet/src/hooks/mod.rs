@@ -27,9 +27,10 @@
 //! ```
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
-//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `to_host`,
-//! `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well:
+//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`,
+//! `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well:
 //! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
+//! `ALLOT_GUEST_NAME`, `ALLOT_PROJECT`, `ALLOT_VCPUS`, `ALLOT_MEMORY_MIB`, `ALLOT_DISK_GIB`,
 //! `ALLOT_TO_HOST`, `ALLOT_TO_HOST_ID`, `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.
 //!
 //! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
@@ -55,6 +56,10 @@
 //! the host is unknown; that it has failed is said only by `"healthy": false`. Hosts are checked whenever they are
 //! looked at, so it should be quick. Without `check` every host works and is empty. To remove guests takes
 //! `on_stop` and `on_delete` as well.
+//!
+//! **Instances** that are started through the service (`POST /v1/instances`) take `on_start` and `on_delete`. `on_start`
+//! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
+//! `"lease"` if a lease is given, else as `"other"`. `on_delete` may come for a guest that is not there.
 //!
 //! **Moving guests of others** out of a best-effort lease's way takes `on_migrate`, and that `check` says of them what
 //! they use and what it takes: beside the above `"project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20,

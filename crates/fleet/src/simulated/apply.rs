@@ -4,6 +4,7 @@ use super::timing::later;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::Instance;
 use leases::plan::{Action, GuestOwner};
 
 use super::state::{Assigned, Event, Host, Rules, Slots, Snapshot, State, is_of};
@@ -20,6 +21,8 @@ pub(super) enum Call {
     Adopt(HostId),
     /// [`crate::Isolation::abandon`].
     Abandon(HostId),
+    /// [`crate::Guests::start`].
+    Start(HostId, Box<Instance>, OperationKey),
 }
 
 impl State {
@@ -33,7 +36,8 @@ impl State {
         match call {
             Call::Adopt(host) => self.adopt(*host),
             Call::Abandon(host) => self.abandon(*host),
-            Call::Act(_, key) if self.fences.is_late(key) => Ok(Outcome::Done),
+            Call::Act(_, key) | Call::Start(_, _, key) if self.fences.is_late(key) => Ok(Outcome::Done),
+            Call::Start(host, instance, _) => self.start_instance(rules, *host, instance, now),
             Call::Act(action, key) => self.act(rules, *action, key, now),
         }
     }
@@ -96,6 +100,10 @@ impl State {
             Action::StopGuest(id, guest) => self.stop(rules, id, guest, now),
             Action::MoveGuest(id, guest, to) => self.migrate(rules, id, guest, to, now),
             Action::DeleteGuest(id, guest) => self.delete(rules, id, guest, now),
+            Action::StartGuest(..) => {
+                Err(FleetError::Refused("nobody said what is to be started".to_owned()))
+            }
+            Action::DestroyGuest(id, guest) => self.destroy(rules, id, guest, now),
             Action::Snapshot(id, reservation) => self.snapshot(rules, id, reservation, key, now),
         }
     }
@@ -104,7 +112,7 @@ impl State {
         self.hosts.get_mut(&id).ok_or_else(|| FleetError::Refused(format!("host {id} is not in the fleet")))
     }
 
-    fn working(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
+    pub(super) fn working(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
         let host = self.known(id)?;
         if host.health == Health::Failed {
             return Err(FleetError::Unavailable(format!("host {id} does not answer")));
@@ -211,7 +219,7 @@ impl State {
     }
 
     /// The guest is gone then.
-    fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
+    pub(super) fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
         if at > now {
             self.schedule(at, Event::Leaves { id: guest });
         } else {

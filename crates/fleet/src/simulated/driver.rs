@@ -6,6 +6,7 @@ use super::timing::later;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::instance::Instance;
 use leases::plan::{Action, Observed};
 use rand::Rng;
 use tokio::sync::oneshot;
@@ -195,6 +196,14 @@ impl Isolation for SimulatedFleet {
 
 #[async_trait]
 impl Guests for SimulatedFleet {
+    async fn start(&self, host: HostId, instance: &Instance, key: &OperationKey) -> Answer {
+        self.call(Call::Start(host, Box::new(instance.clone()), key.clone())).await
+    }
+
+    async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        self.act(Action::DestroyGuest(host, guest), key).await
+    }
+
     async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
         self.act(Action::StopGuest(host, guest), key).await
     }

@@ -105,6 +105,8 @@ pub enum Verb {
     Adopt,
     Abandon,
     Migrate,
+    Start,
+    Destroy,
 }
 
 /// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
@@ -153,6 +155,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
     match call {
         Call::Adopt(host) => (Verb::Adopt, Some(*host)),
         Call::Abandon(host) => (Verb::Abandon, Some(*host)),
+        Call::Start(host, ..) => (Verb::Start, Some(*host)),
         Call::Act(action, _) => match *action {
             Action::Fence(host) => (Verb::Fence, Some(host)),
             Action::Unfence(host) => (Verb::Unfence, Some(host)),
@@ -166,6 +169,8 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::StopGuest(host, _) => (Verb::Stop, Some(host)),
             Action::MoveGuest(host, ..) => (Verb::Migrate, Some(host)),
             Action::DeleteGuest(host, _) => (Verb::Delete, Some(host)),
+            // The first one is a call of its own.
+            Action::StartGuest(host, _) | Action::DestroyGuest(host, _) => (Verb::Destroy, Some(host)),
             Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
         },
     }

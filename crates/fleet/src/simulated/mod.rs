@@ -7,6 +7,7 @@ mod apply;
 mod chatter;
 mod driver;
 mod faults;
+mod instances;
 mod layout;
 mod script;
 mod state;
@@ -205,6 +206,11 @@ impl SimulatedFleet {
     /// The reservation whose project may use an address.
     pub fn holder_of(&self, ip: FloatingIpId) -> Option<ReservationId> {
         self.current().state.floating_ips.get(&ip).map(|assigned| assigned.reservation)
+    }
+
+    /// Whether the guest is that of an instance: it was started for one, or destroyed.
+    pub fn is_instance(&self, guest: GuestId) -> bool {
+        self.current().state.instances.contains_key(&guest)
     }
 
     /// How many images of guests were made.

@@ -48,6 +48,9 @@ pub(super) struct State {
     numbered: u64,
     #[serde(skip)]
     pub(super) fences: Fences,
+    /// Guests of instances that were started or destroyed: when they are there, if they were started.
+    #[serde(default, with = "by_id")]
+    pub(super) instances: BTreeMap<GuestId, Timestamp>,
     /// How many images of guests were made.
     pub(super) images: u64,
     #[serde(skip)]
@@ -106,6 +109,8 @@ pub(super) struct Guest {
     #[serde(default)]
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
+    #[serde(default)]
+    pub(super) disk_gib: u32,
     pub(super) stopping_since: Option<Timestamp>,
     /// It is being deleted.
     pub(super) deleting: bool,
@@ -172,6 +177,7 @@ impl State {
             events: BTreeMap::new(),
             numbered: 0,
             fences: Fences::default(),
+            instances: BTreeMap::new(),
             images: 0,
             violations: Vec::new(),
         }
@@ -297,6 +303,7 @@ impl State {
             project: (owner == GuestOwner::Other).then(|| "somebody".to_owned()),
             vcpus: 1 << power.saturating_sub(1),
             memory_mib: 1024 << power,
+            disk_gib: 0,
             stopping_since: None,
             deleting: false,
             moving_to: None,
@@ -317,7 +324,7 @@ impl State {
     }
 
     /// A guest that was started is seen on its host, unless that has failed meanwhile.
-    fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
+    pub(super) fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
         let Some(host) = self.hosts.get_mut(&id) else { return };
         host.in_flight = host.in_flight.saturating_sub(1);
         if host.health == Health::Failed {
@@ -369,7 +376,7 @@ impl Host {
             owner: guest.owner,
             stopping_since: guest.stopping_since,
             project: guest.project.clone().map(ProjectId),
-            size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: 0 },
+            size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib },
             moving_to: guest.moving_to,
             mobility: Some(Mobility::default()),
         };

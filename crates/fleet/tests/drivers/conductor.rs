@@ -83,7 +83,7 @@ impl Conductor {
     /// One turn. Says what was seen, if anything was.
     pub(crate) async fn turn(&mut self, fleet: &dyn Fleet, now: Timestamp) -> Option<Observed> {
         let observed = fleet.observe(&self.hosts).await.ok()?;
-        let world = World { observed: &observed, history: &self.history, rules: &self.rules, now };
+        let world = World::new(&observed, &self.history, &self.rules, now);
         let plan = plan(&self.leases, world);
         for change in &plan.changes {
             match change {
@@ -98,8 +98,8 @@ impl Conductor {
         for step in plan.due(now) {
             let fence = self.fences.entry(step.action).or_default();
             *fence += 1;
-            let key = OperationKey { key: step.action.to_string(), fence: *fence, lease: step.lease };
-            match perform(fleet, step.action, &key).await {
+            let key = OperationKey::of(step.action, *fence, step.lease);
+            match perform(fleet, step.action, None, &key).await {
                 Ok(Outcome::Done) => self.history.succeeded(step.action, now),
                 Ok(Outcome::Pending) => {}
                 Err(error) => self.history.failed(step.action, now, error.to_string()),

@@ -134,7 +134,7 @@ impl Admission<'_> {
     }
 
     /// Whether any other lease has the host, or some of it, or will have.
-    fn booked(&self, host: HostId, own: Option<LeaseId>) -> bool {
+    pub(super) fn booked(&self, host: HostId, own: Option<LeaseId>) -> bool {
         self.calendar
             .bookings(host)
             .any(|(window, booking)| window.end() > self.now && Some(booking.lease) != own)

@@ -13,6 +13,7 @@ mod earliest;
 mod healing;
 mod hosts;
 mod hunting;
+mod instances;
 mod order;
 mod reallocate;
 mod refusal;
@@ -28,6 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
+pub use self::instances::{NoHost, Within, guests_to_come, size_of_instances};
 pub use self::refusal::{Refusal, Resource};
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::Calendar;

@@ -14,6 +14,7 @@
 
 mod effort;
 mod handover;
+mod instances;
 mod life;
 mod observed;
 mod shares;
@@ -22,16 +23,18 @@ mod step;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use self::effort::Effort;
 pub use self::effort::Waiting;
+pub use self::instances::InstanceChange;
 pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place};
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::Health;
-use crate::ids::{HostId, LeaseId, ReservationId};
+use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
+use crate::instance::Instance;
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::status::LeaseStatus;
 use crate::terms::BeforeEndAction;
@@ -49,6 +52,8 @@ pub struct PlanRules {
     pub snapshot_attempts: u32,
     /// How many guests are moved at once for one lease.
     pub moves_at_once: usize,
+    /// How often it is tried to start an instance before that is given up.
+    pub start_attempts: u32,
 }
 
 impl Default for PlanRules {
@@ -60,6 +65,7 @@ impl Default for PlanRules {
             before_end: BeforeEndAction::None,
             snapshot_attempts: 3,
             moves_at_once: 2,
+            start_attempts: 3,
         }
     }
 }
@@ -102,6 +108,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Changes to commit before any step is performed.
     pub changes: Vec<LeaseChange>,
+    /// The same of instances.
+    pub instances: Vec<InstanceChange>,
     /// When to plan again even if nothing happens.
     pub wake_at: Option<Timestamp>,
 }
@@ -122,8 +130,22 @@ pub struct World<'a> {
     pub history: &'a History,
     /// What the operator has laid down.
     pub rules: &'a PlanRules,
+    /// Instances that are to run, or to be destroyed.
+    pub instances: &'a [&'a Instance],
+    /// Those of them whose guests are certain to be nowhere: they were looked for on hosts that work.
+    pub gone: &'a BTreeSet<GuestId>,
     /// The present, to the second.
     pub now: Timestamp,
+}
+
+/// No guests.
+static NOBODY: BTreeSet<GuestId> = BTreeSet::new();
+
+impl<'a> World<'a> {
+    /// A world without instances.
+    pub fn new(observed: &'a Observed, history: &'a History, rules: &'a PlanRules, now: Timestamp) -> Self {
+        Self { observed, history, rules, instances: &[], gone: &NOBODY, now }
+    }
 }
 
 /// Plans for these leases. Leases that are over may be left out, as long as nothing of theirs is observed.
@@ -146,12 +168,13 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
         shares::plan_slots(&mut effort, &claims, host, observed);
     }
     shares::plan_floating_ips(&mut effort, &claims);
+    plan.instances = instances::plan_instances(&mut effort, &claims);
     for lease in &current {
         life::plan_before_end(&mut effort, lease);
         claims.explain_absences(&mut effort, lease);
     }
     let moved = |lease: &Cow<'_, Lease>| matches!(lease, Cow::Owned(_));
-    if current.iter().any(moved) || !plan.changes.is_empty() {
+    if current.iter().any(moved) || !plan.changes.is_empty() || !plan.instances.is_empty() {
         effort.wake(world.now);
     }
     for mut lease in current {

@@ -21,6 +21,11 @@ pub enum Action {
     DeleteGuest(HostId, GuestId),
     /// A guest on the first host, which is fenced, goes to the second one while it runs.
     MoveGuest(HostId, GuestId, HostId),
+    /// The guest of an instance is started on the host, which its reservation holds or has slots of, or which is in
+    /// the free pool.
+    StartGuest(HostId, GuestId),
+    /// The guest of an instance is destroyed, wherever it is and whosever, as its owner wants it.
+    DestroyGuest(HostId, GuestId),
     /// A fenced host is looked at again, and is verified for the reservation if only guests of its lease are
     /// there.
     Verify(HostId, ReservationId),
@@ -44,12 +49,27 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether it is remembered that it succeeded.
+    pub fn is_remembered(self) -> bool {
+        matches!(self, Self::Snapshot(..) | Self::StartGuest(..) | Self::DestroyGuest(..))
+    }
+
+    /// The instance that it starts or destroys the guest of, if it does.
+    pub fn instance(self) -> Option<GuestId> {
+        match self {
+            Self::StartGuest(_, guest) | Self::DestroyGuest(_, guest) => Some(guest),
+            _ => None,
+        }
+    }
+
     /// The hosts that it is about; none of addresses.
     pub fn hosts(self) -> impl Iterator<Item = HostId> {
         let (host, other) = match self {
             Self::Fence(host)
             | Self::StopGuest(host, _)
             | Self::DeleteGuest(host, _)
+            | Self::StartGuest(host, _)
+            | Self::DestroyGuest(host, _)
             | Self::Verify(host, _)
             | Self::Hold(host, _)
             | Self::Release(host, _)
@@ -70,6 +90,8 @@ impl fmt::Display for Action {
             Self::Fence(host) => write!(f, "fence host {host}"),
             Self::StopGuest(host, guest) => write!(f, "stop guest {guest} on host {host}"),
             Self::DeleteGuest(host, guest) => write!(f, "delete guest {guest} on host {host}"),
+            Self::StartGuest(host, guest) => write!(f, "start guest {guest} on host {host}"),
+            Self::DestroyGuest(host, guest) => write!(f, "destroy guest {guest} on host {host}"),
             Self::MoveGuest(host, guest, to) => write!(f, "move guest {guest} from host {host} to host {to}"),
             Self::Verify(host, reservation) => {
                 write!(f, "verify that host {host} is empty for reservation {reservation}")
@@ -114,7 +136,8 @@ pub struct Step {
 pub struct History {
     /// Actions that failed and have not succeeded since.
     pub failures: BTreeMap<Action, Failures>,
-    /// When actions succeeded that leave nothing behind that is observed, that is, snapshots.
+    /// When actions succeeded that leave nothing behind that is observed: snapshots; and starts and ends of guests of
+    /// instances, since a guest that is not seen may have ended, or may not have been started.
     pub done: BTreeMap<Action, Timestamp>,
 }
 
@@ -122,7 +145,7 @@ impl History {
     /// Notes a success.
     pub fn succeeded(&mut self, action: Action, at: Timestamp) {
         self.failures.remove(&action);
-        if matches!(action, Action::Snapshot(..)) {
+        if action.is_remembered() {
             self.done.insert(action, at);
         }
     }

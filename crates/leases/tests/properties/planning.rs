@@ -160,8 +160,7 @@ impl Play {
         for lease in heal_all(calendar, inventory, &self.rules, &self.leases, healing, self.now) {
             self.commit(&lease);
         }
-        let world =
-            World { observed: &observed, history: &self.history, rules: &self.plan_rules, now: self.now };
+        let world = World::new(&observed, &self.history, &self.plan_rules, self.now);
         let plan = plan(&self.leases, world);
         for change in &plan.changes {
             match change {

@@ -65,8 +65,9 @@ impl Service {
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
         let moved = self.hasten(&writer, now).await? | self.hunt_anew(&writer, now).await?;
-        let Plan { steps, changes, wake_at, .. } = self.plan(now);
-        let changed = self.commit_plan(&writer, changes, now).await?;
+        let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
+        let mut changed = self.commit_plan(&writer, changes, now).await?;
+        changed |= self.commit_instances(&writer, instances, now).await?;
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }
@@ -140,8 +141,8 @@ impl Service {
         store.prune(now - self.settings.keep_records).await
     }
 
-    /// Steps whose history does not matter any more: failures of what has not been wanted for long, and
-    /// snapshots of leases that are gone.
+    /// Steps whose history does not matter any more: failures of what has not been wanted for long, snapshots of leases
+    /// that are gone, starts and ends of instances that are gone.
     fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
         let state = self.state();
         let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
@@ -150,7 +151,7 @@ impl Service {
         let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
         let done = state.history.done.keys().filter(|action| match action {
             Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
-            _ => true,
+            _ => action.instance().is_none_or(|id| !state.instances.contains_key(&id)),
         });
         failed.map(|(action, _)| *action).chain(done.copied()).collect()
     }

@@ -26,7 +26,7 @@ impl Service {
     fn hastened(&self, now: Timestamp) -> Option<Change> {
         let state = self.state();
         state.leases.waiting_for_hosts().next()?;
-        let occupied = self.progress().occupied(&state.leases);
+        let occupied = state.occupied(&self.progress().observed);
         let known = (state.revision, occupied);
         if self.progress().tried_to_hasten.as_ref() == Some(&known) {
             return None;

@@ -133,7 +133,11 @@ impl Service {
 
     /// Notes what came of a task; the next cycle goes on from there.
     pub fn note(&self, done: Done) {
-        self.progress().told.clear();
+        {
+            let mut progress = self.progress();
+            progress.told.clear();
+            progress.told_of_instances.clear();
+        }
         match done {
             Done::Step(performed) => self.note_step(performed),
             Done::Look(looked) => self.note_look(looked),

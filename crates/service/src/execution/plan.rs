@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use leases::admission::heal_all;
 use leases::ids::LeaseId;
+use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, LeaseChange, Plan, PlanRules, World};
 use leases::status::{EventStatus, LeaseStatus};
@@ -49,14 +50,22 @@ impl Service {
     /// not certain: a lease whose step is under way may get a host at any moment.
     pub(super) fn plan(&self, now: Timestamp) -> Plan {
         let state = self.state();
-        let progress = self.progress();
+        let mut progress = self.progress();
         let rules = self.plan_rules(&progress);
-        let world = World { observed: &progress.observed, history: &state.history, rules: &rules, now };
+        let instances: Vec<&Instance> = state.instances.values().map(|record| &record.instance).collect();
+        let gone = progress.gone(instances.iter().copied(), |host| state.hosts.contains_key(&host));
+        let world = World::new(&progress.observed, &state.history, &rules, now);
+        let world = World { instances: &instances, gone: &gone, ..world };
         let mut plan = plan::plan(state.due(&progress.observed, now), world);
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
             let said = progress.told.contains(&change.lease()) && changes_reason_only(change, &state);
             certain && !said
+        });
+        plan.instances.retain(|change| {
+            let known = state.instances.get(&change.instance());
+            let settled = known.is_some_and(|record| progress.settled_instance(&record.instance));
+            settled && !progress.told_of_instances.contains(&change.instance())
         });
         plan
     }

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
-use leases::ids::{HostId, LeaseId};
+use leases::ids::{GuestId, HostId, LeaseId};
+use leases::instance::Instance;
 use leases::lease::Lease;
-use leases::plan::{Action, Guest, GuestOwner, Observed};
+use leases::plan::{Action, Observed};
 use store::{Claim, Finished, Revision};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
-use crate::state::Leases;
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]
@@ -107,6 +107,12 @@ pub(crate) struct Progress {
     /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
     /// get on is for them to say: two who see different things would contradict each other for ever.
     pub told: BTreeSet<LeaseId>,
+    /// The same of instances.
+    pub told_of_instances: BTreeSet<GuestId>,
+    /// The number of the last look at the whole fleet that saw it.
+    saw_all: u64,
+    /// Guests of instances that were not seen any more: how many looks had begun when that was noticed.
+    missing: BTreeMap<GuestId, u64>,
     /// Nobody knows how hosts are: the fleet was not seen for long.
     lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
@@ -163,6 +169,39 @@ impl Progress {
         self.sees()
             && !self.in_flight.values().any(|step| step.lease == Some(lease))
             && !under_way.chain([&self.touched]).any(|touched| touched.concerns(lease))
+    }
+
+    /// Whether what was seen is all there is to see of an instance's guest where it is to be.
+    pub fn settled_instance(&self, instance: &Instance) -> bool {
+        let under_way = self.looks.values().map(|under_way| &under_way.touched);
+        self.sees()
+            && !self.in_flight.keys().any(|action| action.instance() == Some(instance.id))
+            && !under_way.chain([&self.touched]).any(|touched| touched.hosts.contains_key(&instance.host))
+    }
+
+    /// Instances whose guests are certain to be nowhere. A guest that is moved may be missed where it was by one look,
+    /// and where it is by another; so one is missing only if a look at the whole fleet that was begun after it had been
+    /// missed has not seen it either. `ours` says which hosts there are.
+    pub fn gone<'a>(
+        &mut self,
+        instances: impl Iterator<Item = &'a Instance>,
+        ours: impl Fn(HostId) -> bool,
+    ) -> BTreeSet<GuestId> {
+        let guests = self.observed.hosts.values().flat_map(|host| &host.guests);
+        let seen: BTreeSet<GuestId> = guests.map(|guest| guest.id).collect();
+        let mut gone = BTreeSet::new();
+        let mut missing = BTreeMap::new();
+        for instance in instances.filter(|instance| !seen.contains(&instance.id)) {
+            let since = self.missing.get(&instance.id).copied().unwrap_or(self.looks_begun);
+            missing.insert(instance.id, since);
+            let host = self.observed.hosts.get(&instance.host);
+            let looked_for = since < self.saw_all && host.is_some_and(|host| host.health == Health::Up);
+            if looked_for || !ours(instance.host) {
+                gone.insert(instance.id);
+            }
+        }
+        self.missing = missing;
+        gone
     }
 
     /// The host is to be looked at; before that nothing is concluded for the lease.
@@ -242,6 +281,7 @@ impl Progress {
             self.observed.floating_ips = seen.floating_ips;
         }
         if look.all {
+            self.saw_all = self.saw_all.max(look.number);
             self.lost_sight = false;
             // A host that is known since the look began is not among what it saw; nor is one that has left.
             self.observed.hosts.retain(|host, _| ours(*host));
@@ -286,22 +326,6 @@ impl Progress {
         self.seen_by.remove(&host);
         self.touched.hosts.remove(&host);
         self.left.insert(host);
-    }
-
-    /// Hosts with guests that nobody may remove, and those to which one is to go for a lease that hunts. Guests that a
-    /// lease has left behind are among them.
-    pub fn occupied(&self, leases: &Leases) -> BTreeSet<HostId> {
-        let left_behind = |id| leases.get(id).is_none_or(|record| record.lease.over());
-        let stays = |guest: &Guest| match guest.owner {
-            GuestOwner::Preemptible => false,
-            GuestOwner::Lease(lease) => left_behind(lease),
-            GuestOwner::Other => true,
-        };
-        let hosts = self.observed.hosts.iter();
-        let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
-        let hunts = leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
-        let goals = hunts.flat_map(|hunt| hunt.open(&self.observed)).map(|mov| mov.to);
-        occupied.map(|(id, _)| *id).chain(goals).collect()
     }
 
     /// How many steps the fleet is being asked to carry out at this moment.

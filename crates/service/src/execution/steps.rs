@@ -3,7 +3,7 @@
 use fleet::{FleetError, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
-use leases::plan::Step;
+use leases::plan::{Action, Step};
 use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
@@ -37,8 +37,18 @@ impl Service {
     /// Has the fleet carry out a step, for as long as it is ours.
     pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
-        let key = OperationKey { key: action.to_string(), fence: step.claim.fence, lease: step.lease };
-        let call = fleet::perform(self.parts.fleet.as_ref(), action, &key);
+        let key = OperationKey::of(action, step.claim.fence, step.lease);
+        let call = async {
+            let instance = match action {
+                Action::StartGuest(_, guest) => {
+                    let wanted = self.still_wanted(guest).await;
+                    wanted.map_err(|error| FleetError::Unavailable(error.to_string()))?
+                }
+                _ => None,
+            };
+            let instance = instance.as_ref().map(|record| &record.instance);
+            fleet::perform(self.parts.fleet.as_ref(), action, instance, &key).await
+        };
         let answer = self.until(step.until, call).await;
         Performed { step, answer }
     }

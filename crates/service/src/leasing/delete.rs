@@ -83,7 +83,7 @@ impl Service {
             return false;
         }
         let rules = &self.settings.plan_rules;
-        let world = World { observed: &progress.observed, history: &state.history, rules, now };
+        let world = World::new(&progress.observed, &state.history, rules, now);
         plan::plan([deleted], world).changes.contains(&LeaseChange::Forgotten(before.id))
     }
 

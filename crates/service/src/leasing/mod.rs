@@ -36,8 +36,8 @@ impl Service {
         let hunting = || state.leases.hunters().map(|record| &record.lease);
         let progress = self.progress();
         Neighbours {
-            occupied: progress.occupied(&state.leases),
-            observed: progress.observed.clone(),
+            occupied: state.occupied(&progress.observed),
+            observed: state.with_guests_to_come(progress.observed.clone()),
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
         }

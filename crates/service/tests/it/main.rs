@@ -10,6 +10,7 @@ mod enforcing;
 mod faults;
 mod hosts;
 mod hunts;
+mod instances;
 mod running;
 mod sharing;
 mod suiting;

@@ -7,6 +7,7 @@ use store::booking::Subject;
 use store::encoding::{amounts, health_name, json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
+use super::instances;
 use crate::columns::{capacity, text, us, uuid};
 use crate::error::{Refusal, Trouble, exists, refusal};
 
@@ -21,6 +22,8 @@ pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Tr
         Write::Flavor(record) => Ok(write_flavor(db, record).await?),
         Write::RemoveFlavor(id) => remove_flavor(db, id).await,
         Write::Property(record) => Ok(write_property(db, record).await?),
+        Write::Instance { record, expected } => instances::write(db, record, *expected).await,
+        Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
     }
 }
 

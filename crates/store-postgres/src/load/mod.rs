@@ -1,6 +1,7 @@
 //! Reading records: a few queries over whole tables, or over those records that are wanted, put together in
 //! memory.
 
+mod instances;
 mod inventory;
 mod leases;
 
@@ -24,13 +25,21 @@ pub(crate) struct Wanted {
     floating_ips: Option<Vec<Uuid>>,
     flavors: Option<Vec<String>>,
     properties: Option<Vec<String>>,
+    instances: Option<Vec<Uuid>>,
     steps: Option<Vec<String>>,
 }
 
 impl Wanted {
     /// Everything.
-    pub(crate) const ALL: Self =
-        Self { leases: None, hosts: None, floating_ips: None, flavors: None, properties: None, steps: None };
+    pub(crate) const ALL: Self = Self {
+        leases: None,
+        hosts: None,
+        floating_ips: None,
+        flavors: None,
+        properties: None,
+        instances: None,
+        steps: None,
+    };
 
     /// These records.
     pub(crate) fn only(keys: &BTreeSet<RecordKey>) -> Self {
@@ -39,6 +48,7 @@ impl Wanted {
         let mut floating_ips = Vec::new();
         let mut flavors = Vec::new();
         let mut properties = Vec::new();
+        let mut instances = Vec::new();
         let mut steps = Vec::new();
         for key in keys {
             match key {
@@ -47,6 +57,7 @@ impl Wanted {
                 RecordKey::FloatingIp(id) => floating_ips.push(uuid(id.0)),
                 RecordKey::Flavor(id) => flavors.push(text(id).into_owned()),
                 RecordKey::Property(name) => properties.push(text(name).into_owned()),
+                RecordKey::Instance(id) => instances.push(uuid(id.0)),
                 RecordKey::Step(action) => steps.push(action_key(*action)),
             }
         }
@@ -56,6 +67,7 @@ impl Wanted {
             floating_ips: Some(floating_ips),
             flavors: Some(flavors),
             properties: Some(properties),
+            instances: Some(instances),
             steps: Some(steps),
         }
     }
@@ -78,6 +90,9 @@ pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Sn
     }
     if is_any(wanted.leases.as_ref()) {
         snapshot.leases = leases::read(db, &wanted).await?;
+    }
+    if is_any(wanted.instances.as_ref()) {
+        snapshot.instances = instances::read(db, &wanted).await?;
     }
     if is_any(wanted.steps.as_ref()) {
         snapshot.history = history(db, &wanted).await?;

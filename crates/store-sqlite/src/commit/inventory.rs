@@ -7,6 +7,7 @@ use store::booking::Subject;
 use store::encoding::{amounts, health_name, json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
+use super::instances;
 use crate::columns::{capacity, us};
 use crate::error::{Refusal, exists, failed, refusal};
 
@@ -21,6 +22,8 @@ pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<()
         Write::Flavor(record) => write_flavor(db, record).await.map_err(failed),
         Write::RemoveFlavor(id) => remove_flavor(db, id).await,
         Write::Property(record) => write_property(db, record).await.map_err(failed),
+        Write::Instance { record, expected } => instances::write(db, record, *expected).await,
+        Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
     }
 }
 

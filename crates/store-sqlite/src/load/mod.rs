@@ -1,5 +1,6 @@
 //! Reading everything: a few queries over whole tables, put together in memory.
 
+mod instances;
 mod inventory;
 mod leases;
 
@@ -21,6 +22,7 @@ pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, Stor
         flavors: inventory::flavors(db).await?,
         properties: inventory::properties(db).await?,
         leases: leases::read(db).await?,
+        instances: instances::read(db).await?,
         history: history(db).await?,
     })
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leases::ids::{FloatingIpId, HostId};
+use leases::instance::InstanceKind;
 use leases::plan::Action;
 use tokio::task::JoinSet;
 
 use super::records::{accept, everything, loaded, refuse};
 use super::sample::*;
-use crate::{Changes, Commit, Delta, Finished, Holder, LeaseRecord, Revision, Snapshot, Store, Write};
+use crate::{
+    Changes, Commit, Delta, Finished, Holder, LeaseRecord, Revision, Snapshot, Store, Version, Write,
+};
 
 /// What has changed since then.
 pub(super) async fn delta(store: &Arc<dyn Store>, since: Revision) -> Delta {
@@ -36,6 +39,7 @@ pub(super) fn follow(mut known: Snapshot, delta: Delta) -> Snapshot {
     known.hosts = change(known.hosts, delta.hosts, |record| record.host.id);
     known.floating_ips = change(known.floating_ips, delta.floating_ips, |record| record.floating_ip.id);
     known.flavors = change(known.flavors, delta.flavors, |record| record.id.clone());
+    known.instances = change(known.instances, delta.instances, |record| record.instance.id);
     known.properties = change(known.properties, delta.properties, |record| record.name.clone());
     for (action, step) in delta.steps {
         known.history.failures.remove(&action);
@@ -78,6 +82,9 @@ pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     accept(store, [replace(&old, moved), forget(&gone), Write::RemoveFloatingIp(FloatingIpId(1))]).await;
     accept(store, [add(&gone), Write::RemoveFlavor("f".into()), Write::Property(property("size"))]).await;
     accept(store, [remove_host(3), Write::Flavor(flavor("g"))]).await;
+    let (id, expected) = (leases::ids::GuestId(5), Version(1));
+    let started = instance(6, InstanceKind::Regular);
+    accept(store, [Write::ForgetInstance { id, expected }, add_instance(&started)]).await;
     let after = expect_followed(store, full).await;
     assert_eq!((after.leases.len(), after.hosts.len(), after.properties.len()), (4, 3, 2));
     expect_followed(store, empty).await;

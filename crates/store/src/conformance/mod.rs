@@ -47,6 +47,7 @@ macro_rules! promises {
         $then! {
             a_new_store_is_empty
             everything_is_loaded_as_it_was_committed
+            instances_are_written_by_their_versions
             a_change_of_another_version_is_refused_and_changes_nothing
             names_and_addresses_are_unique
             what_is_gone_cannot_be_removed_again

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::{FloatingIpId, LeaseId};
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::project::ProjectId;
 
 use super::sample::*;
-use crate::{AuditFilter, Commit, CommitError, HostRecord, LeaseRecord, Snapshot, Store, Version, Write};
+use crate::{
+    AuditFilter, Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, Snapshot, Store, Version,
+    Write,
+};
 
 /// What a store holds.
 pub(super) async fn loaded(store: &Arc<dyn Store>) -> Snapshot {
@@ -52,6 +56,8 @@ pub(super) fn everything() -> Vec<Write> {
     writes.push(add(&elaborate_lease(1, window(0, 60))));
     writes.push(add(&lease(2, window(60, 90), vec![hosts(&[1])])));
     writes.push(add(&lease(3, window(5, 5), vec![hosts(&[1])])));
+    let part = InstanceKind::Reserved { lease: LeaseId(1), reservation: ReservationId(100) };
+    writes.push(add_instance(&instance(5, part)));
     let mut immediate = lease(4, window(0, 9), vec![]);
     immediate.lease.lease_type = leases::lease_type::LeaseType::Immediate { deadline: at(1) };
     writes.push(add(&immediate));
@@ -94,6 +100,31 @@ pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
     assert_eq!(snapshot.floating_ips, [floating_ip(1)]);
     assert_eq!(snapshot.flavors, [flavor("f")]);
     assert_eq!(snapshot.properties, [property("rack")]);
+    let part = InstanceKind::Reserved { lease: LeaseId(1), reservation: ReservationId(100) };
+    assert_eq!(snapshot.instances, [instance(5, part)]);
+}
+
+/// Instances are changed and forgotten as they were known.
+pub async fn instances_are_written_by_their_versions(store: &Arc<dyn Store>) {
+    let new = instance(5, InstanceKind::Regular);
+    accept(store, [add_instance(&new)]).await;
+    refuse(store, &commit([add_instance(&new)])).await;
+    let next = InstanceRecord {
+        instance: Instance { host: HostId(8), ..new.instance.becoming(InstanceStatus::Active) },
+        version: new.version.next(),
+        ..new.clone()
+    };
+    let change =
+        |expected| commit([Write::Instance { record: Box::new(next.clone()), expected: Some(expected) }]);
+    refuse(store, &change(Version(2))).await;
+    store.commit(&change(Version(1))).await.expect("as it is known");
+    refuse(store, &change(Version(1))).await;
+    assert_eq!(loaded(store).await.instances, [next.clone()]);
+    let forget = |expected| Write::ForgetInstance { id: new.instance.id, expected };
+    refuse(store, &commit([forget(Version(1))])).await;
+    accept(store, [forget(Version(2))]).await;
+    refuse(store, &commit([forget(Version(2))])).await;
+    assert_eq!(loaded(store).await.instances, []);
 }
 
 /// All parts of a commit are refused together.

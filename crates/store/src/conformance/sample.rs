@@ -8,8 +8,10 @@ use leases::extra_specs::ExtraSpecs;
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
+use leases::plan::GuestSize;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
@@ -22,8 +24,8 @@ use leases::terms::{
 use leases::window::Window;
 
 use crate::{
-    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, LeaseRecord,
-    NewNotification, PropertyRecord, Version, Wording, Write,
+    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, InstanceRecord,
+    LeaseRecord, NewNotification, PropertyRecord, Version, Wording, Write,
 };
 
 /// That many minutes after the beginning of 2030.
@@ -90,6 +92,26 @@ pub fn flavor(id: &str) -> FlavorRecord {
 pub fn property(name: &str) -> PropertyRecord {
     let name = name.to_owned();
     PropertyRecord { id: 77, name, private: true, created_at: at(-9), updated_at: Some(at(-8)) }
+}
+
+/// An instance, in a lease or in none.
+pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
+    let instance = Instance {
+        id: GuestId(number),
+        name: format!("web \0 {number}"),
+        owner: owner(),
+        kind,
+        size: GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 20 },
+        host: HostId(3),
+        status: InstanceStatus::Building,
+        reason: Some("because".to_owned()),
+    };
+    InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }
+}
+
+/// Enters it.
+pub fn add_instance(record: &InstanceRecord) -> Write {
+    Write::Instance { record: Box::new(record.clone()), expected: None }
 }
 
 /// Someone's.

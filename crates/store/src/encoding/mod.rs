@@ -5,6 +5,7 @@
 
 mod action;
 mod hunt;
+mod instance;
 mod lease;
 mod outcome;
 mod record;
@@ -23,6 +24,7 @@ use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
 pub use self::hunt::{hunt_from_json, hunt_json};
+pub use self::instance::{instance_from_json, instance_json};
 pub use self::lease::LeaseRow;
 pub use self::outcome::Outcomes;
 pub use self::record::{record_key_from_text, record_key_text};

@@ -1,6 +1,6 @@
 //! Keys of records: a word, and what the record is known by, with a slash between.
 
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 
 use super::action::uuid;
 use super::{Unreadable, action_from_key, action_key};
@@ -14,6 +14,7 @@ pub fn record_key_text(key: &RecordKey) -> String {
         RecordKey::FloatingIp(id) => format!("floating-ip/{id}"),
         RecordKey::Flavor(id) => format!("flavor/{id}"),
         RecordKey::Property(name) => format!("property/{name}"),
+        RecordKey::Instance(id) => format!("instance/{id}"),
         RecordKey::Step(action) => format!("step/{}", action_key(*action)),
     }
 }
@@ -28,6 +29,7 @@ pub fn record_key_from_text(text: &str) -> Result<RecordKey, Unreadable> {
         "floating-ip" => RecordKey::FloatingIp(FloatingIpId(uuid(name).ok_or_else(unreadable)?)),
         "flavor" => RecordKey::Flavor(name.to_owned()),
         "property" => RecordKey::Property(name.to_owned()),
+        "instance" => RecordKey::Instance(GuestId(uuid(name).ok_or_else(unreadable)?)),
         "step" => RecordKey::Step(action_from_key(name)?),
         _ => return Err(unreadable()),
     })

@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 use leases::resources::Resources;
 
 use super::State;
 use super::page::{Obstacle, Page};
 use crate::booking::{Booking, BookingKey, Subject, bookings, changes, same_bookings};
 use crate::{
-    Commit, CommitError, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Version,
-    Write,
+    Commit, CommitError, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord,
+    PropertyRecord, Version, Write,
 };
 
 /// A map with changes that are not made yet.
@@ -61,6 +61,7 @@ pub(super) struct Changed {
     pub(super) addresses: BTreeMap<(NetworkId, IpAddr), Option<FloatingIpId>>,
     pub(super) flavors: BTreeMap<String, Option<FlavorRecord>>,
     pub(super) properties: BTreeMap<String, Option<PropertyRecord>>,
+    pub(super) instances: BTreeMap<GuestId, Option<InstanceRecord>>,
     pub(super) pages: BTreeMap<Subject, Option<Page>>,
 }
 
@@ -73,6 +74,7 @@ struct Draft<'a> {
     addresses: Overlay<'a, (NetworkId, IpAddr), FloatingIpId>,
     flavors: Overlay<'a, String, FlavorRecord>,
     properties: Overlay<'a, String, PropertyRecord>,
+    instances: Overlay<'a, GuestId, InstanceRecord>,
     pages: Overlay<'a, Subject, Page>,
 }
 
@@ -86,6 +88,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         addresses: Overlay::new(&state.addresses),
         flavors: Overlay::new(&state.flavors),
         properties: Overlay::new(&state.properties),
+        instances: Overlay::new(&state.instances),
         pages: Overlay::new(&state.pages),
     };
     for write in &commit.writes {
@@ -106,6 +109,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         addresses: draft.addresses.changed,
         flavors: draft.flavors.changed,
         properties: draft.properties.changed,
+        instances: draft.instances.changed,
         pages: draft.pages.changed,
     })
 }
@@ -199,7 +203,23 @@ impl Draft<'_> {
                 self.properties.put(record.name.clone(), record.clone());
                 Ok(())
             }
+            Write::Instance { record, expected } => {
+                let id = record.instance.id;
+                self.check_instance(id, *expected)?;
+                self.instances.put(id, (**record).clone());
+                Ok(())
+            }
+            Write::ForgetInstance { id, expected } => {
+                self.check_instance(*id, Some(*expected))?;
+                self.instances.remove(*id);
+                Ok(())
+            }
         }
+    }
+
+    fn check_instance(&self, id: GuestId, expected: Option<Version>) -> Result<(), CommitError> {
+        let found = self.instances.get(&id).map(|record| record.version);
+        check_version(found, expected, || CommitError::stale_instance(id))
     }
 
     fn write_host(&mut self, record: &HostRecord, expected: Option<Version>) -> Result<(), CommitError> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use tokio::sync::watch;
@@ -26,8 +26,8 @@ use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
-    FloatingIpRecord, Holder, HostRecord, IdempotencyRecord, LeaseRecord, Notification, PropertyRecord,
-    RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
+    FloatingIpRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord, Notification,
+    PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
 };
 
 /// A store in memory.
@@ -48,6 +48,7 @@ struct State {
     flavors: BTreeMap<String, FlavorRecord>,
     /// By name.
     properties: BTreeMap<String, PropertyRecord>,
+    instances: BTreeMap<GuestId, InstanceRecord>,
     /// What leases keep from others.
     pages: BTreeMap<Subject, Page>,
     history: History,
@@ -106,6 +107,7 @@ impl State {
             flavors: self.flavors.values().cloned().collect(),
             properties: self.properties.values().cloned().collect(),
             leases: self.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
+            instances: self.instances.values().cloned().collect(),
             history: self.history.clone(),
         }
     }
@@ -149,6 +151,7 @@ impl State {
         apply(&mut self.addresses, changed.addresses);
         apply(&mut self.flavors, changed.flavors);
         apply(&mut self.properties, changed.properties);
+        apply(&mut self.instances, changed.instances);
         apply(&mut self.pages, changed.pages);
         for record in &commit.audit {
             self.last_audit += 1;
@@ -231,6 +234,9 @@ impl State {
                 RecordKey::Property(name) => {
                     let record = self.properties.get(&name).cloned();
                     delta.properties.insert(name, record);
+                }
+                RecordKey::Instance(id) => {
+                    delta.instances.insert(id, self.instances.get(&id).cloned());
                 }
                 RecordKey::Step(action) => {
                     delta.steps.insert(action, StepHistory::of(action, &self.history));

@@ -16,6 +16,7 @@ use crate::window::Window;
 
 mod deadlines;
 mod hunts;
+mod instances;
 
 /// A stage: leases, what is observed, what happened.
 struct Stage {
@@ -23,13 +24,22 @@ struct Stage {
     observed: Observed,
     history: History,
     rules: PlanRules,
+    instances: Vec<Instance>,
+    gone: BTreeSet<GuestId>,
 }
 
 impl Stage {
     fn new(hosts: u64, leases: Vec<Lease>) -> Self {
         let hosts = (1..=hosts).map(|id| (HostId(id), ObservedHost::free())).collect();
         let observed = Observed { hosts, ..Observed::default() };
-        Self { leases, observed, history: History::default(), rules: PlanRules::default() }
+        Self {
+            leases,
+            observed,
+            history: History::default(),
+            rules: PlanRules::default(),
+            instances: Vec::new(),
+            gone: BTreeSet::new(),
+        }
     }
 
     fn host(&mut self, id: u64) -> &mut ObservedHost {
@@ -38,9 +48,10 @@ impl Stage {
 
     /// Plans once and commits the changes.
     fn plan(&mut self, now: i64) -> Plan {
-        let world =
-            World { observed: &self.observed, history: &self.history, rules: &self.rules, now: at(now) };
-        let plan = plan(&self.leases, world);
+        let world = World::new(&self.observed, &self.history, &self.rules, at(now));
+        let instances: Vec<&Instance> = self.instances.iter().collect();
+        let plan = plan(&self.leases, World { instances: &instances, gone: &self.gone, ..world });
+        self.commit_instances(&plan.instances);
         for change in &plan.changes {
             match change {
                 LeaseChange::Becomes(lease) => {
@@ -59,7 +70,7 @@ impl Stage {
     fn settle(&mut self, now: i64) -> Vec<Action> {
         for _ in 0..10 {
             let plan = self.plan(now);
-            if plan.changes.is_empty() {
+            if plan.changes.is_empty() && plan.instances.is_empty() {
                 return plan.due(at(now)).map(|step| step.action).collect();
             }
         }
@@ -95,7 +106,14 @@ impl Stage {
                 let mut guests = self.host(id.0).guests.iter_mut();
                 guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));
             }
-            Action::DeleteGuest(id, guest) => self.host(id.0).guests.retain(|g| g.id != guest),
+            Action::StartGuest(id, guest) => {
+                let instance = self.instances.iter().find(|instance| instance.id == guest).expect("there");
+                let owner = instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease);
+                self.host(id.0).guests.push(Guest::new(guest, owner));
+            }
+            Action::DeleteGuest(id, guest) | Action::DestroyGuest(id, guest) => {
+                self.host(id.0).guests.retain(|g| g.id != guest);
+            }
             Action::MoveGuest(id, guest, to) => {
                 let guests = &mut self.host(id.0).guests;
                 let position = guests.iter().position(|g| g.id == guest).expect("there");

@@ -133,6 +133,7 @@ impl Fleet {
             }
             Action::DeleteGuest(id, guest) => self.delete(id, guest, now)?,
             Action::MoveGuest(..) => unreachable!("nobody hunts here"),
+            Action::StartGuest(..) | Action::DestroyGuest(..) => unreachable!("there are no instances"),
             Action::Verify(id, reservation) => self.verify(id, reservation)?,
             Action::Hold(id, reservation) => {
                 let host = self.working(id)?;

@@ -1,0 +1,93 @@
+//! Guests that the service itself starts and destroys.
+
+use jiff::Timestamp;
+use leases::ids::{GuestId, HostId};
+use leases::instance::{Instance, InstanceKind};
+use leases::plan::GuestOwner;
+
+use super::state::{Event, Guest, Host, Rules, State};
+use super::timing::later;
+use crate::site::Site;
+use crate::{FleetError, Outcome};
+
+impl State {
+    /// Starts the guest of an instance. One that was started or destroyed before is not started again.
+    pub(super) fn start_instance(
+        &mut self,
+        rules: &Rules,
+        id: HostId,
+        instance: &Instance,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        if let Some(lands_at) = self.instances.get(&instance.id) {
+            return Ok(if now < *lands_at { Outcome::Pending } else { Outcome::Done });
+        }
+        if !self.working(id)?.may_have(instance) {
+            return Err(FleetError::Refused(format!("instance {} may not run on host {id}", instance.id)));
+        }
+        if self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
+            return Err(FleetError::Refused(format!("host {id} has no room for instance {}", instance.id)));
+        }
+        let boot = rules.timing.boot.draw(&mut self.draw());
+        let guest = Guest {
+            name: instance.name.clone(),
+            owner: owner(instance),
+            project: Some(instance.owner.project.0.clone()),
+            vcpus: instance.size.vcpus,
+            memory_mib: instance.size.memory_mib,
+            disk_gib: instance.size.disk_gib,
+            stopping_since: None,
+            deleting: false,
+            moving_to: None,
+        };
+        self.instances.insert(instance.id, later(now, boot));
+        self.working(id)?.in_flight += 1;
+        if boot.is_zero() {
+            self.land(id, instance.id, guest, now);
+            return Ok(Outcome::Done);
+        }
+        self.schedule(later(now, boot), Event::Lands { host: id, id: instance.id, guest });
+        Ok(Outcome::Pending)
+    }
+
+    /// Destroys the guest of an instance, wherever it is.
+    pub(super) fn destroy(
+        &mut self,
+        rules: &Rules,
+        id: HostId,
+        guest: GuestId,
+        now: Timestamp,
+    ) -> Result<Outcome, FleetError> {
+        self.working(id)?;
+        if self.instances.get(&guest).is_some_and(|lands_at| now < *lands_at) {
+            return Ok(Outcome::Pending);
+        }
+        self.instances.entry(guest).or_insert(now);
+        let Some(host) = self.whereabouts(guest) else { return Ok(Outcome::Done) };
+        let Some(destroyed) = self.working(host)?.guests.get_mut(&guest) else { return Ok(Outcome::Done) };
+        if destroyed.deleting {
+            return Ok(Outcome::Pending);
+        }
+        destroyed.deleting = true;
+        let takes = rules.timing.deletion.draw(&mut self.draw());
+        self.leave(guest, later(now, takes), now);
+        Ok(if takes.is_zero() { Outcome::Done } else { Outcome::Pending })
+    }
+}
+
+impl Host {
+    /// Whether the guest of that instance may be started here.
+    fn may_have(&self, instance: &Instance) -> bool {
+        match instance.kind {
+            InstanceKind::Reserved { lease, reservation } => {
+                let slots = self.slots.get(&reservation).is_some_and(|slots| slots.lease == Some(lease));
+                slots || matches!(self.site, Site::Held { reservation: holder, .. } if holder == reservation)
+            }
+            InstanceKind::Regular => self.site == Site::FreePool,
+        }
+    }
+}
+
+fn owner(instance: &Instance) -> GuestOwner {
+    instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease)
+}

@@ -1,0 +1,155 @@
+//! Hosts for instances that are started through the service (spec CLS-08).
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::Admission;
+use super::room::RoomCluster;
+use crate::host::{Health, Host};
+use crate::ids::{HostId, ReservationId};
+use crate::instance::Instance;
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
+use crate::project::ProjectId;
+use crate::resources::Resources;
+use crate::terms::ReservationTerms;
+
+/// Where a host for an instance is looked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Within<'a> {
+    /// In a reservation of an active lease.
+    Reservation(&'a Lease, &'a Reservation),
+    /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run for ever.
+    FreePool(&'a ProjectId),
+}
+
+/// Why there is no host for an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoHost {
+    /// None of those that may have it has room.
+    #[error(
+        "No host has room for {} vCPUs, {} MiB of memory and {} GiB of disk; {considered} host(s) may have instances \
+         of this kind", .size.vcpus, .size.memory_mib, .size.disk_gib
+    )]
+    NoRoom {
+        /// What is needed.
+        size: GuestSize,
+        /// How many hosts may have it.
+        considered: usize,
+    },
+    /// All instances that the reservation is for are there.
+    #[error("All {0} instances of the reservation are running")]
+    AllThere(u64),
+}
+
+impl Admission<'_> {
+    /// The host for one more instance of that size. The placement core chooses among those that have room beside what
+    /// was `observed`, which has [guests to come](guests_to_come) as well. CPUs, memory and disk are not over-committed.
+    pub fn host_for(
+        &self,
+        within: Within<'_>,
+        size: GuestSize,
+        observed: &Observed,
+    ) -> Result<HostId, NoHost> {
+        let eligible: Vec<(&Host, Resources)> = self
+            .inventory
+            .hosts()
+            .filter_map(|host| Some((host, observed.hosts.get(&host.id)?)))
+            .filter(|(host, seen)| seen.health == Health::Up && self.eligible(within, host, seen))
+            .map(|(host, seen)| (host, self.used(host.id, seen, observed)))
+            .collect();
+        let considered = eligible.len();
+        if let Within::Reservation(_, reservation) = within
+            && matches!(reservation.allocation, Allocation::Slots(_))
+            && considered == 0
+        {
+            return Err(NoHost::AllThere(reservation.allocation.amount()));
+        }
+        let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
+        RoomCluster::new(eligible.iter().map(|(host, used)| (*host, used)))
+            .and_then(|mut cluster| cluster.place(&resources(size), 1, &on))
+            .ok_or(NoHost::NoRoom { size, considered })
+    }
+
+    fn eligible(&self, within: Within<'_>, host: &Host, seen: &ObservedHost) -> bool {
+        match within {
+            Within::Reservation(lease, reservation) => match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    hosts.contains(&host.id) && seen.place == Place::Held(reservation.id)
+                }
+                Allocation::Slots(_) => slot_is_free(lease, reservation.id, seen),
+                Allocation::FloatingIps(_) => false,
+            },
+            Within::FreePool(project) => {
+                seen.place == Place::FreePool
+                    && self.asked_by(project).barred(host).is_none()
+                    && !self.booked(host.id, None)
+            }
+        }
+    }
+
+    /// What guests use of a host, those that are moving there as well.
+    fn used(&self, id: HostId, host: &ObservedHost, observed: &Observed) -> Resources {
+        let elsewhere = observed.hosts.iter().filter(|(other, _)| **other != id);
+        let coming = elsewhere.flat_map(|(_, host)| &host.guests).filter(|guest| guest.moving_to == Some(id));
+        let mut used = Resources::default();
+        for guest in host.guests.iter().chain(coming) {
+            used.add(1, &resources(guest.size));
+        }
+        used
+    }
+}
+
+/// Whether the lease has fewer guests there than slots, and the reservation has any.
+fn slot_is_free(lease: &Lease, reservation: ReservationId, seen: &ObservedHost) -> bool {
+    let own = |id: &ReservationId| lease.reservation(*id).is_some();
+    let slots: u32 = seen.slots.iter().filter(|(id, _)| own(id)).map(|(_, count)| *count).sum();
+    let guests = seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Lease(lease.id)).count();
+    seen.slots.get(&reservation).is_some_and(|count| *count > 0) && guests < slots as usize
+}
+
+fn resources(size: GuestSize) -> Resources {
+    let GuestSize { vcpus, memory_mib, disk_gib } = size;
+    Resources {
+        vcpus: vcpus.into(),
+        memory_mib: memory_mib.into(),
+        disk_gib: disk_gib.into(),
+        ..Resources::default()
+    }
+}
+
+/// The size of all instances of a reservation; none if it leaves that to who starts them.
+pub fn size_of_instances(terms: &ReservationTerms) -> Option<GuestSize> {
+    let size = match terms {
+        ReservationTerms::Instances(terms) => terms.slots().size,
+        ReservationTerms::Flavor(terms) => terms.slots().size,
+        ReservationTerms::Hosts(_) | ReservationTerms::FloatingIps(_) => return None,
+    };
+    let number = |amount: u64| u32::try_from(amount).unwrap_or(u32::MAX);
+    Some(GuestSize {
+        vcpus: number(size.vcpus),
+        memory_mib: number(size.memory_mib),
+        disk_gib: number(size.disk_gib),
+    })
+}
+
+/// What was observed, with a guest for each instance that is expected on its host and was not seen anywhere: it is
+/// about to be there.
+pub fn guests_to_come<'a>(observed: &mut Observed, instances: impl Iterator<Item = &'a Instance>) {
+    let mut expected: BTreeMap<_, _> =
+        instances.filter(|instance| instance.needs_place()).map(|instance| (instance.id, instance)).collect();
+    for guest in observed.hosts.values().flat_map(|host| &host.guests) {
+        expected.remove(&guest.id);
+    }
+    for instance in expected.into_values() {
+        if let Some(host) = observed.hosts.get_mut(&instance.host) {
+            let owner = instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease);
+            host.guests.push(Guest {
+                project: Some(instance.owner.project.clone()),
+                size: instance.size,
+                ..Guest::new(instance.id, owner)
+            });
+        }
+    }
+}

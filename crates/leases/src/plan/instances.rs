@@ -1,0 +1,159 @@
+//! What becomes of [instances](crate::instance), and the steps that start and destroy their guests (spec CLS-08).
+
+use std::collections::BTreeMap;
+
+use super::Claims;
+use super::effort::Effort;
+use super::observed::{Guest, Observed};
+use super::step::Action;
+use crate::host::Health;
+use crate::ids::{GuestId, HostId};
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::status::LeaseStatus;
+
+/// An instance that is to be committed as it is here, or forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstanceChange {
+    /// The instance as it is now.
+    Becomes(Instance),
+    /// It has been destroyed, or has ended by itself.
+    Gone(GuestId),
+}
+
+impl InstanceChange {
+    /// Which instance.
+    pub fn instance(&self) -> GuestId {
+        match self {
+            Self::Becomes(instance) => instance.id,
+            Self::Gone(id) => *id,
+        }
+    }
+}
+
+/// Where guests are.
+type Whereabouts<'a> = BTreeMap<GuestId, (HostId, &'a Guest)>;
+
+/// The steps of all instances; what becomes of them.
+pub(super) fn plan_instances(effort: &mut Effort<'_>, claims: &Claims<'_>) -> Vec<InstanceChange> {
+    let world = effort.world;
+    if world.instances.is_empty() {
+        return Vec::new();
+    }
+    let seen = whereabouts(world.observed);
+    let mut changes = Vec::new();
+    for instance in world.instances {
+        if let Some(change) = next(effort, claims, instance, seen.get(&instance.id).copied()) {
+            changes.push(change);
+        } else {
+            plan_steps(effort, instance, seen.get(&instance.id).copied());
+        }
+    }
+    changes
+}
+
+fn whereabouts(observed: &Observed) -> Whereabouts<'_> {
+    let mut whereabouts = Whereabouts::new();
+    for (&host, seen) in &observed.hosts {
+        whereabouts.extend(seen.guests.iter().map(|guest| (guest.id, (host, guest))));
+    }
+    whereabouts
+}
+
+/// What becomes of an instance. One change at a time; the next plan makes the next.
+fn next(
+    effort: &Effort<'_>,
+    claims: &Claims<'_>,
+    instance: &Instance,
+    seen: Option<(HostId, &Guest)>,
+) -> Option<InstanceChange> {
+    let becomes = |status| Some(InstanceChange::Becomes(instance.becoming(status)));
+    let in_lease = part(claims, instance);
+    match (instance.status, seen) {
+        // Wherever it was moved to, and whether it was waited for or not.
+        (status, Some((host, _))) if host != instance.host => {
+            let moved = Instance { host, ..instance.becoming(status) };
+            Some(InstanceChange::Becomes(moved))
+        }
+        (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => becomes(InstanceStatus::Active),
+        (InstanceStatus::Building, None) if started(effort, instance) => becomes(InstanceStatus::Active),
+        // It may be under way, so it is destroyed like one that runs.
+        (InstanceStatus::Building | InstanceStatus::Error, None) if in_lease == Part::Over => {
+            becomes(InstanceStatus::Deleting)
+        }
+        (InstanceStatus::Building, None) => {
+            let start = Action::StartGuest(instance.host, instance.id);
+            let failures = effort.world.history.failures.get(&start)?;
+            let given_up = failures.times >= effort.world.rules.start_attempts;
+            given_up.then(|| {
+                let reason = Some(format!("it could not be started: {}", failures.message));
+                InstanceChange::Becomes(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
+            })
+        }
+        // Its lease has left it behind.
+        (InstanceStatus::Active, Some(_)) if in_lease == Part::Over => {
+            let kind = InstanceKind::Regular;
+            Some(InstanceChange::Becomes(Instance { kind, ..instance.becoming(instance.status) }))
+        }
+        (InstanceStatus::Active, None) if effort.world.gone.contains(&instance.id) => {
+            Some(InstanceChange::Gone(instance.id))
+        }
+        (InstanceStatus::Deleting, None) if destroyed(effort, instance) => {
+            Some(InstanceChange::Gone(instance.id))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an instance is part of a lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Of none.
+    None,
+    /// Of one that may have guests.
+    Going,
+    /// Of one that is over, or gone.
+    Over,
+}
+
+fn part(claims: &Claims<'_>, instance: &Instance) -> Part {
+    let Some(lease) = instance.kind.lease() else { return Part::None };
+    // Leases that are not over are all known here.
+    match claims.leases.get(&lease) {
+        Some(lease) if instance.status == InstanceStatus::Active && !lease.over() => Part::Going,
+        Some(lease) if lease.status == LeaseStatus::Active => Part::Going,
+        _ => Part::Over,
+    }
+}
+
+fn started(effort: &Effort<'_>, instance: &Instance) -> bool {
+    effort.world.history.done.contains_key(&Action::StartGuest(instance.host, instance.id))
+}
+
+/// Whether it was destroyed, or its host has been given back. That it is not seen is not enough: it may be about to be
+/// there.
+fn destroyed(effort: &Effort<'_>, instance: &Instance) -> bool {
+    let world = effort.world;
+    let destroy = Action::DestroyGuest(instance.host, instance.id);
+    let host_is_gone =
+        !world.observed.hosts.contains_key(&instance.host) && world.gone.contains(&instance.id);
+    world.history.done.contains_key(&destroy) || host_is_gone
+}
+
+fn plan_steps(effort: &mut Effort<'_>, instance: &Instance, seen: Option<(HostId, &Guest)>) {
+    let host = effort.world.observed.hosts.get(&instance.host);
+    if host.is_none_or(|host| host.health == Health::Failed) {
+        return;
+    }
+    let lease = instance.kind.lease();
+    match (instance.status, seen) {
+        (InstanceStatus::Building, None) => {
+            effort.step(Action::StartGuest(instance.host, instance.id), lease);
+        }
+        // One that is moving is destroyed where it arrives.
+        (InstanceStatus::Deleting, Some((_, guest))) if guest.moving_to.is_some() => {}
+        (InstanceStatus::Deleting, _) => {
+            effort.step(Action::DestroyGuest(instance.host, instance.id), lease);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,235 @@
+//! Instances that are started through the service (spec CLS-08).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::{Admission, Within, size_of_instances};
+use leases::ids::{GuestId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceKind, InstanceStatus, reservation_for};
+use leases::lease::{Lease, Reservation};
+use leases::plan::{GuestSize, InstanceChange};
+use leases::project::{Owner, ProjectId};
+use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
+
+use crate::state::State;
+use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::{Caller, InstanceHint, NewInstance, NotFound, Service, ServiceError};
+
+impl Service {
+    /// An instance.
+    pub fn instance(&self, id: GuestId) -> Option<Arc<InstanceRecord>> {
+        self.state().instances.get(&id).cloned()
+    }
+
+    /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
+    pub fn instances(&self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
+        let wanted = |record: &&Arc<InstanceRecord>| {
+            project.is_none_or(|project| record.instance.owner.project == *project)
+                && lease.is_none_or(|lease| record.instance.kind.lease() == Some(lease))
+        };
+        let mut found: Vec<_> = self.state().instances.values().filter(wanted).cloned().collect();
+        found.sort_by_key(|record| (record.created_at, record.instance.id));
+        found
+    }
+
+    /// Chooses a host for an instance, and has it started there.
+    pub async fn create_instance(
+        &self,
+        caller: &Caller,
+        new: NewInstance,
+    ) -> Result<Arc<InstanceRecord>, ServiceError> {
+        let id = GuestId(self.parts.ids.uuid());
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let now = self.now();
+            let (instance, host) = self.propose_instance(caller, id, &new, now)?;
+            let record =
+                InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "instance.create", &id));
+            commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
+            commit.writes.push(seize(&host));
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.wake.notify_one();
+                    return Ok(Arc::new(record));
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// The instance as it would be, and the host that it would be on.
+    fn propose_instance(
+        &self,
+        caller: &Caller,
+        id: GuestId,
+        new: &NewInstance,
+        now: Timestamp,
+    ) -> Result<(Instance, Arc<HostRecord>), ServiceError> {
+        let state = self.state();
+        let lease = new.hint.map(|hint| lease_of(&state, &caller.project, hint)).transpose()?;
+        let part = lease.map(|record| part_of(&record.lease, new.hint, now)).transpose()?;
+        let size =
+            size_of(new.size, part.and_then(|(_, reservation)| size_of_instances(&reservation.terms)))?;
+        let (kind, within) = match part {
+            Some((lease, reservation)) => (
+                InstanceKind::Reserved { lease: lease.id, reservation: reservation.id },
+                Within::Reservation(lease, reservation),
+            ),
+            None => (InstanceKind::Regular, Within::FreePool(&caller.project)),
+        };
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let observed = state.with_guests_to_come(self.progress().observed.clone());
+        let host = admission.host_for(within, size, &observed)?;
+        let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
+        let (name, status) = (new.name.clone(), InstanceStatus::Building);
+        let instance = Instance { id, name, owner, kind, size, host, status, reason: None };
+        let host = state.hosts.get(&host).cloned();
+        Ok((instance, host.ok_or_else(overtaken)?))
+    }
+
+    /// Has an instance destroyed. It is DELETING when this returns, and goes by itself.
+    pub async fn delete_instance(&self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+            if before.instance.status == InstanceStatus::Deleting {
+                return Ok(());
+            }
+            let now = self.now();
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "instance.delete", &id));
+            commit.writes.push(change(&before, before.instance.becoming(InstanceStatus::Deleting), now));
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.wake.notify_one();
+                    return Ok(());
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Commits what becomes of instances: all in one commit, or if that cannot be, each on its own. Those that fail are
+    /// decided anew in the next cycle. Says whether anything changed.
+    pub(crate) async fn commit_instances(
+        &self,
+        writer: &Writer<'_>,
+        changes: Vec<InstanceChange>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let write = |planned| {
+            let write = match planned {
+                InstanceChange::Becomes(after) => change(&*self.instance(after.id)?, after, now),
+                InstanceChange::Gone(id) => {
+                    Write::ForgetInstance { id, expected: self.instance(id)?.version }
+                }
+            };
+            tracing::info!(record = ?write.key(), "an instance goes on");
+            Some(write)
+        };
+        let writes: Vec<Write> = changes.into_iter().filter_map(write).collect();
+        if writes.is_empty() || self.commit_writes(writer, writes.clone(), now).await? {
+            return Ok(!writes.is_empty());
+        }
+        let mut any = false;
+        for write in writes {
+            any |= self.commit_writes(writer, vec![write], now).await?;
+        }
+        Ok(any)
+    }
+
+    /// Says whether they were committed.
+    async fn commit_writes(
+        &self,
+        writer: &Writer<'_>,
+        writes: Vec<Write>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        match writer.commit(Commit { writes, ..Commit::new(now) }).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(refused) => {
+                tracing::warn!(%refused, "a change of instances is to be decided anew");
+                Ok(false)
+            }
+        }
+    }
+
+    /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
+    /// destruction then. So of who claims the start, either its claim is the older one, and the fleet knows that when
+    /// both calls arrive, or it learns here that it is not wanted any more.
+    pub(crate) async fn still_wanted(
+        &self,
+        id: GuestId,
+    ) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
+        self.refresh().await?;
+        Ok(self.instance(id).filter(|record| record.instance.status == InstanceStatus::Building))
+    }
+}
+
+/// The lease that is meant, if it is the project's: of others' it is not said that they are there.
+fn lease_of<'a>(
+    state: &'a State,
+    project: &ProjectId,
+    hint: InstanceHint,
+) -> Result<&'a Arc<LeaseRecord>, ServiceError> {
+    let (id, unknown) = match hint {
+        InstanceHint::Lease(id) => (Some(id), NotFound::Lease(id)),
+        InstanceHint::Reservation(id) => (state.leases.of_reservation(id), NotFound::Reservation(id)),
+    };
+    let found = id.and_then(|id| state.leases.get(id));
+    found.filter(|record| record.lease.owner.project == *project).ok_or(ServiceError::NotFound(unknown))
+}
+
+/// Where in the lease the instance is to be.
+fn part_of(
+    lease: &Lease,
+    hint: Option<InstanceHint>,
+    now: Timestamp,
+) -> Result<(&Lease, &Reservation), ServiceError> {
+    let named = match hint {
+        Some(InstanceHint::Reservation(id)) => Some(id),
+        Some(InstanceHint::Lease(_)) | None => None::<ReservationId>,
+    };
+    let reservation = reservation_for(lease, named).filter(|_| now < lease.window.end());
+    reservation.map(|reservation| (lease, reservation)).ok_or_else(|| {
+        ServiceError::Conflict(format!(
+            "Lease {} is {}: instances can be started in a lease that is ACTIVE, before its end, on its hosts",
+            lease.id,
+            lease.status.name()
+        ))
+    })
+}
+
+/// The size that is asked for, or that of the reservation.
+fn size_of(asked: Option<GuestSize>, reserved: Option<GuestSize>) -> Result<GuestSize, ServiceError> {
+    match (asked, reserved) {
+        (Some(asked), Some(reserved)) if asked != reserved => Err(ServiceError::Invalid(format!(
+            "the reservation is for instances of {} vCPUs, {} MiB of memory and {} GiB of disk; leave the size out",
+            reserved.vcpus, reserved.memory_mib, reserved.disk_gib
+        ))),
+        (_, Some(size)) | (Some(size), None) => Ok(size),
+        (None, None) => Err(ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned())),
+    }
+}
+
+/// The host in another version: of two who put something on it at the same time, each counting on the same room, one
+/// is refused.
+fn seize(host: &HostRecord) -> Write {
+    let record = HostRecord { version: host.version.next(), ..host.clone() };
+    Write::Host { record: Box::new(record), expected: Some(host.version) }
+}
+
+fn change(before: &InstanceRecord, after: Instance, now: Timestamp) -> Write {
+    let record = InstanceRecord {
+        instance: after,
+        version: before.version.next(),
+        created_at: before.created_at,
+        updated_at: Some(now),
+    };
+    Write::Instance { record: Box::new(record), expected: Some(before.version) }
+}

@@ -1,0 +1,155 @@
+//! What is asked for in a simulation, and what the answers are.
+
+use fleet::simulated::Happening;
+use leases::instance::InstanceStatus;
+use leases::lease::Lease;
+use leases::plan::GuestSize;
+use leases::status::LeaseStatus;
+use rand::Rng;
+use rand::seq::IndexedRandom;
+use service::{InstanceHint, LeaseFilter, NewInstance, ServiceError};
+use store::LeaseRecord;
+
+use super::Simulation;
+use crate::traffic::Traffic;
+use crate::world::caller;
+
+/// No more than that, so that there is room for others.
+const MOST_INSTANCES: usize = 6;
+
+impl Simulation {
+    /// Somebody asks for something.
+    pub(super) async fn request(&mut self) {
+        self.asked = self.any();
+        if self.rng.random_bool(0.25) {
+            self.request_instance().await;
+            self.world.touched_one(self.asked);
+            return;
+        }
+        let leases = self.service().leases(&LeaseFilter::default());
+        // Old leases are cleared away now and then, or there would be ever more.
+        let over = leases.iter().filter(|record| record.lease.over()).count();
+        if over > 10 {
+            for record in leases.iter().filter(|record| record.lease.over()) {
+                self.delete(record).await;
+            }
+        }
+        let target = self.target.and_then(|id| leases.iter().find(|record| record.lease.id == id));
+        let kind = self.rng.random_range(0..if target.is_some() { 4 } else { 10 });
+        match target.or(leases.choose(&mut self.rng)) {
+            Some(record) if target.is_some() && kind < 2 => self.delete(record).await,
+            Some(record) if kind < 3 => self.change(record).await,
+            Some(record) if kind < 4 => self.delete(record).await,
+            _ => self.create().await,
+        }
+        self.world.touched_one(self.asked);
+    }
+
+    /// The service that is being asked for something.
+    pub(super) fn service(&self) -> &service::Service {
+        self.world.service_of(self.asked)
+    }
+
+    async fn create(&mut self) {
+        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
+        let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
+        let now = self.world.now();
+        let hunts = self.ways.others;
+        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
+        match self.service().create_lease(&caller(project), new, None).await {
+            Ok(created) => {
+                let lease = &created.lease.lease;
+                self.note(format!("made: {} {:?} {:?}", lease.id, lease.window, lease.reservations));
+                self.report.made += 1;
+                self.checker.acknowledged(&created.lease);
+            }
+            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+            Err(_) => self.report.refused += 1,
+        }
+    }
+
+    async fn change(&mut self, record: &LeaseRecord) {
+        let now = self.world.now();
+        let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
+        let changes = Traffic { rng: &mut self.rng, now, hosts, hunts: false }.change(&record.lease);
+        let id = record.lease.id;
+        self.note(format!("change of {id}: {:?}", changes.changes));
+        match self.service().update_lease(&caller("red"), id, changes).await {
+            Ok(changed) => self.checker.acknowledged(&changed),
+            Err(ServiceError::Store(_)) => {
+                self.report.uncertain += 1;
+                self.checker.change_uncertain(id);
+            }
+            Err(_) => self.report.refused += 1,
+        }
+    }
+
+    pub(super) async fn delete(&mut self, record: &LeaseRecord) {
+        let id = record.lease.id;
+        self.note(format!("deletion of {id}, {}", record.lease.status.name()));
+        match self.service().delete_lease(&caller("red"), id).await {
+            Ok(()) => self.checker.deleted(id, true),
+            Err(ServiceError::Store(_)) => {
+                self.report.uncertain += 1;
+                self.checker.deleted(id, false);
+            }
+            // It was not known whether an earlier deletion was heard.
+            Err(_) => {}
+        }
+        self.world.touched_one(self.asked);
+    }
+
+    /// Somebody starts an instance, has one destroyed, or shuts one down from within.
+    async fn request_instance(&mut self) {
+        let instances = self.service().instances(None, None);
+        let most = if instances.len() < MOST_INSTANCES { 10 } else { 4 };
+        match (instances.choose(&mut self.rng), self.rng.random_range(0..most)) {
+            (Some(record), 0..=2) => {
+                let id = record.instance.id;
+                self.note(format!("deletion of instance {id}"));
+                match self.service().delete_instance(&caller("red"), id).await {
+                    Ok(()) => self.checker.instance_deleted(id),
+                    Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+                    Err(_) => {}
+                }
+            }
+            (Some(record), 3) if record.instance.status == InstanceStatus::Active => {
+                self.note(format!("instance {} ends by itself", record.instance.id));
+                self.world.fleet.happen(Happening::GuestEnds(record.instance.id));
+            }
+            _ => self.create_instance().await,
+        }
+    }
+
+    async fn create_instance(&mut self) {
+        let leases = self.service().leases(&LeaseFilter::default());
+        let active = |lease: &Lease| lease.status == LeaseStatus::Active;
+        let active: Vec<&Lease> =
+            leases.iter().map(|record| &record.lease).filter(|lease| active(lease)).collect();
+        // Beside leases only where guests of others are among the conditions: they are in the way of leases.
+        let part =
+            if self.ways.others && self.rng.random_bool(0.4) { None } else { active.choose(&mut self.rng) };
+        if part.is_none() && !self.ways.others {
+            return;
+        }
+        let project = part.map_or_else(|| "red".to_owned(), |lease| lease.owner.project.0.clone());
+        let memory_mib = 1024 << self.rng.random_range(0..4u32);
+        let size = GuestSize { vcpus: self.rng.random_range(1..=4), memory_mib, disk_gib: 10 };
+        let hint = part.map(|lease| InstanceHint::Lease(lease.id));
+        let in_slots = |lease: &Lease| {
+            leases::instance::reservation_for(lease, None)
+                .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
+        };
+        let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
+        let new = NewInstance { name: "instance".to_owned(), size, hint };
+        match self.service().create_instance(&caller(&project), new).await {
+            Ok(record) => {
+                self.note(format!("instance {:?}", record.instance));
+                self.report.instances += 1;
+                self.checker.instance_started(record.instance.id);
+            }
+            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+            Err(_) => self.report.refused += 1,
+        }
+    }
+}

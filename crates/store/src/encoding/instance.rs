@@ -1,0 +1,68 @@
+//! Instances as JSON documents.
+
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::plan::GuestSize;
+use leases::project::{Owner, ProjectId, UserId};
+use serde::{Deserialize, Serialize};
+
+use super::{Unreadable, from_hex, from_json, hex, json, named};
+
+/// The document. A field that is added later needs a default: documents of before are still read.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    name: String,
+    project: String,
+    user: String,
+    /// The lease and the reservation, as [`hex`] has them, of one that is part of a lease.
+    reserved: Option<(String, String)>,
+    vcpus: u32,
+    memory_mib: u32,
+    disk_gib: u32,
+    host: u64,
+    status: String,
+    reason: Option<String>,
+}
+
+/// An instance as JSON, but for its identifier.
+pub fn instance_json(instance: &Instance) -> String {
+    let reserved = match instance.kind {
+        InstanceKind::Reserved { lease, reservation } => Some((hex(lease.0), hex(reservation.0))),
+        InstanceKind::Regular => None,
+    };
+    json(&Document {
+        name: instance.name.clone(),
+        project: instance.owner.project.0.clone(),
+        user: instance.owner.user.0.clone(),
+        reserved,
+        vcpus: instance.size.vcpus,
+        memory_mib: instance.size.memory_mib,
+        disk_gib: instance.size.disk_gib,
+        host: instance.host.0,
+        status: instance.status.name().to_owned(),
+        reason: instance.reason.clone(),
+    })
+}
+
+/// The instance that such a document tells of.
+pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadable> {
+    let document: Document = from_json("instance", text)?;
+    let kind = match &document.reserved {
+        Some((lease, reservation)) => InstanceKind::Reserved {
+            lease: LeaseId(from_hex(lease)?),
+            reservation: ReservationId(from_hex(reservation)?),
+        },
+        None => InstanceKind::Regular,
+    };
+    let Document { vcpus, memory_mib, disk_gib, .. } = document;
+    Ok(Instance {
+        id,
+        kind,
+        size: GuestSize { vcpus, memory_mib, disk_gib },
+        host: HostId(document.host),
+        status: named("instance status", &document.status, InstanceStatus::from_name)?,
+        owner: Owner { project: ProjectId(document.project), user: UserId(document.user) },
+        name: document.name,
+        reason: document.reason,
+    })
+}
