@@ -43,6 +43,7 @@ Leasing hosts:
   host              list, show, take on, update, give back hosts
   floatingip        the same for addresses
   flavor            the same for sizes of instances
+  instance          list, show, start, destroy instances, where there is no cloud
   calendar          draw who has which host when
   events            say what happened, and go on with what happens
   audit             say who did what

@@ -148,6 +148,7 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
+            ServiceError::NoHost(why) => Self::new(StatusCode::CONFLICT, why.to_string()),
             ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),
             ServiceError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),

@@ -18,7 +18,8 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, hosts, identity, leases, notifications, operation, versions,
+    audit, drift, flavors, floating_ips, hosts, identity, instances, leases, notifications, operation,
+    versions,
 };
 
 /// The routes with their parts of the document.
@@ -42,6 +43,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(floating_ips::show, floating_ips::delete))
         .routes(routes!(flavors::list, flavors::create))
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
+        .routes(routes!(instances::list, instances::create))
+        .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
         .routes(routes!(drift::list))

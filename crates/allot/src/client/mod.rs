@@ -1,5 +1,5 @@
-//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `calendar`, `events`, `audit`,
-//! `doctor`.
+//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
+//! `audit`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -13,6 +13,7 @@ mod events;
 mod flavor;
 mod floating_ip;
 mod host;
+mod instance;
 mod lease;
 mod login;
 mod requirement;
@@ -41,8 +42,8 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 8] =
-    ["lease", "host", "floatingip", "flavor", "calendar", "events", "audit", "doctor"];
+pub(crate) const NAMES: [&str; 9] =
+    ["lease", "host", "floatingip", "flavor", "instance", "calendar", "events", "audit", "doctor"];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -82,6 +83,9 @@ enum Command {
     /// Sizes of instances that leases may name
     #[command(subcommand)]
     Flavor(flavor::Command),
+    /// Instances that run in leases, or beside them, where there is no cloud
+    #[command(subcommand)]
+    Instance(instance::Command),
     /// Who has which host when, drawn as a chart
     Calendar(calendar::Arguments),
     /// What happened
@@ -208,6 +212,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Host(command) => host::run(command, &mut session).await,
             Command::FloatingIp(command) => floating_ip::run(command, &mut session).await,
             Command::Flavor(command) => flavor::run(command, &mut session).await,
+            Command::Instance(command) => instance::run(command, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,

@@ -69,6 +69,32 @@ fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
 }
 
 #[test]
+fn cls_08_instances_run_in_a_lease_and_beside_it() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01 r1-h02");
+    service.says("lease create web --hosts 1 --for 2h --wait");
+    let small = "--vcpus 2 --memory 4G --disk 20 --wait";
+    let made = service.says(&format!("instance create db --lease web {small}"));
+    assert!(made.contains("ACTIVE") && made.contains("4096 MiB"), "{made}");
+    let hosts = service.json("host allocations")["allocations"].clone();
+    assert!(hosts.to_string().contains("reservations"), "{hosts}");
+    service.says(&format!("instance create batch {small}"));
+    assert_eq!(service.json("instance list")["instances"].as_array().map(Vec::len), Some(2));
+    let of_lease = service.says("instance list --lease web");
+    assert!(of_lease.contains("db") && !of_lease.contains("batch"), "{of_lease}");
+    let places = service.json("instance list")["instances"].clone();
+    assert_ne!(places[0]["host"], places[1]["host"]);
+    let full = service.allot("instance create huge --lease web --vcpus 500 --memory 4G");
+    assert_eq!(full.status, 1);
+    assert!(full.err.contains("No host has room for 500 vCPUs"), "{}", full.err);
+    service.says("instance delete db batch");
+    while service.json("instance list")["instances"] != serde_json::json!([]) {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
 fn cls_07_settings_name_the_region_and_filters_and_leases_are_held_to_them() {
     let custom = r#"NotTheSecond=["!=", "$hypervisor_hostname", "r1-h02"]"#;
     let settings = ["--region", "north", "--filters-custom", custom, "--filters-isolated-hosts", "r1-h03"];

@@ -8,8 +8,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Lease, Notification, Plan, Property,
-    ResourceProperty,
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Instance, Lease, Notification, Plan,
+    Property, ResourceProperty,
 };
 
 macro_rules! envelope {
@@ -44,6 +44,10 @@ envelope! {
     FloatingIpBody { floatingip: FloatingIp }
     /// All floating IPs.
     FloatingIpsBody { floatingips: Vec<FloatingIp> }
+    /// An instance.
+    InstanceBody { instance: Instance }
+    /// Instances, in the order of their creation.
+    InstancesBody { instances: Vec<Instance> }
     /// A flavor.
     FlavorBody { flavor: Flavor }
     /// All differences between what is stored and what the fleet shows.
@@ -277,6 +281,43 @@ pub struct FloatingIpCreate {
     pub floating_network_id: String,
     /// The address.
     pub floating_ip_address: String,
+}
+
+/// An instance that is to be started.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InstanceCreate {
+    /// Its name.
+    #[schema(min_length = 1, max_length = 255)]
+    pub name: String,
+    /// Virtual CPUs. The size may be left out where the reservation gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub vcpus: Option<u32>,
+    /// Memory, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub memory_mb: Option<u32>,
+    /// Disk, GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_gb: Option<u32>,
+    /// Where it is to run; beside all leases if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_hints: Option<LeaseHints>,
+}
+
+/// The lease that an instance is to be part of: one of the two.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseHints {
+    /// The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uuid")]
+    pub lease: Option<String>,
+    /// A reservation of such a lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uuid")]
+    pub reservation: Option<String>,
 }
 
 /// A flavor that is to be entered, with Nova's names.

@@ -29,6 +29,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Of a field that is an object.
+    pub fn nested(name: &'static str, value: &'a Value) -> Result<Self, RequestError> {
+        match value.as_object() {
+            Some(object) => Ok(Self { path: format!("{name}."), object, known: Vec::new() }),
+            None => Err(RequestError::malformed(name, "an object")),
+        }
+    }
+
     /// The field, if it is there; null counts as there.
     pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
         self.known.push(name);

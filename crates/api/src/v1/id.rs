@@ -1,6 +1,6 @@
 //! Identifiers in addresses and requests.
 
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 
 /// A UUID in its usual form; clients send what they were given.
 pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
@@ -22,6 +22,11 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
 /// The lease of that identifier.
 pub fn lease_id(text: &str) -> Option<LeaseId> {
     parse_uuid(text).map(LeaseId)
+}
+
+/// The instance of that identifier.
+pub fn instance_id(text: &str) -> Option<GuestId> {
+    parse_uuid(text).map(GuestId)
 }
 
 /// The floating IP of that identifier.

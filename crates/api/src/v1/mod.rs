@@ -11,6 +11,7 @@ mod floating_ip;
 mod host;
 mod host_properties;
 mod id;
+mod instance;
 mod lease;
 mod lease_dates;
 mod lease_request;
@@ -30,7 +31,8 @@ pub use host::{
     AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
     read_host_update, read_property_update,
 };
-pub use id::{floating_ip_id, host_id, lease_id, reservation_id};
+pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id};
+pub use instance::{Instance, InstanceRequest, LeaseHint};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use notification::Notification;

@@ -72,6 +72,12 @@ rules! {
     FlavorsPut "blazar:flavors:put" ADMIN;
     /// Taking flavors away.
     FlavorsDelete "blazar:flavors:delete" ADMIN;
+    /// Seeing instances.
+    InstancesGet "blazar:instances:get" READER;
+    /// Starting instances.
+    InstancesPost "blazar:instances:post" MEMBER;
+    /// Destroying instances.
+    InstancesDelete "blazar:instances:delete" MEMBER;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;
     /// Seeing who did what.

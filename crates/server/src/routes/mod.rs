@@ -11,6 +11,7 @@ pub(crate) mod flavors;
 pub(crate) mod floating_ips;
 pub(crate) mod hosts;
 pub(crate) mod identity;
+pub(crate) mod instances;
 pub(crate) mod leases;
 pub(crate) mod notifications;
 pub(crate) mod operation;

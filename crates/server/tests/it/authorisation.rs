@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 38] = [
+const MATRIX: [(&str, &str, &str); 42] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -44,6 +44,10 @@ const MATRIX: [(&str, &str, &str); 38] = [
     ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),
     ("PUT", "/v1/flavors/{flavor_id}", "admin"),
     ("DELETE", "/v1/flavors/{flavor_id}", "admin"),
+    ("GET", "/v1/instances", "admin member reader foreign"),
+    ("POST", "/v1/instances", "admin member foreign"),
+    ("GET", "/v1/instances/{instance_id}", "admin member reader"),
+    ("DELETE", "/v1/instances/{instance_id}", "admin member"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
     ("GET", "/v1/audit", "admin"),
     ("GET", "/v1/drift", "admin"),
@@ -79,12 +83,18 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     post("/v1/flavors", "admin", flavor).await;
     let lease = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
     let lease = post("/v1/leases", "member", lease).await;
+    for _ in 0..1000 {
+        // The host has to be seen.
+        tokio::task::yield_now().await;
+    }
+    let instance = post("/v1/instances", "member", json!({"name": "i", "vcpus": 1, "memory_mb": 1})).await;
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let names = BTreeMap::from([
         ("{lease_id}", text(&lease["lease"]["id"])),
         ("{host_id}", text(&host["host"]["id"])),
         ("{floatingip_id}", text(&ip["floatingip"]["id"])),
         ("{flavor_id}", "f1".to_owned()),
+        ("{instance_id}", text(&instance["instance"]["id"])),
         ("{name}", "rack".to_owned()),
     ]);
     (site, names)

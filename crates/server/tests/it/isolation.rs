@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 38] = [
+const ROWS: [Row; 42] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -76,6 +76,10 @@ const ROWS: [Row; 38] = [
     row("GET", "/v1/flavors/{flavor_id}"),
     row("PUT", "/v1/flavors/{flavor_id}").sending(|_| json!({"vcpus": 2})),
     row("DELETE", "/v1/flavors/{flavor_id}"),
+    row("GET", "/v1/instances").with(&[("lease_id", "{lease}"), ("project_id", "q")]),
+    row("POST", "/v1/instances").sending(instance_in_theirs),
+    row("GET", "/v1/instances/{instance_id}"),
+    row("DELETE", "/v1/instances/{instance_id}"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
     row("GET", "/v1/drift"),
     row("POST", "/v1/drift/repair"),
@@ -93,6 +97,8 @@ const ROWS: [Row; 38] = [
 /// The other project's lease, and what of it nobody else is to see.
 struct Theirs {
     lease: Value,
+    /// An instance in it.
+    instance: Value,
     address: String,
     secrets: Vec<String>,
 }
@@ -137,9 +143,13 @@ impl Theirs {
         post("/v1/flavors", "admin", &hidden).await;
         let request = keyed("foreign", &lease_of(&address));
         let lease = site.send(request).await.ok(201)["lease"].clone();
-        let mut theirs = Self { lease, address, secrets: vec!["hidden".to_owned()] };
-        theirs.lease = site.until_as("admin", "2030-01-01T10:01:00Z", &theirs.lease, "ACTIVE").await;
+        let lease = site.until_as("admin", "2030-01-01T10:01:00Z", &lease, "ACTIVE").await;
+        let instance = json!({"name": "their secret machine", "vcpus": 1, "memory_mb": 1,
+            "scheduler_hints": {"lease": lease["id"]}});
+        let instance = post("/v1/instances", "foreign", &instance).await["instance"].clone();
+        let mut theirs = Self { lease, instance, address, secrets: vec!["hidden".to_owned()] };
         secrets(&theirs.lease, &mut theirs.secrets);
+        secrets(&theirs.instance, &mut theirs.secrets);
         assert!(theirs.secrets.iter().any(|secret| secret == "foreign"));
         theirs
     }
@@ -184,6 +194,11 @@ fn lease_of_the_same(theirs: &Theirs) -> Value {
     lease_of(&theirs.address)
 }
 
+fn instance_in_theirs(theirs: &Theirs) -> Value {
+    let hints = json!({"lease": theirs.lease["id"]});
+    json!({"name": "mine", "vcpus": 1, "memory_mb": 1, "scheduler_hints": hints})
+}
+
 fn change_of_everything(theirs: &Theirs) -> Value {
     let id = &theirs.lease["reservations"][0]["id"];
     json!({
@@ -211,6 +226,7 @@ fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Opti
     let path = row.endpoint.1.replace("{lease_id}", theirs.lease["id"].as_str().expect("text"));
     let path = path.replace("{host_id}", "1").replace("{flavor_id}", "f3").replace("{name}", "rack");
     let path = path.replace("{floatingip_id}", "nosuch");
+    let path = path.replace("{instance_id}", theirs.instance["id"].as_str().expect("text"));
     let rows: BTreeMap<_, _> = row.parameters.iter().copied().collect();
     let (mut pairs, mut key) = (Vec::new(), None);
     let named = parameters(operation);

@@ -8,6 +8,7 @@ mod enforcement;
 mod fuzz;
 mod hostile;
 mod hosts;
+mod instances;
 mod isolation;
 mod leases;
 mod limits;

@@ -137,7 +137,7 @@ async fn hosts_of(lease: &Lease, session: &Session<'_>) -> Result<Vec<String>, C
 }
 
 /// The identifier of the lease that is meant.
-async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
+pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
     if is_uuid(lease) {
         return Ok(lease.to_owned());
     }
@@ -154,7 +154,7 @@ async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientEr
     }
 }
 
-fn is_uuid(text: &str) -> bool {
+pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.char_indices().all(|(place, letter)| match place {
             8 | 13 | 18 | 23 => letter == '-',

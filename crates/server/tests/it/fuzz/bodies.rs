@@ -68,8 +68,9 @@ impl Bodies<'_> {
         let required = schema["required"].as_array().unwrap_or(&empty);
         let mut fields = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            // Hosts seldom are as these say, and most leases are to be had.
-            let choosy = matches!(name.as_str(), "region" | "extra_specs" | "image_properties");
+            // Hosts seldom are as these say, and most leases are to be had; few of them are active.
+            let choosy = ["region", "extra_specs", "image_properties", "scheduler_hints"];
+            let choosy = choosy.contains(&name.as_str());
             let chance = if choosy { 0.1 } else { 0.4 };
             if required.iter().any(|one| one == name) || self.rng.random_bool(chance) {
                 fields.insert(name.clone(), self.value(name, property, depth + 1));
@@ -92,6 +93,11 @@ impl Bodies<'_> {
 
     fn text(&mut self, name: &str) -> String {
         if let Some(known) = self.known.named(name, self.rng).filter(|_| name.ends_with("_id")) {
+            return known;
+        }
+        if matches!(name, "lease" | "reservation")
+            && let Some(known) = self.known.named(&format!("{name}_id"), self.rng)
+        {
             return known;
         }
         let pool: &[&str] = match name {

@@ -24,6 +24,7 @@ pub struct Known {
     hosts: Vec<String>,
     floating_ips: Vec<String>,
     flavors: Vec<String>,
+    instances: Vec<String>,
     properties: Vec<String>,
 }
 
@@ -36,6 +37,7 @@ impl Known {
             hosts: service.hosts().iter().map(|record| record.host.id.to_string()).collect(),
             floating_ips: service.floating_ips().iter().map(|ip| ip.floating_ip.id.to_string()).collect(),
             flavors: service.flavors().iter().map(|flavor| flavor.id.clone()).collect(),
+            instances: service.instances(None, None).iter().map(|one| one.instance.id.to_string()).collect(),
             properties: service.properties().into_iter().map(|property| property.name).collect(),
         };
         for record in service.leases(&LeaseFilter::default()) {
@@ -57,6 +59,7 @@ impl Known {
             "reservation_id" => self.reservations.choose(rng).map(|one| one.id.clone()),
             "host_id" => self.hosts.choose(rng).cloned(),
             "floatingip_id" => self.floating_ips.choose(rng).cloned(),
+            "instance_id" => self.instances.choose(rng).cloned(),
             "flavor_id" => self.flavors.choose(rng).cloned(),
             "name" => self.properties.choose(rng).cloned(),
             _ => None,

@@ -1,0 +1,191 @@
+//! `allot instance`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::lease::{gibibytes, identify as identify_lease, is_uuid, mebibytes};
+use super::table::text;
+use super::wire::{plain, read};
+use super::{ClientError, Session, segment};
+
+/// How often it is looked whether an instance runs.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+/// What to do with instances.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List instances
+    List(List),
+    /// Show an instance
+    Show(One),
+    /// Start an instance: in a lease, or on a host that nobody has reserved
+    Create(Create),
+    /// Destroy instances
+    Delete(Several),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Those of that lease: its identifier or name
+    #[arg(long, value_name = "LEASE")]
+    lease: Option<String>,
+    /// Those of that project; for administrators
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct One {
+    /// Its identifier or name
+    instance: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// The instance's name
+    name: String,
+    /// The lease that it is to be part of: its identifier or name
+    #[arg(long, value_name = "LEASE", conflicts_with = "reservation")]
+    lease: Option<String>,
+    /// The reservation of a lease that it is to be part of
+    #[arg(long, value_name = "ID")]
+    reservation: Option<String>,
+    /// Virtual CPUs; the size may be left out where the reservation gives one
+    #[arg(long, value_name = "N", requires = "memory")]
+    vcpus: Option<u32>,
+    /// Memory: 4096, 512M, 4G
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "vcpus")]
+    memory: Option<u64>,
+    /// Disk: 20, 20G, 1T
+    #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
+    disk: Option<u64>,
+    /// Return when it runs
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// Their identifiers or names
+    #[arg(required = true, value_name = "INSTANCE")]
+    instances: Vec<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List(arguments) => {
+            let mut parameters = Vec::new();
+            if let Some(lease) = &arguments.lease {
+                parameters.push(("lease_id", identify_lease(lease, session).await?));
+            }
+            parameters.extend(arguments.project.map(|project| ("project_id", project)));
+            let answer = session.connection.get("/v1/instances", &parameters).await?;
+            let found: Vec<Value> = read(&answer, "instances")?;
+            print(&answer, &found, session)
+        }
+        Command::Show(arguments) => {
+            let id = identify(&arguments.instance, session).await?;
+            let answer = session.connection.get(&format!("/v1/instances/{id}"), &[]).await?;
+            let found = vec![read(&answer, "instance")?];
+            print(&answer, &found, session)
+        }
+        Command::Create(arguments) => {
+            let body = body(&arguments, session).await?;
+            let mut answer = session.connection.post("/v1/instances", &body).await?;
+            if arguments.wait {
+                answer = built(answer, session).await?;
+            }
+            let found = vec![read(&answer, "instance")?];
+            print(&answer, &found, session)
+        }
+        Command::Delete(arguments) => {
+            for instance in &arguments.instances {
+                let id = identify(instance, session).await?;
+                session.connection.delete(&format!("/v1/instances/{id}")).await?;
+                if !session.json {
+                    session.print(&format!("Instance {instance} is being destroyed."))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The instance, once it is not being started any more.
+async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, ClientError> {
+    let path = format!("/v1/instances/{}", segment(&plain(&answer["instance"]["id"])));
+    while answer["instance"]["status"] == "BUILD" {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        answer = session.connection.get(&path, &[]).await?;
+    }
+    match answer["instance"]["status_reason"].as_str() {
+        Some(why) => Err(ClientError::InVain(format!("the instance does not run: {why}"))),
+        None => Ok(answer),
+    }
+}
+
+async fn body(arguments: &Create, session: &Session<'_>) -> Result<Value, ClientError> {
+    let mut body = Map::from_iter([("name".to_owned(), json!(arguments.name))]);
+    let mut set = |name: &str, value: Option<u64>| {
+        body.extend(value.map(|value| (name.to_owned(), json!(value))));
+    };
+    set("vcpus", arguments.vcpus.map(u64::from));
+    set("memory_mb", arguments.memory);
+    set("disk_gb", arguments.disk);
+    let hint = match (&arguments.lease, &arguments.reservation) {
+        (Some(lease), _) => Some(json!({"lease": identify_lease(lease, session).await?})),
+        (None, Some(reservation)) => Some(json!({"reservation": reservation})),
+        (None, None) => None,
+    };
+    body.extend(hint.map(|hint| ("scheduler_hints".to_owned(), hint)));
+    Ok(Value::Object(body))
+}
+
+/// The identifier of the instance that is called so.
+async fn identify(instance: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    if is_uuid(instance) {
+        return Ok(segment(instance));
+    }
+    let answer = session.connection.get("/v1/instances", &[]).await?;
+    let all: Vec<Value> = read(&answer, "instances")?;
+    let mut found = all.iter().filter(|found| found["name"] == instance);
+    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(plain(&one["id"])),
+        (None, _) => Err(refused(format!("there is no instance {instance:?}"))),
+        (Some(_), Some(_)) => {
+            Err(refused(format!("there are several instances {instance:?}: name one by its identifier")))
+        }
+    }
+}
+
+fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    if found.is_empty() {
+        return session.print("There are no instances. `allot instance create` starts one.");
+    }
+    let mut table =
+        session.style.table(&["ID", "NAME", "STATUS", "LEASE", "HOST", "VCPUS", "MEMORY", "DISK"]);
+    for instance in found {
+        table.add_row([
+            plain(&instance["id"]),
+            plain(&instance["name"]),
+            plain(&instance["status"]),
+            plain(&instance["lease_id"]),
+            plain(&instance["host"]),
+            plain(&instance["vcpus"]),
+            format!("{} MiB", plain(&instance["memory_mb"])),
+            format!("{} GiB", plain(&instance["disk_gb"])),
+        ]);
+    }
+    session.print(&text(&table))?;
+    for instance in found.iter().filter(|instance| instance["status_reason"].is_string()) {
+        let (name, why) = (plain(&instance["name"]), plain(&instance["status_reason"]));
+        session.print(&format!("{name}: {why}"))?;
+    }
+    Ok(())
+}

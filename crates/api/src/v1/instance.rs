@@ -1,0 +1,196 @@
+//! Instances that are started through the service (spec CLS-08). Not in Blazar, which leaves them to Nova.
+
+use leases::ids::{LeaseId, ReservationId};
+use leases::instance::InstanceKind;
+use leases::plan::GuestSize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::InstanceRecord;
+use utoipa::ToSchema;
+
+use super::date::created_at;
+use super::error::RequestError;
+use super::fields::{Fields, count, text};
+use super::id::{lease_id, reservation_id};
+
+/// Longest name, as Nova has it.
+const MAX_NAME: usize = 255;
+
+/// An instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Instance {
+    /// Its identifier, a UUID.
+    pub id: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// The project that it belongs to.
+    pub project_id: String,
+    /// The user who asked for it.
+    pub user_id: String,
+    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`.
+    pub status: String,
+    /// Why it could not be started.
+    pub status_reason: Option<String>,
+    /// The lease that it is part of; null if of none, or of none any more.
+    pub lease_id: Option<String>,
+    /// The reservation of that lease.
+    pub reservation_id: Option<String>,
+    /// The name of its host; null to callers who may not see hosts, unless it is the lease's.
+    pub host: Option<String>,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub memory_mb: u32,
+    /// Disk, GiB.
+    pub disk_gb: u32,
+    /// When it was asked for: UTC to the second.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: Option<String>,
+}
+
+impl Instance {
+    /// The instance on a host of that name.
+    pub fn of(record: &InstanceRecord, host: Option<String>) -> Self {
+        let instance = &record.instance;
+        let (lease_id, reservation_id) = match instance.kind {
+            InstanceKind::Reserved { lease, reservation } => {
+                (Some(lease.to_string()), Some(reservation.to_string()))
+            }
+            InstanceKind::Regular => (None, None),
+        };
+        Self {
+            id: instance.id.to_string(),
+            name: instance.name.clone(),
+            project_id: instance.owner.project.0.clone(),
+            user_id: instance.owner.user.0.clone(),
+            status: instance.status.name().to_owned(),
+            status_reason: instance.reason.clone(),
+            lease_id,
+            reservation_id,
+            host,
+            vcpus: instance.size.vcpus,
+            memory_mb: instance.size.memory_mib,
+            disk_gb: instance.size.disk_gib,
+            created_at: created_at(record.created_at),
+            updated_at: record.updated_at.map(created_at),
+        }
+    }
+}
+
+/// Which lease an instance is to be part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseHint {
+    /// That lease.
+    Lease(LeaseId),
+    /// The lease of that reservation.
+    Reservation(ReservationId),
+}
+
+/// An instance that is to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceRequest {
+    /// Its name.
+    pub name: String,
+    /// Its size, if the request has one.
+    pub size: Option<GuestSize>,
+    /// The lease that it is to be part of, if of one.
+    pub hint: Option<LeaseHint>,
+}
+
+impl InstanceRequest {
+    /// Reads the body of `POST /instances`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        fields.require(&["name"])?;
+        let name = text("name", fields.required("name")?)?;
+        if name.is_empty() || name.chars().count() > MAX_NAME {
+            return Err(RequestError::malformed("name", "1 to 255 characters long"));
+        }
+        let size = size(&mut fields)?;
+        let hint = fields.given("scheduler_hints").map(hint).transpose()?.flatten();
+        fields.finish()?;
+        Ok(Self { name, size, hint })
+    }
+}
+
+/// All of it or nothing: half a size is a mistake.
+fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
+    let (vcpus, memory, disk) = (fields.given("vcpus"), fields.given("memory_mb"), fields.given("disk_gb"));
+    if vcpus.or(memory).or(disk).is_none() {
+        return Ok(None);
+    }
+    let missing = |name: &str| RequestError::Missing(name.to_owned());
+    Ok(Some(GuestSize {
+        vcpus: count("vcpus", vcpus.ok_or_else(|| missing("vcpus"))?, 1)?,
+        memory_mib: count("memory_mb", memory.ok_or_else(|| missing("memory_mb"))?, 1)?,
+        disk_gib: disk.map_or(Ok(0), |disk| count("disk_gb", disk, 0))?,
+    }))
+}
+
+fn hint(value: &Value) -> Result<Option<LeaseHint>, RequestError> {
+    let wrong = |name| RequestError::malformed(name, "the identifier of a lease or a reservation");
+    let mut hints = Fields::nested("scheduler_hints", value)?;
+    let lease = hints
+        .given("lease")
+        .map(|id| id.as_str().and_then(lease_id).ok_or_else(|| wrong("scheduler_hints.lease")));
+    let reservation = hints
+        .given("reservation")
+        .map(|id| id.as_str().and_then(reservation_id).ok_or_else(|| wrong("scheduler_hints.reservation")));
+    hints.finish()?;
+    match (lease.transpose()?, reservation.transpose()?) {
+        (Some(_), Some(_)) => {
+            Err(RequestError::malformed("scheduler_hints", "either a lease or a reservation"))
+        }
+        (lease, reservation) => Ok(lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ID: &str = "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753";
+
+    #[test]
+    fn a_request_names_a_size_and_a_lease_or_neither() {
+        let read = |body: Value| InstanceRequest::read(&body);
+        let request = read(json!({"name": "web", "vcpus": 2, "memory_mb": "2048",
+            "scheduler_hints": {"lease": ID}}))
+        .expect("complete");
+        assert_eq!(request.size, Some(GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 0 }));
+        assert!(matches!(request.hint, Some(LeaseHint::Lease(id)) if id.to_string() == ID));
+        let request = read(json!({"name": "web", "scheduler_hints": {"reservation": ID}})).expect("complete");
+        assert!(request.size.is_none() && matches!(request.hint, Some(LeaseHint::Reservation(_))));
+        assert_eq!(read(json!({"name": "web", "scheduler_hints": {}})).expect("complete").hint, None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (body, wrong) in [
+            (json!({}), "Missing parameter name"),
+            (json!({"name": ""}), "Malformed parameter name"),
+            (json!({"name": "w", "vcpus": 1}), "Missing parameter memory_mb"),
+            (json!({"name": "w", "vcpus": 0, "memory_mb": 1}), "vcpus must be >= 1"),
+            (json!({"name": "w", "host": "node1"}), "Unknown parameter host"),
+            (json!({"name": "w", "scheduler_hints": []}), "Malformed parameter scheduler_hints"),
+            (
+                json!({"name": "w", "scheduler_hints": {"lease": "x"}}),
+                "Malformed parameter scheduler_hints.lease",
+            ),
+            (
+                json!({"name": "w", "scheduler_hints": {"group": ID}}),
+                "Unknown parameter scheduler_hints.group",
+            ),
+            (
+                json!({"name": "w", "scheduler_hints": {"lease": ID, "reservation": ID}}),
+                "Malformed parameter scheduler_hints",
+            ),
+        ] {
+            let error = InstanceRequest::read(&body).expect_err("wrong");
+            assert_eq!(error.to_string(), wrong, "{body}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Instances that are started through the service (spec CLS-08).
+
+use std::sync::Arc;
+
+use api::v1::body::{InstanceBody, InstanceCreate, InstancesBody};
+use api::v1::{Instance, InstanceRequest, LeaseHint, instance_id, lease_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use leases::instance::InstanceKind;
+use leases::project::ProjectId;
+use service::{InstanceHint, NewInstance};
+use store::InstanceRecord;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::{Body, Options};
+use crate::policy::{Rule, Target};
+
+/// Instances of the caller's project; an administrator sees those of all.
+#[utoipa::path(
+    get, path = "/v1/instances", tag = "instances", operation_id = "list_instances",
+    params(
+        ("lease_id" = Option<String>, Query, description = "Those of this lease"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+    ),
+    responses((status = 200, body = InstancesBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<InstancesBody>, ApiError> {
+    session.allow(&app, Rule::InstancesGet)?;
+    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
+    let own = &session.identity.project;
+    let project = if session.is_admin(&app) {
+        asked
+    } else if asked.is_some_and(|asked| asked != *own) {
+        return Err(ApiError::forbidden(Rule::InstancesGet));
+    } else {
+        Some(own.clone())
+    };
+    let lease = options.parsed("lease_id", lease_id)?;
+    let found = app.service().instances(project.as_ref(), lease);
+    let instances = found.iter().map(|record| shown(&app, &session, record)).collect();
+    Ok(Json(InstancesBody { instances }))
+}
+
+/// Starts an instance: in a lease, or on a host that nobody has reserved. It is there when its status is `ACTIVE`.
+#[utoipa::path(
+    post, path = "/v1/instances", tag = "instances", operation_id = "create_instance",
+    request_body = InstanceCreate,
+    responses(
+        (status = 201, body = InstanceBody),
+        (status = 404, description = "There is no such lease", body = api::v1::ErrorBody),
+        (status = 409, description = "The lease is not active, or no host has room", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::InstancesPost)?;
+    let InstanceRequest { name, size, hint } = InstanceRequest::read(&body.json()?)?;
+    let hint = hint.map(|hint| match hint {
+        LeaseHint::Lease(id) => InstanceHint::Lease(id),
+        LeaseHint::Reservation(id) => InstanceHint::Reservation(id),
+    });
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let new = NewInstance { name, size, hint };
+    let record = session.change(async move { service.create_instance(&caller, new).await }).await??;
+    let body = InstanceBody { instance: shown(&app, &session, &record) };
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+/// An instance.
+#[utoipa::path(
+    get, path = "/v1/instances/{instance_id}", tag = "instances", operation_id = "show_instance",
+    params(("instance_id" = String, Path, description = "The instance")),
+    responses((status = 200, body = InstanceBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<InstanceBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
+}
+
+/// Destroys an instance.
+#[utoipa::path(
+    delete, path = "/v1/instances/{instance_id}", tag = "instances", operation_id = "delete_instance",
+    params(("instance_id" = String, Path, description = "The instance")),
+    responses((status = 204), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::InstancesDelete, &target(&record))?;
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
+    session.change(async move { service.delete_instance(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The instance, if there is one and the caller may see it. As with leases, one of somebody else is forbidden rather
+/// than not found.
+fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<InstanceRecord>, ApiError> {
+    let record = instance_id(id).and_then(|id| app.service().instance(id));
+    let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {id} not found"));
+    let record = record.ok_or_else(missing)?;
+    session.allow_on(app, Rule::InstancesGet, &target(&record))?;
+    Ok(record)
+}
+
+fn target(record: &InstanceRecord) -> Target<'_> {
+    Target { project: &record.instance.owner.project, user: &record.instance.owner.user }
+}
+
+/// The instance as the caller may see it: hosts of the free pool are the operator's business.
+fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
+    let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
+    let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
+    Instance::of(record, host.filter(|_| leased || session.allow(app, Rule::HostsGet).is_ok()))
+}
