@@ -12,7 +12,9 @@ use fleet::hooks::{HooksConfig, HooksFleet};
 use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Outcome};
 use jiff::Timestamp;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{GuestOwner, Place};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::plan::{Action, GuestOwner, GuestSize, Place};
+use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
 
 use crate::conductor::{Conductor, address, at, hosts, lease, slots};
@@ -80,7 +82,9 @@ fn config(directory: &Path) -> HooksConfig {
         "on_withdraw",
         "on_assign",
         "on_unassign",
+        "on_start",
         "on_stop",
+        "on_migrate",
         "on_delete",
         "on_snapshot",
         "check",
@@ -426,6 +430,79 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     let seen = fleet.observe(&[HOST].into()).await.expect("an answer");
     let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
     assert_eq!(stopping.expect("still there").stopping_since, Some(Timestamp::UNIX_EPOCH));
+}
+
+/// An instance of that kind on the host.
+fn instance(kind: InstanceKind) -> Instance {
+    Instance {
+        id: GuestId(7),
+        name: "web".to_owned(),
+        owner: Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) },
+        kind,
+        size: GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 10 },
+        host: HOST,
+        status: InstanceStatus::Building,
+        reason: None,
+    }
+}
+
+#[tokio::test]
+async fn the_guest_of_an_instance_is_started_where_its_lease_is_and_nowhere_else() {
+    let rack = rack();
+    let part = |reservation| instance(InstanceKind::Reserved { lease: LeaseId(0xa1), reservation });
+    rack.verified().await;
+    let refused = rack.fleet().start(HOST, &part(MINE), &key(1)).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "not yet: {refused:?}");
+    assert_eq!(rack.fleet.hold(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    rack.log();
+    for other in [part(THEIRS), instance(InstanceKind::Regular)] {
+        assert!(matches!(rack.fleet().start(HOST, &other, &key(1)).await, Err(FleetError::Refused(_))));
+    }
+    assert_eq!(rack.fleet().start(HOST, &part(MINE), &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [format!("on_start node1 {MINE}")]);
+    let told = fs::read_to_string(rack.directory.join("told.json")).expect("it was told");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("an object");
+    assert_eq!(
+        (&told["guest_name"], &told["project"], &told["vcpus"]),
+        (&"web".into(), &"red".into(), &2.into())
+    );
+    assert_eq!((&told["memory_mib"], &told["disk_gib"]), (&2048.into(), &10.into()));
+    assert_eq!(told["guest"], GuestId(7).to_string());
+}
+
+#[tokio::test]
+async fn of_a_start_and_a_destruction_the_one_of_the_later_claim_counts() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    let regular = instance(InstanceKind::Regular);
+    let (start, destroy) = (Action::StartGuest(HOST, regular.id), Action::DestroyGuest(HOST, regular.id));
+    let late = OperationKey::of(start, 4, None);
+    let destroyed = rack.fleet().destroy(HOST, regular.id, &OperationKey::of(destroy, 5, None)).await;
+    assert_eq!(destroyed, Ok(Outcome::Done));
+    assert_eq!(rack.fleet().start(HOST, &regular, &late).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_delete node1"], "the start came late");
+}
+
+#[tokio::test]
+async fn a_guest_of_somebody_else_is_moved_from_a_fenced_host_into_the_free_pool() {
+    let rack = rack();
+    let other_host = HostId(2);
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.adopt(other_host).await, Ok(Outcome::Done));
+    let guest = rack.guest_appears(HOST, GuestOwner::Other).await;
+    rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    rack.log();
+    let migrate = async |fence| rack.fleet().migrate(HOST, guest, other_host, &key(fence)).await;
+    assert_eq!(migrate(1).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), [""; 0], "nobody is moved from a host that is not fenced");
+    assert_eq!(rack.fleet.fence(HOST, &key(1)).await, Ok(Outcome::Done));
+    rack.log();
+    assert_eq!(migrate(2).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_migrate node1"]);
+    let told = fs::read_to_string(rack.directory.join("told.json")).expect("it was told");
+    assert!(told.contains(r#""to_host":2"#) && told.contains(&guest.to_string()), "{told}");
+    assert_eq!(rack.fleet.fence(other_host, &key(1)).await, Ok(Outcome::Done));
+    assert!(matches!(migrate(3).await, Err(FleetError::Refused(_))), "that host is fenced by now");
 }
 
 #[tokio::test]
