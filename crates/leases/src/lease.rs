@@ -121,6 +121,18 @@ pub enum EndAction {
     DeleteGuests,
     /// They stay where they are; only the hosts leave the lease.
     KeepGuests,
+    /// Images are made of those on its hosts, and then they are deleted.
+    SnapshotGuests,
+}
+
+impl EndAction {
+    /// Whether none of its guests is left after its end.
+    pub fn deletes(self) -> bool {
+        match self {
+            Self::DeleteGuests | Self::SnapshotGuests => true,
+            Self::KeepGuests => false,
+        }
+    }
 }
 
 /// A lease.

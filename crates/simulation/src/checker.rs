@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
-use leases::lease::{Allocation, EndAction, Lease, Reservation};
+use leases::lease::{Allocation, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::{Action, Guest, GuestOwner, ObservedHost, Place};
 use leases::resources::Resources;
@@ -146,9 +146,7 @@ impl Checker {
         let removable = match owner {
             GuestOwner::Other => false,
             GuestOwner::Preemptible => step.lease.is_some(),
-            GuestOwner::Lease(owner) => {
-                self.before.get(&owner).is_some_and(|r| r.lease.end_action == EndAction::DeleteGuests)
-            }
+            GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
         };
         if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
     }
@@ -300,7 +298,7 @@ impl Checker {
                 };
                 let held = matches!(seen.place, Place::Held(holder) if own(&holder));
                 let inhabited = seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(*id))
-                    && record.lease.end_action == EndAction::DeleteGuests
+                    && record.lease.end_action.deletes()
                     && self.immediate;
                 if held || inhabited || seen.slots.keys().any(own) {
                     return Err(format!("lease {id} has ended, but host {} is {seen:?}", host.host.id));

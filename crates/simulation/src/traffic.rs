@@ -47,7 +47,11 @@ impl Traffic<'_> {
         let reservations: Vec<_> = (0..count).filter_map(|_| self.reservation()).collect();
         let wording = vec![Wording::default(); reservations.len()];
         let terms = Terms::new(window, before_end, reservations).ok()?.of_type(lease_type);
-        let end_action = if self.chance(0.05) { EndAction::KeepGuests } else { EndAction::DeleteGuests };
+        let end_action = match self.rng.random_range(0..20) {
+            0 => EndAction::KeepGuests,
+            1 => EndAction::SnapshotGuests,
+            _ => EndAction::DeleteGuests,
+        };
         Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
     }
 

@@ -45,7 +45,7 @@ pub struct Lease {
     pub status_reason: Option<String>,
     /// Whether it has less than it was promised.
     pub degraded: bool,
-    /// What becomes of guests at the end: delete or keep. Not in Blazar.
+    /// What becomes of guests at the end: delete, keep or snapshot. Not in Blazar.
     pub end_action: String,
     /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
@@ -204,6 +204,7 @@ impl From<&LeaseRecord> for Lease {
             end_action: match lease.end_action {
                 domain::EndAction::DeleteGuests => "delete",
                 domain::EndAction::KeepGuests => "keep",
+                domain::EndAction::SnapshotGuests => "snapshot",
             }
             .to_owned(),
             created_at: created_at(record.created_at),

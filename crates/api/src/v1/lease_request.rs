@@ -7,7 +7,7 @@ use leases::admission::Changes;
 use leases::ids::ReservationId;
 use leases::lease::{EndAction, Lease};
 use leases::lease_type::Deadlines;
-use leases::terms::Terms;
+use leases::terms::{ReservationTerms, Terms};
 use serde_json::Value;
 use store::Wording;
 
@@ -66,6 +66,7 @@ impl LeaseRequest {
             wording.push(words);
         }
         fields.finish()?;
+        check_images(end_action, &reservations)?;
         let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type);
         Ok(Self { name, terms, wording, end_action })
     }
@@ -128,11 +129,24 @@ fn name(value: &Value) -> Result<String, RequestError> {
     Ok(name)
 }
 
+/// Images are made of all guests on a host, and so only of those on hosts that are the lease's.
+fn check_images(end_action: EndAction, reservations: &[ReservationTerms]) -> Result<(), RequestError> {
+    let shared = |terms: &ReservationTerms| {
+        matches!(terms, ReservationTerms::Instances(_) | ReservationTerms::Flavor(_))
+    };
+    if end_action == EndAction::SnapshotGuests && reservations.iter().any(shared) {
+        let expected = "delete or keep where instances are reserved: images are made on whole hosts";
+        return Err(RequestError::malformed("end_action", expected));
+    }
+    Ok(())
+}
+
 fn end_action(value: &Value) -> Result<EndAction, RequestError> {
     match value.as_str() {
         Some("delete") => Ok(EndAction::DeleteGuests),
         Some("keep") => Ok(EndAction::KeepGuests),
-        _ => Err(RequestError::malformed("end_action", "delete or keep")),
+        Some("snapshot") => Ok(EndAction::SnapshotGuests),
+        _ => Err(RequestError::malformed("end_action", "delete, keep or snapshot")),
     }
 }
 
@@ -196,6 +210,29 @@ mod tests {
         let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
         assert_eq!(types, ["virtual:instance", "physical:host", "virtual:floatingip"]);
         assert_eq!(request.end_action, EndAction::KeepGuests);
+        let imaging = LeaseCreate { end_action: Some("snapshot".to_owned()), ..body };
+        let refused =
+            read(&serde_json::to_value(&imaging).expect("JSON")).expect_err("instances are reserved");
+        assert_eq!(refused.to_string(), "Malformed parameter end_action");
+    }
+
+    #[test]
+    fn cls_09_images_are_for_leases_of_whole_hosts() {
+        let read = |resource_type: &str| {
+            let size = json!({"vcpus": 1, "memory_mb": 1, "disk_gb": 1, "amount": 1, "affinity": null});
+            let hosts = json!({"min": 1, "max": 1, "hypervisor_properties": ""});
+            let mut reservation = if resource_type == "physical:host" { hosts } else { size };
+            reservation["resource_type"] = json!(resource_type);
+            reservation["resource_properties"] = json!("");
+            let body = json!({"name": "l", "start_date": "now", "end_date": "2030-01-02 10:00",
+                "reservations": [reservation], "end_action": "snapshot"});
+            read(&body).map(|request| request.end_action)
+        };
+        assert_eq!(read("physical:host"), Ok(EndAction::SnapshotGuests));
+        assert_eq!(
+            read("virtual:instance").expect_err("no image").to_string(),
+            "Malformed parameter end_action"
+        );
     }
 
     /// JSON of all forms, with names and words that requests have.

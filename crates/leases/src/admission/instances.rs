@@ -57,7 +57,7 @@ impl Admission<'_> {
             .hosts()
             .filter_map(|host| Some((host, observed.hosts.get(&host.id)?)))
             .filter(|(host, seen)| seen.health == Health::Up && self.eligible(within, host, seen))
-            .map(|(host, seen)| (host, self.used(host.id, seen, observed)))
+            .map(|(host, seen)| (host, used(host.id, seen, observed)))
             .collect();
         let considered = eligible.len();
         if let Within::Reservation(_, reservation) = within
@@ -88,17 +88,17 @@ impl Admission<'_> {
             }
         }
     }
+}
 
-    /// What guests use of a host, those that are moving there as well.
-    fn used(&self, id: HostId, host: &ObservedHost, observed: &Observed) -> Resources {
-        let elsewhere = observed.hosts.iter().filter(|(other, _)| **other != id);
-        let coming = elsewhere.flat_map(|(_, host)| &host.guests).filter(|guest| guest.moving_to == Some(id));
-        let mut used = Resources::default();
-        for guest in host.guests.iter().chain(coming) {
-            used.add(1, &resources(guest.size));
-        }
-        used
+/// What guests use of a host, those that are moving there as well.
+fn used(id: HostId, host: &ObservedHost, observed: &Observed) -> Resources {
+    let elsewhere = observed.hosts.iter().filter(|(other, _)| **other != id);
+    let coming = elsewhere.flat_map(|(_, host)| &host.guests).filter(|guest| guest.moving_to == Some(id));
+    let mut used = Resources::default();
+    for guest in host.guests.iter().chain(coming) {
+        used.add(1, &resources(guest.size));
     }
+    used
 }
 
 /// Whether the lease has fewer guests there than slots, and the reservation has any.

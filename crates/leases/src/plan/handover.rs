@@ -9,7 +9,7 @@ use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::step::Action;
 use crate::host::Health;
 use crate::ids::{HostId, LeaseId, ReservationId};
-use crate::lease::{EndAction, Lease};
+use crate::lease::Lease;
 use crate::window::later;
 
 /// The next steps of one host.
@@ -63,6 +63,12 @@ fn take_back(
     let lease = claims.lease_of(holder);
     let lease_id = lease.map(|lease| lease.id);
     let mut empty = true;
+    if let Some(lease) = lease.filter(|lease| doomed(Some(lease), observed).next().is_some())
+        && life::wants_images(lease, (host, holder), &effort.world)
+    {
+        effort.step(Action::Snapshot(host, holder), lease_id);
+        return;
+    }
     for guest in doomed(lease, observed) {
         effort.step(Action::DeleteGuest(host, guest.id), lease_id);
         empty = false;
@@ -87,7 +93,7 @@ fn clear_strays(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, obse
 /// The lease, if it is known, does not want the host now, and its guests go with it.
 fn leaver<'a>(claims: &Claims<'a>, lease: LeaseId, host: HostId, now: Timestamp) -> Option<&'a Lease> {
     let lease = claims.leases.get(&lease).copied()?;
-    let leaves = !life::wants_host(lease, host, now) && lease.end_action == EndAction::DeleteGuests;
+    let leaves = !life::wants_host(lease, host, now) && lease.end_action.deletes();
     leaves.then_some(lease)
 }
 
@@ -97,7 +103,7 @@ pub(super) fn doomed<'o>(
     lease: Option<&Lease>,
     observed: &'o ObservedHost,
 ) -> impl Iterator<Item = &'o Guest> {
-    let doomed = lease.filter(|lease| lease.end_action == EndAction::DeleteGuests).map(|lease| lease.id);
+    let doomed = lease.filter(|lease| lease.end_action.deletes()).map(|lease| lease.id);
     observed
         .guests
         .iter()

@@ -11,8 +11,8 @@ use super::handover::doomed;
 use super::observed::Place;
 use super::step::Action;
 use crate::host::Health;
-use crate::ids::HostId;
-use crate::lease::{Allocation, EventStatuses, Lease, Reservation};
+use crate::ids::{HostId, ReservationId};
+use crate::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use crate::lease_type::LeaseType;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
@@ -269,6 +269,24 @@ fn snapshots(lease: &Lease, world: &World<'_>) -> Vec<Snapshot> {
         snapshots.extend(hosts.map(|host| snapshot(reservation, host)));
     }
     snapshots
+}
+
+/// Whether images are still to be made of guests on a host before they are deleted at the lease's end. That is given up
+/// when it has failed often enough, the last time after the end: others wait for the host.
+pub(super) fn wants_images(
+    lease: &Lease,
+    (host, holder): (HostId, ReservationId),
+    world: &World<'_>,
+) -> bool {
+    if lease.end_action != EndAction::SnapshotGuests {
+        return false;
+    }
+    let (action, end) = (Action::Snapshot(host, holder), lease.window.end());
+    let made = world.history.done.get(&action).is_some_and(|done| end <= *done);
+    let failures = world.history.failures.get(&action);
+    let given_up = failures
+        .is_some_and(|failures| failures.times >= world.rules.snapshot_attempts && end <= failures.last_at);
+    !made && !given_up
 }
 
 /// The steps of an active lease whose end is near.

@@ -17,13 +17,10 @@ use store::{InstanceRecord, LeaseRecord};
 
 use crate::terms::{asking, at, hosts, hosts_of, make, settings, slots, status, world, world_with};
 
-fn size(gib: u32) -> Option<GuestSize> {
-    Some(GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 })
-}
-
 /// An instance of so many GiB in that lease, or in none.
 fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
-    NewInstance { name: "web".to_owned(), size: size(gib), hint: lease.map(InstanceHint::Lease) }
+    let size = GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 };
+    NewInstance { name: "web".to_owned(), size: Some(size), hint: lease.map(InstanceHint::Lease) }
 }
 
 async fn start(world: &mut World, new: NewInstance) -> Result<Arc<InstanceRecord>, ServiceError> {

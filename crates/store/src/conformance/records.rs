@@ -119,7 +119,7 @@ pub async fn instances_are_written_by_their_versions(store: &Arc<dyn Store>) {
     refuse(store, &change(Version(2))).await;
     store.commit(&change(Version(1))).await.expect("as it is known");
     refuse(store, &change(Version(1))).await;
-    assert_eq!(loaded(store).await.instances, [next.clone()]);
+    assert_eq!(loaded(store).await.instances, std::slice::from_ref(&next));
     let forget = |expected| Write::ForgetInstance { id: new.instance.id, expected };
     refuse(store, &commit([forget(Version(1))])).await;
     accept(store, [forget(Version(2))]).await;

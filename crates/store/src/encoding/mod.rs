@@ -91,12 +91,15 @@ pub fn end_action_name(action: EndAction) -> &'static str {
     match action {
         EndAction::DeleteGuests => "delete_guests",
         EndAction::KeepGuests => "keep_guests",
+        EndAction::SnapshotGuests => "snapshot_guests",
     }
 }
 
 /// What becomes of guests at the end.
 pub fn end_action_from_name(name: &str) -> Option<EndAction> {
-    [EndAction::DeleteGuests, EndAction::KeepGuests].into_iter().find(|a| end_action_name(*a) == name)
+    [EndAction::DeleteGuests, EndAction::KeepGuests, EndAction::SnapshotGuests]
+        .into_iter()
+        .find(|a| end_action_name(*a) == name)
 }
 
 /// The name of a host's health.

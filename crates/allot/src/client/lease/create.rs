@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// When to warn or act before the end, written like --start
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
+    /// What becomes of its instances at the end
+    #[arg(long, value_enum, value_name = "ACTION")]
+    end_action: Option<EndAction>,
     #[command(flatten)]
     reservations: Reservations,
     #[command(flatten)]
@@ -104,6 +107,16 @@ enum BeforeEnd {
     Snapshot,
     /// Nothing
     Nothing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EndAction {
+    /// They are deleted
+    Delete,
+    /// They stay where they are
+    Keep,
+    /// Images are taken of those on its hosts, and then they are deleted
+    Snapshot,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -205,6 +218,13 @@ fn body(
     });
     if let Some(before) = &arguments.before_end_at {
         body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
+    }
+    if let Some(action) = arguments.end_action {
+        body["end_action"] = json!(match action {
+            EndAction::Delete => "delete",
+            EndAction::Keep => "keep",
+            EndAction::Snapshot => "snapshot",
+        });
     }
     say_type(&mut body, arguments, now, zone)?;
     Ok(body)
@@ -384,6 +404,8 @@ mod tests {
             json!({"resource_type": "flavor:instance", "flavor_id": "small", "amount": 2, "affinity": null});
         assert_eq!(body["reservations"][0], wanted);
         assert!(body_of("ci --instances 2 --flavor small --vcpus 2 --for 1h").is_err());
+        let body = body_of("ci --hosts 1 --for 1h --end-action snapshot").expect("a request");
+        assert_eq!(body["end_action"], "snapshot");
     }
 
     #[test]

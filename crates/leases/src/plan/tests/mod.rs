@@ -456,6 +456,50 @@ fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_f
     assert_eq!(events, [(terminated, EventStatus::Done), (terminated, EventStatus::Error)]);
 }
 
+/// A lease of host 1 whose guests are to be kept as images when it ends, with a guest.
+fn imaged() -> Stage {
+    let end_action = EndAction::SnapshotGuests;
+    let mut stage = Stage::new(1, vec![Lease { end_action, ..lease(1, window(0, 60), &[1]) }]);
+    stage.perform(0);
+    stage.host(1).guests.push(guest(7, GuestOwner::Lease(LeaseId(1))));
+    assert_eq!(stage.perform(59), []);
+    stage
+}
+
+#[test]
+fn cls_09_images_are_made_at_the_end_before_guests_are_deleted() {
+    let mut stage = imaged();
+    // One of before does not count.
+    stage.history.succeeded(Action::Snapshot(ONE, FIRST), at(50));
+    assert_eq!(stage.settle(60), [Action::Snapshot(ONE, FIRST)]);
+    stage.history.succeeded(Action::Snapshot(ONE, FIRST), at(60));
+    assert_eq!(stage.perform(60), [Action::DeleteGuest(ONE, GuestId(7)), Action::Release(ONE, FIRST)]);
+    assert_eq!(stage.status(0), LeaseStatus::Terminated);
+}
+
+#[test]
+fn cls_09_images_that_cannot_be_made_are_given_up_after_the_end() {
+    let mut stage = imaged();
+    let snapshot = Action::Snapshot(ONE, FIRST);
+    for _ in 0..3 {
+        stage.history.failed(snapshot, at(50), "no space");
+    }
+    let plan = stage.plan(60);
+    let plan = if plan.changes.is_empty() { plan } else { stage.plan(60) };
+    assert!(plan.steps.iter().any(|step| step.action == snapshot), "once more, after the end: {plan:?}");
+    stage.history.failed(snapshot, at(60), "no space");
+    assert_eq!(stage.perform(60), [Action::DeleteGuest(ONE, GuestId(7)), Action::Release(ONE, FIRST)]);
+}
+
+#[test]
+fn cls_09_a_lease_that_is_deleted_images_its_guests_as_well() {
+    let mut stage = imaged();
+    stage.leases[0] = stage.leases[0].deleted(at(30));
+    assert_eq!(stage.settle(30), [Action::Snapshot(ONE, FIRST)]);
+    stage.perform(30);
+    assert_eq!(stage.leases, []);
+}
+
 const ADDRESS: FloatingIpId = FloatingIpId(5);
 
 /// A lease of that address from then to 60.
