@@ -201,6 +201,7 @@ fn counts(archive: &Archive) -> String {
         (snapshot.hosts.len(), "hosts"),
         (snapshot.floating_ips.len(), "floating IPs"),
         (snapshot.flavors.len(), "flavors"),
+        (snapshot.instances.len(), "instances"),
         (snapshot.properties.len(), "properties"),
         (snapshot.history.failures.len() + snapshot.history.done.len(), "steps with a history"),
         (archive.notifications.len(), "notifications"),

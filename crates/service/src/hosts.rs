@@ -367,8 +367,7 @@ fn kept(state: &State, id: HostId) -> bool {
     let starts = |record: &Arc<InstanceRecord>| {
         record.instance.host == id && record.instance.status == InstanceStatus::Building
     };
-    state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease))
-        || state.instances.values().any(starts)
+    state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease)) || state.instances.iter().any(starts)
 }
 
 fn reserved(id: HostId) -> ServiceError {

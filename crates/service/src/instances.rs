@@ -1,10 +1,11 @@
 //! Instances that are started through the service (spec CLS-08).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::admission::{Admission, Within, size_of_instances};
-use leases::ids::{GuestId, LeaseId, ReservationId};
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus, reservation_for};
 use leases::lease::{Lease, Reservation};
 use leases::plan::{GuestSize, InstanceChange};
@@ -15,10 +16,56 @@ use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, InstanceHint, NewInstance, NotFound, Service, ServiceError};
 
+/// All instances, with an index.
+#[derive(Debug, Default)]
+pub(crate) struct Instances {
+    records: BTreeMap<GuestId, Arc<InstanceRecord>>,
+    /// Those that are part of no lease, by host.
+    without_lease: BTreeSet<(HostId, GuestId)>,
+    /// The hosts that these are on.
+    hosts: BTreeSet<HostId>,
+}
+
+impl Instances {
+    pub fn get(&self, id: GuestId) -> Option<&Arc<InstanceRecord>> {
+        self.records.get(&id)
+    }
+
+    /// All of them, by identifier.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<InstanceRecord>> {
+        self.records.values()
+    }
+
+    /// Hosts where instances that are part of no lease run, or are to.
+    pub fn hosts_without_lease(&self) -> &BTreeSet<HostId> {
+        &self.hosts
+    }
+
+    pub fn put(&mut self, record: Arc<InstanceRecord>) {
+        let instance = &record.instance;
+        self.remove(instance.id);
+        if instance.kind == InstanceKind::Regular && instance.needs_place() {
+            self.without_lease.insert((instance.host, instance.id));
+            self.hosts.insert(instance.host);
+        }
+        self.records.insert(instance.id, record);
+    }
+
+    pub fn remove(&mut self, id: GuestId) {
+        let Some(record) = self.records.remove(&id) else { return };
+        let host = record.instance.host;
+        self.without_lease.remove(&(host, id));
+        let all = (host, GuestId(0))..=(host, GuestId(u128::MAX));
+        if self.without_lease.range(all).next().is_none() {
+            self.hosts.remove(&host);
+        }
+    }
+}
+
 impl Service {
     /// An instance.
     pub fn instance(&self, id: GuestId) -> Option<Arc<InstanceRecord>> {
-        self.state().instances.get(&id).cloned()
+        self.state().instances.get(id).cloned()
     }
 
     /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
@@ -27,7 +74,7 @@ impl Service {
             project.is_none_or(|project| record.instance.owner.project == *project)
                 && lease.is_none_or(|lease| record.instance.kind.lease() == Some(lease))
         };
-        let mut found: Vec<_> = self.state().instances.values().filter(wanted).cloned().collect();
+        let mut found: Vec<_> = self.state().instances.iter().filter(wanted).cloned().collect();
         found.sort_by_key(|record| (record.created_at, record.instance.id));
         found
     }

@@ -11,18 +11,17 @@ use leases::admission::guests_to_come;
 use leases::calendar::{Calendar, Conflict};
 use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Instance, InstanceKind};
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::plan::{Guest, GuestOwner, History, Observed, Place};
 use leases::status::LeaseStatus;
 use store::{
-    Delta, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Revision,
-    Snapshot, Write,
+    Delta, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Revision, Snapshot, Write,
 };
 
 use crate::attributes::attributes_of;
+use crate::instances::Instances;
 
 /// The host as decisions see it.
 fn described(host: &Host) -> Host {
@@ -51,7 +50,7 @@ pub(crate) struct State {
     /// All leases.
     pub leases: Leases,
     /// All instances.
-    pub instances: BTreeMap<GuestId, Arc<InstanceRecord>>,
+    pub instances: Instances,
 }
 
 impl State {
@@ -62,6 +61,10 @@ impl State {
         let mut leases = Leases::default();
         for record in snapshot.leases {
             leases.put(Arc::new(record));
+        }
+        let mut instances = Instances::default();
+        for record in snapshot.instances {
+            instances.put(Arc::new(record));
         }
         Ok(Self {
             revision: snapshot.revision,
@@ -84,11 +87,7 @@ impl State {
             calendar,
             history: snapshot.history,
             leases,
-            instances: snapshot
-                .instances
-                .into_iter()
-                .map(|record| (record.instance.id, Arc::new(record)))
-                .collect(),
+            instances,
         })
     }
 
@@ -122,10 +121,10 @@ impl State {
                     self.properties.insert(property.name.clone(), property);
                 }
                 Write::Instance { record, .. } => {
-                    self.instances.insert(record.instance.id, Arc::from(record));
+                    self.instances.put(Arc::from(record));
                 }
                 Write::ForgetInstance { id, .. } => {
-                    self.instances.remove(&id);
+                    self.instances.remove(id);
                 }
             }
         }
@@ -173,10 +172,12 @@ impl State {
             delta.flavors.into_iter().map(|(id, flavor)| (id, flavor.map(Arc::new))),
         );
         take_over(&mut self.properties, delta.properties);
-        take_over(
-            &mut self.instances,
-            delta.instances.into_iter().map(|(id, record)| (id, record.map(Arc::new))),
-        );
+        for (id, record) in delta.instances {
+            match record {
+                Some(record) => self.instances.put(Arc::new(record)),
+                None => self.instances.remove(id),
+            }
+        }
         for (action, known) in delta.steps {
             take_over(&mut self.history.failures, [(action, known.failures)]);
             take_over(&mut self.history.done, [(action, known.done)]);
@@ -247,14 +248,13 @@ impl State {
         let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
         let hunts = self.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
         let goals = hunts.flat_map(|hunt| hunt.open(observed)).map(|mov| mov.to);
-        let regular = |instance: &&Instance| instance.kind == InstanceKind::Regular && instance.needs_place();
-        let instances = self.instances.values().map(|record| &record.instance).filter(regular);
-        occupied.map(|(id, _)| *id).chain(goals).chain(instances.map(|instance| instance.host)).collect()
+        let instances = self.instances.hosts_without_lease().iter().copied();
+        occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
     }
 
     /// What was observed, with guests that are about to be there.
     pub fn with_guests_to_come(&self, mut observed: Observed) -> Observed {
-        guests_to_come(&mut observed, self.instances.values().map(|record| &record.instance));
+        guests_to_come(&mut observed, self.instances.iter().map(|record| &record.instance));
         observed
     }
 

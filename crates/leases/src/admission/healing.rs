@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::hosts::best;
 use super::{Admission, Refusal, Rules, Search};
 use crate::calendar::Calendar;
 use crate::host::{Health, Inventory};
@@ -117,7 +116,7 @@ impl Search<'_> {
         hosts.retain(|host| !self.admission.failed(*host));
         let (free, _) = self.free_hosts(terms);
         let free = self.like(free, terms, &hosts);
-        let new = best(&free, wanted - hosts.len(), &BTreeSet::new());
+        let new = self.best(&free, wanted - hosts.len(), &BTreeSet::new());
         self.taken.whole.extend(&new);
         hosts.extend(new);
         hosts

@@ -26,7 +26,7 @@ impl Search<'_> {
         let (kept, _) = self.free_among(of_held, asked);
         let kept = self.alike(kept, asked, held);
         if kept.len() >= most {
-            return Ok(best(&kept, most, held));
+            return Ok(self.best(&kept, most, held));
         }
         let (free, mut report) = self.free_hosts(asked);
         let all = free.len();
@@ -42,7 +42,10 @@ impl Search<'_> {
                 found: free.len() as u64,
             });
         }
-        Ok(best(&free, most, held))
+        // More than it needs is not worth waiting for.
+        let welcome = |fit: &&Fit| held.contains(&fit.host) || !self.avoids(fit.host);
+        let most = most.min(free.iter().filter(welcome).count().max(asked.min() as usize));
+        Ok(self.best(&free, most, held))
     }
 
     /// Hosts that match and can be had, and what became of the others.
@@ -81,16 +84,24 @@ impl Search<'_> {
         }
         (free, report)
     }
-}
 
-/// Those that fit the window best, `held` first.
-pub(super) fn best(free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
-    let candidate = |fit: &Fit| Candidate { new: !held.contains(&fit.host), fit: *fit };
-    let mut candidates: Vec<Candidate> = free.iter().map(candidate).collect();
-    if count < candidates.len() {
-        candidates.select_nth_unstable(count);
+    fn avoids(&self, host: HostId) -> bool {
+        self.admission.avoided.is_some_and(|avoided| avoided.contains(&host))
     }
-    candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+
+    /// Those that fit the window best, `held` first, and those that are avoided last.
+    pub(super) fn best(&self, free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
+        let candidate = |fit: &Fit| Candidate {
+            new: !held.contains(&fit.host),
+            avoided: self.avoids(fit.host),
+            fit: *fit,
+        };
+        let mut candidates: Vec<Candidate> = free.iter().map(candidate).collect();
+        if count < candidates.len() {
+            candidates.select_nth_unstable(count);
+        }
+        candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+    }
 }
 
 /// A host that could be taken; less is better.
@@ -98,6 +109,8 @@ pub(super) fn best(free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTree
 struct Candidate {
     /// Hosts that the reservation has already are kept.
     new: bool,
+    /// Somebody may be there for ever.
+    avoided: bool,
     /// Then the best fit.
     fit: Fit,
 }

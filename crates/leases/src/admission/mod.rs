@@ -74,6 +74,8 @@ pub struct Admission<'a> {
     /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
     /// without them; what has a date may hope that they are gone by then.
     pub occupied: Option<&'a BTreeSet<HostId>>,
+    /// Hosts that are had last, if there are any: an instance that is part of no lease runs there, perhaps for ever.
+    pub avoided: Option<&'a BTreeSet<HostId>>,
     /// What is known of these guests; none if nobody is to be moved away.
     pub surroundings: Option<Surroundings<'a>>,
     /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
@@ -89,8 +91,8 @@ pub struct Admission<'a> {
 impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
-        let (occupied, surroundings, used, project) = (None, None, None, None);
-        Self { calendar, inventory, rules, occupied, surroundings, used, project, now }
+        let (occupied, avoided, surroundings, used, project) = (None, None, None, None, None);
+        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, project, now }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hosts::best;
 use super::{Admission, Refusal, Resource, Search, order};
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
@@ -160,7 +159,7 @@ impl Search<'_> {
         let others: Vec<_> =
             self.like(free, terms, held).into_iter().filter(|fit| !held.contains(&fit.host)).collect();
         let wanted = terms.max() as usize - held.len();
-        let mut hosts = best(&others, wanted, held);
+        let mut hosts = self.best(&others, wanted, held);
         hosts.extend(held);
         if hosts.len() < terms.min() as usize {
             let (needed, found) = (terms.min().into(), hosts.len() as u64);

@@ -66,7 +66,12 @@ fn take_back(
     if let Some(lease) = lease.filter(|lease| doomed(Some(lease), observed).next().is_some())
         && life::wants_images(lease, (host, holder), &effort.world)
     {
-        effort.step(Action::Snapshot(host, holder), lease_id);
+        // By somebody's clock that is ahead of ours it has ended; what we did now would not count as done after its end.
+        if effort.world.now < lease.window.end() {
+            effort.wake(lease.window.end());
+        } else {
+            effort.step(Action::Snapshot(host, holder), lease_id);
+        }
         return;
     }
     for guest in doomed(lease, observed) {

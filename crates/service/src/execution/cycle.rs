@@ -151,7 +151,7 @@ impl Service {
         let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
         let done = state.history.done.keys().filter(|action| match action {
             Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
-            _ => action.instance().is_none_or(|id| !state.instances.contains_key(&id)),
+            _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),
         });
         failed.map(|(action, _)| *action).chain(done.copied()).collect()
     }

@@ -52,7 +52,7 @@ impl Service {
         let state = self.state();
         let mut progress = self.progress();
         let rules = self.plan_rules(&progress);
-        let instances: Vec<&Instance> = state.instances.values().map(|record| &record.instance).collect();
+        let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
         let gone = progress.gone(instances.iter().copied(), |host| state.hosts.contains_key(&host));
         let world = World::new(&progress.observed, &state.history, &rules, now);
         let world = World { instances: &instances, gone: &gone, ..world };
@@ -63,7 +63,7 @@ impl Service {
             certain && !said
         });
         plan.instances.retain(|change| {
-            let known = state.instances.get(&change.instance());
+            let known = state.instances.get(change.instance());
             let settled = known.is_some_and(|record| progress.settled_instance(&record.instance));
             settled && !progress.told_of_instances.contains(&change.instance())
         });

@@ -28,7 +28,9 @@ impl Service {
         now: Timestamp,
     ) -> Admission<'a> {
         let rules = &self.settings.rules;
-        Admission { occupied, ..Admission::new(&state.calendar, &state.inventory, rules, minute(now)) }
+        let avoided = Some(state.instances.hosts_without_lease());
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
+        Admission { occupied, avoided, ..admission }
     }
 
     /// What a decision needs to know about guests.

@@ -15,7 +15,7 @@ use service::{InstanceHint, NewInstance, NewLease, NotFound, ServiceError};
 use simulation::{Setup, World, caller};
 use store::{InstanceRecord, LeaseRecord};
 
-use crate::terms::{asking, at, hosts, hosts_of, make, settings, slots, status, world, world_with};
+use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, slots, status, world, world_with};
 
 /// An instance of so many GiB in that lease, or in none.
 fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
@@ -251,6 +251,23 @@ async fn an_immediate_lease_does_not_count_on_a_host_where_an_instance_is_about_
     let lease = make(&mut world, NewLease { terms: asked.terms.of_type(lease_type), ..asked }).await;
     let lease = lease.expect("the other one is free");
     assert!(!hosts_of(&lease).contains(&instance.instance.host));
+}
+
+#[tokio::test]
+async fn a_lease_with_a_date_has_hosts_with_instances_last_and_no_more_than_it_needs() {
+    let mut world = world(3).await;
+    let instance = start(&mut world, new(1, None)).await.expect("room");
+    let host = instance.instance.host;
+    let first = make(&mut world, asking(10, 20, vec![between(1, 3)])).await.expect("free");
+    assert!(hosts_of(&first).len() == 2 && !hosts_of(&first).contains(&host));
+    let second = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("it may be gone by then");
+    assert_eq!(hosts_of(&second), [host]);
+    world.run_until(at(11)).await;
+    let waits = world.service.lease(second.lease.id).expect("there").lease.reason.clone();
+    assert!(waits.is_some_and(|why| why.contains("cannot be removed")), "it says what it waits for");
+    destroy(&mut world, instance.instance.id).await;
+    world.run_until(at(12)).await;
+    assert_eq!(status(&world, second.lease.id), "ACTIVE");
 }
 
 #[tokio::test]

@@ -478,6 +478,16 @@ fn cls_09_images_are_made_at_the_end_before_guests_are_deleted() {
 }
 
 #[test]
+fn cls_09_images_wait_for_the_end_if_another_clock_has_begun_with_it() {
+    let mut stage = imaged();
+    stage.leases[0].status = LeaseStatus::Terminating;
+    stage.leases[0].events.end = EventStatus::InProgress;
+    assert_eq!(stage.settle(59), []);
+    assert_eq!(stage.plan(59).wake_at, Some(at(60)));
+    assert_eq!(stage.settle(60), [Action::Snapshot(ONE, FIRST)]);
+}
+
+#[test]
 fn cls_09_images_that_cannot_be_made_are_given_up_after_the_end() {
     let mut stage = imaged();
     let snapshot = Action::Snapshot(ONE, FIRST);
