@@ -3,7 +3,7 @@
 //! The reference takes the best move of the moment until none helps (so does [`crate::balance`]). It never
 //! exchanges two instances, nor accepts a move that pays only later. Here random walks look for an arrangement that
 //! can be had for no more moves (`walk`), and the way there is laid out in moves, each of them judged as any
-//! other when its turn comes (`schedule`). Plans are cut back and continued several times (`line`). The best plan
+//! other when its turn comes (`schedule`). The plan is cut back and continued several times (`line`). In the end it
 //! is checked by code that shares nothing with the search ([`verify`]); if it is not better than what the reference
 //! finds, that is the result.
 //!
@@ -15,7 +15,9 @@ mod atlas;
 mod check;
 mod ledger;
 mod line;
+mod reserves;
 mod schedule;
+mod sketch;
 mod walk;
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx};
@@ -29,7 +31,7 @@ use crate::score::Values;
 use line::Line;
 
 /// Number of rounds that find most of what there is to find.
-pub const ROUNDS: usize = 300;
+pub const ROUNDS: usize = 2_000;
 
 /// What a deep search may do beyond what [`BalanceOptions`] say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +132,7 @@ pub fn balance(
         greedy.values.push(*run.board().values());
         greedy.steps.push(step);
     }
+    let (greedy_score, greedy_cost) = (greedy.score(), Cost::of(&original, &greedy.steps));
     let scene = Scene {
         original: &original,
         nodes,
@@ -141,7 +144,6 @@ pub fn balance(
             copies: deep.max_copies.unwrap_or(usize::MAX),
         },
     };
-    let (greedy_score, greedy_cost) = (greedy.score(), Cost::of(&original, &greedy.steps));
     scene.cut_to_limit(&mut greedy);
     let searchable = run.board().bounded() && scene.limit.steps > 0 && scene.online.len() > 1;
     let best = if searchable { scene.search(&greedy, deep.seed, effort) } else { None };
@@ -174,18 +176,12 @@ impl Scene<'_> {
         }
     }
 
-    /// The best plan that is found and correct.
+    /// The best plan that is found, if it is correct.
     fn search(&self, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Option<Plan> {
-        let mut plans = line::search(self, start, seed, effort);
-        plans.sort_by(|a, b| {
-            let cost = |plan: &Plan| Cost::of(self.original, &plan.steps).price();
-            a.score().total_cmp(&b.score()).then(cost(a).cmp(&cost(b)))
-        });
-        plans.into_iter().find(|plan| {
-            let verdict = verify(self.original, &self.rules(), &plan.steps);
-            debug_assert_eq!(verdict, Ok(()), "the search and the checker disagree");
-            verdict.is_ok()
-        })
+        let plan = line::search(self, start, seed, effort);
+        let verdict = verify(self.original, &self.rules(), &plan.steps);
+        debug_assert_eq!(verdict, Ok(()), "the search and the checker disagree");
+        verdict.is_ok().then_some(plan)
     }
 
     fn rules(&self) -> Rules<'_> {
