@@ -33,11 +33,24 @@ use line::Line;
 /// Number of rounds that find most of what there is to find.
 pub const ROUNDS: usize = 2_000;
 
+/// How often disks may be copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyLimit {
+    /// As often as there are moves.
+    #[default]
+    None,
+    /// At most so often.
+    AtMost(usize),
+    /// As often as on the reference's way. Then moves have no limit but [`BalanceOptions::max_moves`]: more
+    /// migrations may make up for copies.
+    AsUsual,
+}
+
 /// What a deep search may do beyond what [`BalanceOptions`] say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeepOptions {
-    /// At most this many copies of disks; no limit of its own if `None`.
-    pub max_copies: Option<usize>,
+    /// How often disks may be copied.
+    pub max_copies: CopyLimit,
     /// Where the random numbers start.
     pub seed: u64,
 }
@@ -115,8 +128,8 @@ pub struct Found {
 
 /// Balances `nodes` by moving some of `instances`, both ascending, and leaves the cluster balanced.
 ///
-/// There are no more moves than [`BalanceOptions::max_moves`], or without it, than the reference's way takes. The
-/// score is never above that of the reference's way, as far as that keeps the limits.
+/// There are no more moves than [`BalanceOptions::max_moves`], or without it, than the reference's way takes (but
+/// see [`CopyLimit::AsUsual`]). The score is never above that of the reference's way, as far as that keeps the limits.
 pub fn balance(
     cluster: &mut Cluster,
     nodes: &[NodeIdx],
@@ -139,10 +152,7 @@ pub fn balance(
         online: run.online.clone(),
         free: run.instances.clone(),
         options,
-        limit: Price {
-            steps: options.max_moves.unwrap_or(greedy.steps.len()),
-            copies: deep.max_copies.unwrap_or(usize::MAX),
-        },
+        limit: limit(options, deep.max_copies, &greedy_cost),
     };
     scene.cut_to_limit(&mut greedy);
     let searchable = run.board().bounded() && scene.limit.steps > 0 && scene.online.len() > 1;
@@ -150,6 +160,16 @@ pub fn balance(
     let plan = best.filter(|best| best.score() < greedy.score()).unwrap_or(greedy);
     *cluster = scene.line(&plan.steps).cluster;
     Found { plan, greedy_score, greedy_cost }
+}
+
+/// What may be spent where the reference's way costs `greedy`.
+fn limit(options: &BalanceOptions, copies: CopyLimit, greedy: &Cost) -> Price {
+    let (moves, copies) = match copies {
+        CopyLimit::None => (greedy.moves, usize::MAX),
+        CopyLimit::AtMost(copies) => (greedy.moves, copies),
+        CopyLimit::AsUsual => (usize::MAX, greedy.copies),
+    };
+    Price { steps: options.max_moves.unwrap_or(moves), copies }
 }
 
 /// What a search is about.

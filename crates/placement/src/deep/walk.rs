@@ -66,7 +66,7 @@ pub(super) struct Walk<'a> {
     /// The instances that are not where they were at the start, and where each is in this list.
     away: Vec<InstanceIdx>,
     position: Vec<u32>,
-    /// The instances that may move and are on each node, in whatever role.
+    /// The instances that may move and are on each node, by role.
     residents: Vec<[Vec<InstanceIdx>; 2]>,
     dice: Dice,
     /// What a random move changes: the unit of temperatures and prices.
