@@ -52,6 +52,12 @@ impl Scale {
         }
     }
 
+    /// The share of a node's memory that a MiB reserved takes.
+    #[inline]
+    pub fn reserved(&self) -> f64 {
+        self.memory
+    }
+
     /// [`row`], but for a few units in the last place.
     #[inline]
     pub fn row(&self, node: &Node, figures: &Figures) -> Row {

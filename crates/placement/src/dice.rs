@@ -27,12 +27,6 @@ impl Dice {
     pub fn exponential(&mut self) -> f64 {
         -natural_logarithm(1.0 - self.unit())
     }
-
-    /// A number drawn from the (minimum) Gumbel distribution: the least of several sums of a value and such a
-    /// number falls on each as often as a heat bath would choose it.
-    pub fn gumbel(&mut self) -> f64 {
-        natural_logarithm(self.exponential().max(f64::MIN_POSITIVE))
-    }
 }
 
 /// The natural logarithm of a positive number to some ten digits.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use cluster::{DiskTemplate, InitialN1};
 use placement::Search;
 use placement::balance::BalanceOptions;
+use placement::deep::CopyLimit;
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
@@ -234,7 +235,7 @@ pub struct Options {
     /// `--search-seed` (Allotment's own): where the random numbers of a deep search start.
     pub search_seed: u64,
     /// `--max-copies` (Allotment's own): how often a deep search may copy disks.
-    pub max_copies: Option<usize>,
+    pub max_copies: CopyLimit,
     /// What is no option.
     pub positional: Vec<String>,
 }
@@ -318,7 +319,7 @@ impl Default for Options {
             search_time: None,
             search_rounds: None,
             search_seed: 0,
-            max_copies: None,
+            max_copies: CopyLimit::default(),
             positional: Vec::new(),
         }
     }

@@ -199,7 +199,7 @@ static OWN: &[Flag] = &[
         "search-rounds",
         (Required("N"), "integer"),
         &[Hbal],
-        "with --search=deep, search for N rounds (default 300); the result is the same on every machine",
+        "with --search=deep, search for N rounds (default 2000); the result is the same on every machine",
         read!(search_rounds, values::search_rounds),
     ),
     own(
@@ -211,9 +211,9 @@ static OWN: &[Flag] = &[
     ),
     own(
         "max-copies",
-        (Required("N"), "integer"),
+        (Required("N"), "string"),
         &[Hbal],
-        "with --search=deep, copy the disks of instances at most N times",
+        "with --search=deep, copy the disks of instances at most N times; usual: as often as without, however many migrations",
         read!(max_copies, values::max_copies),
     ),
 ];

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cluster::{DiskTemplate, InitialN1};
 use placement::Search;
+use placement::deep::CopyLimit;
 use thiserror::Error;
 
 use crate::number::{NumberError, read_float, read_int};
@@ -129,7 +130,7 @@ pub enum ValueError {
     #[error("seed of the search: expected 0 or more, not '{0}'")]
     SearchSeed(String),
     /// Not a number of copies.
-    #[error("number of copies: expected 0 or more, not '{0}'")]
+    #[error("number of copies: expected 0 or more, or usual, not '{0}'")]
     MaxCopies(String),
     /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
@@ -211,8 +212,11 @@ pub(super) fn search_seed(text: &str) -> Result<u64, ValueError> {
     text.parse().map_err(|_| ValueError::SearchSeed(text.to_owned()))
 }
 
-pub(super) fn max_copies(text: &str) -> Result<Option<usize>, ValueError> {
-    text.parse().map(Some).map_err(|_| ValueError::MaxCopies(text.to_owned()))
+pub(super) fn max_copies(text: &str) -> Result<CopyLimit, ValueError> {
+    match text {
+        "usual" => Ok(CopyLimit::AsUsual),
+        _ => text.parse().map(CopyLimit::AtMost).map_err(|_| ValueError::MaxCopies(text.to_owned())),
+    }
 }
 
 pub(super) fn threads(text: &str) -> Result<usize, ValueError> {

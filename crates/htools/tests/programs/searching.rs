@@ -72,10 +72,23 @@ fn limits_of_moves_and_of_copies_are_kept() {
 }
 
 #[test]
+fn with_as_many_copies_as_usual_only_migrations_may_be_more() {
+    let document = document(&["--max-copies=usual"]);
+    let copies = |path: &str| document.pointer(path).and_then(Value::as_u64).expect("a number of copies");
+    assert!(copies("/deep/cost/copies") <= copies("/deep/greedy/cost/copies"), "{document}");
+    assert_eq!(moves(&deep(&["--max-copies=usual", "-l", "1"])).len(), 1);
+}
+
+#[test]
 fn effort_is_more_than_nothing() {
-    for option in
-        ["--search-time=0", "--search-time=x", "--search-rounds=0", "--search-seed=-1", "--max-copies=-1"]
-    {
+    for option in [
+        "--search-time=0",
+        "--search-time=x",
+        "--search-rounds=0",
+        "--search-seed=-1",
+        "--max-copies=-1",
+        "--max-copies=many",
+    ] {
         assert_eq!(hbal(&lopsided(), &["--search=deep", option]).status, FAILURE, "{option}");
     }
 }

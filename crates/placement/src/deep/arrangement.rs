@@ -7,6 +7,8 @@
 use cluster::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, NodeState};
 
 use super::atlas::Pair;
+use super::reserves::{Change, Reserves};
+use super::sketch::Outline;
 use crate::board::{Board, Scale};
 use crate::located::Located;
 use crate::score::{Counts, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, row};
@@ -16,15 +18,15 @@ const MOST_NODES: usize = 4;
 
 /// Sums over the online nodes, from which the score follows.
 #[derive(Clone, Copy, Debug)]
-struct Sums {
+pub(super) struct Sums {
     /// Of the distances from the reference point.
-    distances: Row,
+    pub distances: Row,
     /// Of their squares.
-    squares: Row,
+    pub squares: Row,
     /// Of the reserved memory ratios.
-    reserved: f64,
+    pub reserved: f64,
     /// Of the weighted counts.
-    counts: f64,
+    pub counts: f64,
 }
 
 /// A node as it would be.
@@ -40,6 +42,16 @@ struct Altered {
 pub(super) enum Role {
     Primary,
     Secondary,
+}
+
+impl Role {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Primary => Self::Secondary,
+            Self::Secondary => Self::Primary,
+        }
+    }
 }
 
 /// What becomes of the nodes if one instance changes its place; once that is made, what takes it back.
@@ -68,10 +80,6 @@ pub(super) struct Arrangement<'a> {
     states: Vec<NodeState>,
     rows: Vec<Row>,
     scales: Vec<Scale>,
-    /// What a unit of burden changes in each node's row.
-    units: Vec<Row>,
-    /// What each instance means to its primary and to its secondary.
-    burdens: Vec<[Row; 2]>,
     /// Whether each node counts for deviations.
     counted: Vec<bool>,
     /// Whether each node counts at all.
@@ -80,8 +88,11 @@ pub(super) struct Arrangement<'a> {
     /// The point from which distances are taken: near the means, so that little is lost by subtracting.
     reference: Row,
     inverse: f64,
+    inverse_root: f64,
     sums: Sums,
     score: f64,
+    reserves: Reserves,
+    outline: Outline,
 }
 
 impl<'a> Arrangement<'a> {
@@ -94,21 +105,26 @@ impl<'a> Arrangement<'a> {
             inside[node.at()] = true;
         }
         let located = Located::of(cluster, nodes);
+        let demands: Vec<Demand> = cluster.instances.iter().map(cluster::Instance::demand).collect();
+        let counted: Vec<bool> = cluster.node_indices().map(|n| inside[n.at()] && !offline(n)).collect();
+        let rows: Vec<Row> =
+            cluster.node_indices().map(|n| row(cluster.node(n), cluster.figures(n))).collect();
         let mut arrangement = Self {
             cluster,
-            demands: cluster.instances.iter().map(cluster::Instance::demand).collect(),
+            outline: Outline::new(cluster, &demands, &counted, &rows),
+            reserves: Reserves::new(cluster.states.iter().map(|state| state.peers.as_slice())),
+            demands,
             forced: cluster.instances.iter().map(|i| force || i.involved_nodes().any(offline)).collect(),
             pairs: cluster.instances.iter().map(|i| (i.primary, i.secondary)).collect(),
             states: cluster.states.clone(),
-            rows: vec![[0.0; 14]; cluster.nodes.len()],
+            rows,
             scales: cluster.nodes.iter().map(Scale::of).collect(),
-            units: cluster.nodes.iter().map(unit).collect(),
-            burdens: cluster.instances.iter().map(|i| burdens(&i.demand())).collect(),
-            counted: cluster.node_indices().map(|n| inside[n.at()] && !offline(n)).collect(),
+            counted,
             inside,
             located,
             reference: *board.mean(),
             inverse: 1.0 / board.online().max(1) as f64,
+            inverse_root: 1.0 / (board.online().max(1) as f64).sqrt(),
             sums: Sums { distances: [0.0; 14], squares: [0.0; 14], reserved: 0.0, counts: 0.0 },
             score: 0.0,
         };
@@ -131,11 +147,13 @@ impl<'a> Arrangement<'a> {
                 }
                 sums.reserved += row[RESERVED_MEMORY_LANE];
                 self.rows[node.at()] = row;
+                self.outline.note_row(node, &row, &self.reference);
             }
         }
         sums.counts += self.located.beyond_first() as f64;
         self.sums = sums;
         self.score = self.score_of(&sums);
+        self.outline.note_sums(&self.sums, self.score);
     }
 
     /// The score of the arrangement.
@@ -259,31 +277,45 @@ impl<'a> Arrangement<'a> {
         Ok(())
     }
 
-    /// About the score if a burden left a node for another.
-    ///
-    /// What nodes reserve, and whatever is counted, is taken to stay as it is: good enough to tell what is worth
-    /// judging, many times as fast.
-    #[inline]
-    pub fn sketch(&self, left: NodeIdx, target: NodeIdx, burden: &Row) -> f64 {
-        let mut sums = self.sums;
-        for (node, sign) in [(left, -1.0), (target, 1.0)] {
-            if !self.counted[node.at()] {
-                continue;
-            }
-            let (unit, row) = (&self.units[node.at()], &self.rows[node.at()]);
-            for lane in 0..14 {
-                let delta = sign * unit[lane] * burden[lane];
-                sums.distances[lane] += delta;
-                sums.squares[lane] += delta * (2.0 * (row[lane] - self.reference[lane]) + delta);
-            }
-        }
-        self.score_of(&sums)
+    /// What sketches are made from.
+    pub fn outline(&self) -> &Outline {
+        &self.outline
     }
 
-    /// What an instance means to a node on which it has a role, in the units of [`Self::sketch`].
+    /// Sums over the online nodes.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Memory that an instance's secondary reserves, MiB.
     #[inline]
-    pub fn burden(&self, instance: InstanceIdx, role: Role) -> &Row {
-        &self.burdens[instance.at()][role as usize]
+    pub fn reserved_memory(&self, instance: InstanceIdx) -> i64 {
+        self.demands[instance.at()].reserved_memory
+    }
+
+    /// The most by which the score can fall if a node reserves less for one other.
+    #[inline]
+    pub fn relief(&self, node: NodeIdx) -> f64 {
+        // A deviation falls by no more than the change over the root of the number of nodes.
+        let weight = 0.25 + LANE_WEIGHT[RESERVED_MEMORY_LANE] * self.inverse_root;
+        self.reserves.slack(node) as f64 * self.scales[node.at()].reserved() * weight
+    }
+
+    /// What a change of its reserves does to a node's share of the sums of reserved memory ratios: to that of the
+    /// distances and to that of their squares.
+    #[inline]
+    pub fn reserve_change(&self, node: NodeIdx, change: Change) -> (f64, f64) {
+        let at = node.at();
+        if !self.counted[at] {
+            return (0.0, 0.0);
+        }
+        let growth = self.reserves.growth(node, &self.states[at].peers, change);
+        if growth == 0 {
+            return (0.0, 0.0);
+        }
+        let ratio = growth as f64 * self.scales[at].reserved();
+        let distance = self.rows[at][RESERVED_MEMORY_LANE] - self.reference[RESERVED_MEMORY_LANE];
+        (ratio, ratio * (2.0 * distance + ratio))
     }
 
     #[inline]
@@ -352,11 +384,15 @@ impl<'a> Arrangement<'a> {
             let at = altered.node.at();
             std::mem::swap(&mut self.states[at].figures, &mut altered.figures);
             std::mem::swap(&mut self.rows[at], &mut altered.row);
+            if self.counted[at] {
+                self.outline.note_row(altered.node, &self.rows[at], &self.reference);
+            }
         }
         std::mem::swap(&mut self.sums, &mut shift.sums);
         std::mem::swap(&mut self.score, &mut shift.score);
         let from = self.pairs[shift.instance.at()];
         self.enlist(shift.instance, from, shift.to);
+        self.outline.note_sums(&self.sums, self.score);
         shift.to = from;
     }
 
@@ -367,9 +403,11 @@ impl<'a> Arrangement<'a> {
         if !record.forthcoming {
             if let Some(secondary) = from.1 {
                 self.states[secondary.at()].release_for(from.0, memory);
+                self.reserves.note(secondary, &self.states[secondary.at()].peers);
             }
             if let Some(secondary) = to.1 {
                 self.states[secondary.at()].reserve_for(to.0, memory);
+                self.reserves.note(secondary, &self.states[secondary.at()].peers);
             }
         }
         if from.0 != to.0 && !record.exclusion_tags.is_empty() {
@@ -386,44 +424,4 @@ impl<'a> Arrangement<'a> {
         }
         self.pairs[instance.at()] = to;
     }
-}
-
-/// What a unit of each burden changes in the row of a node.
-fn unit(node: &cluster::Node) -> Row {
-    let share = |total: f64| if total > 0.0 { 1.0 / total } else { 0.0 };
-    let memory = -share(node.total_memory);
-    let disk = if node.exclusive_storage { 0.0 } else { -share(node.total_disk) };
-    let cpus = share(node.total_cpus * node.cpu_speed);
-    let spindles = if node.exclusive_storage { 0.0 } else { share(node.max_spindles) };
-    [memory, disk, 0.0, cpus, 1.0, 1.0, 1.0, 1.0, spindles, memory, disk, cpus, spindles, 0.0]
-}
-
-/// What an instance burdens its primary with, and its secondary.
-fn burdens(demand: &Demand) -> [Row; 2] {
-    let local = if demand.local_storage { 1.0 } else { 0.0 };
-    let (disk, spindles) = (local * demand.disk as f64, local * demand.spindle_use);
-    let real = if demand.forthcoming { 0.0 } else { 1.0 };
-    let [cpu, memory, disk_load, network] = demand.utilisation.map(|load| real * load);
-    let (booked, vcpus) = (demand.memory as f64, demand.vcpus as f64);
-    let used = real * demand.used_memory as f64;
-    let (disk_now, spindles_now, vcpus_now) = (real * disk, real * spindles, real * vcpus);
-    [
-        [
-            used,
-            disk_now,
-            0.0,
-            vcpus_now,
-            cpu,
-            memory,
-            disk_load,
-            network,
-            spindles_now,
-            booked,
-            disk,
-            vcpus,
-            spindles,
-            0.0,
-        ],
-        [0.0, disk_now, 0.0, 0.0, 0.0, 0.0, disk_load, 0.0, spindles_now, 0.0, disk, 0.0, spindles, 0.0],
-    ]
 }

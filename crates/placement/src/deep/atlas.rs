@@ -47,10 +47,30 @@ impl Sub for Price {
     }
 }
 
-const STAY: Price = Price { steps: 0, copies: 0 };
-const MIGRATE: Price = Price { steps: 1, copies: 0 };
-const COPY: Price = Price { steps: 1, copies: 1 };
-const COPY_TWICE: Price = Price { steps: 2, copies: 2 };
+/// How an instance gets from where it is at the start to where it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Journey {
+    /// It is there.
+    Stay,
+    /// By a move that copies nothing.
+    Migrate,
+    /// By a move that copies its disks.
+    Copy,
+    /// By two such moves.
+    CopyTwice,
+}
+
+impl Journey {
+    /// All of them, in order.
+    pub const ALL: [Self; 4] = [Self::Stay, Self::Migrate, Self::Copy, Self::CopyTwice];
+
+    /// What it takes.
+    #[inline]
+    pub fn price(self) -> Price {
+        let (steps, copies) = [(0, 0), (1, 0), (1, 1), (2, 2)][self as usize];
+        Price { steps, copies }
+    }
+}
 
 /// What is known of an instance's moves at the start.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +87,7 @@ struct Entry {
     failover_and_replace: bool,
 }
 
-/// The price of every place of every instance, seen from where it is at the start.
+/// The way to every place of every instance, seen from where it is at the start.
 #[derive(Clone, Debug)]
 pub(super) struct Atlas<'a> {
     cluster: &'a Cluster,
@@ -114,32 +134,31 @@ impl<'a> Atlas<'a> {
         entry.failover || entry.failover_to || entry.replace_secondary || entry.replace_and_failover
     }
 
-    /// What it takes to bring an instance to `to`, an online place; `None` if the options or migration tags
-    /// forbid it.
+    /// How an instance gets to `to`, an online place; `None` if the options or migration tags forbid it.
     #[inline]
-    pub fn price(&self, index: InstanceIdx, to: Pair) -> Option<Price> {
+    pub fn journey(&self, index: InstanceIdx, to: Pair) -> Option<Journey> {
         let entry = &self.entries[index.at()];
         let (p, s) = entry.home;
         if to == (p, s) {
-            return Some(STAY);
+            return Some(Journey::Stay);
         }
         let may = |from, to| self.free_migration || self.cluster.migration_allowed(from, to);
         if entry.external {
-            return (entry.failover_to && may(p, to.0)).then_some(MIGRATE);
+            return (entry.failover_to && may(p, to.0)).then_some(Journey::Migrate);
         }
         let (s, t) = s.zip(to.1)?;
         let here = |node| node == p || node == s;
-        let (allowed, price) = match (here(to.0), here(t)) {
-            (true, true) => (entry.failover && may(p, s), MIGRATE),
-            (true, false) if to.0 == p => (entry.replace_secondary, COPY),
-            (true, false) => (entry.failover_and_replace && may(p, s), COPY),
-            (false, true) if t == p => (entry.replace_and_failover && may(p, to.0), COPY),
-            (false, true) => (entry.replace_primary && may(p, s) && may(s, to.0), COPY),
+        let (allowed, journey) = match (here(to.0), here(t)) {
+            (true, true) => (entry.failover && may(p, s), Journey::Migrate),
+            (true, false) if to.0 == p => (entry.replace_secondary, Journey::Copy),
+            (true, false) => (entry.failover_and_replace && may(p, s), Journey::Copy),
+            (false, true) if t == p => (entry.replace_and_failover && may(p, to.0), Journey::Copy),
+            (false, true) => (entry.replace_primary && may(p, s) && may(s, to.0), Journey::Copy),
             (false, false) => {
-                (entry.replace_and_failover && entry.replace_secondary && may(p, to.0), COPY_TWICE)
+                (entry.replace_and_failover && entry.replace_secondary && may(p, to.0), Journey::CopyTwice)
             }
         };
-        allowed.then_some(price)
+        allowed.then_some(journey)
     }
 
     /// The node on which an instance runs for a while on its way: its secondary, if only its primary changes.

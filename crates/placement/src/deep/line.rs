@@ -5,7 +5,6 @@
 //! walk after the first is shorter and cooler.
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Probe};
-use rayon::prelude::*;
 
 use super::arrangement::Arrangement;
 use super::atlas::{Atlas, Pair};
@@ -14,22 +13,21 @@ use super::{Cost, Effort, Plan, Scene, schedule};
 use crate::balance::Step;
 use crate::board::Board;
 
-/// Number of plans that are worked on. It is not that of threads, so that results do not depend on it.
-const LINES: usize = 2;
-/// Walks of each line.
-const PHASES: usize = 5;
-/// The share of the effort that goes into the first walks.
-const FIRST_SHARE: f64 = 0.8;
-/// Of a plan that spends all it may, this share is kept when it is cut back; of another, more.
-const KEPT_WHOLE: f64 = 0.6;
+/// How many walks there are.
+const WALKS: usize = 5;
+/// The share of the effort that goes into the first walk.
+const FIRST_SHARE: f64 = 0.9;
+/// The share of a plan that is kept when it is cut back.
+const KEPT: f64 = 0.6;
+/// That share if some of its moves wait in vain.
 const KEPT_STUCK: f64 = 0.85;
-/// The temperature at the start of a first walk, in units of what a random move changes.
+/// The temperature at the start of the first walk, in units of what a random move changes.
 const HOT: f64 = 0.008;
 /// The temperature falls in so many steps, each to the same share of the one before.
 const COOLING_STEPS: u32 = 64;
-/// That share: a tenth in the end.
-const COOLING: f64 = 0.964_661_619_911_199;
-/// How hot later walks start, compared with first ones.
+/// That share: a twenty-seventh in the end.
+const COOLING: f64 = 0.95;
+/// How hot later walks start, compared with the first.
 const LATER: f64 = 0.5;
 /// From this part of a walk on, no more may be spent than the limit.
 const SOFT: f64 = 0.9;
@@ -81,34 +79,51 @@ impl Line {
 struct Draft {
     plan: Plan,
     goals: Vec<Goal>,
+    /// Some moves wait in vain.
+    stuck: bool,
 }
 
-/// Plans that keep the limit, found with that effort; `start` is one to begin with.
-pub(super) fn search(scene: &Scene<'_>, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Vec<Plan> {
+impl Draft {
+    /// A plan that begins like `stub` and brings as many instances as can be to their `targets`.
+    fn towards(scene: &Scene<'_>, stub: &Line, targets: &[Pair]) -> Self {
+        let line = schedule::schedule(scene, stub, targets);
+        let missed = schedule::missed(scene, &line, targets);
+        let stuck = !missed.is_empty();
+        let reached = line.plan.steps.iter().map(|step| (step.instance, step.to));
+        let goals = reached.chain(missed.into_iter().map(|i| (i, targets[i.at()]))).collect();
+        Self { plan: line.plan, goals, stuck }
+    }
+}
+
+/// The best plan within the limit that is found with that effort; `start` is one to begin with.
+pub(super) fn search(scene: &Scene<'_>, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Plan {
     let nothing = Plan { steps: Vec::new(), values: start.values[..1].to_vec() };
-    let goals: Vec<Goal> = start.steps.iter().map(|step| (step.instance, step.to)).collect();
-    let mut drafts = vec![Draft { plan: nothing, goals }; LINES];
+    let goals = start.steps.iter().map(|step| (step.instance, step.to)).collect();
+    let mut draft = Draft { plan: nothing, goals, stuck: false };
     let mut clock = Clock { effort, done: 0, share: 0.0 };
     clock.look();
-    for phase in 0..PHASES {
-        let later = phase as f64 / (PHASES - 1) as f64;
+    for number in 0..WALKS {
+        let later = number as f64 / (WALKS - 1) as f64;
         let until = FIRST_SHARE + (1.0 - FIRST_SHARE) * later;
         if clock.share >= until {
             continue;
         }
-        let stubs: Vec<Line> = drafts.iter().map(|draft| scene.line(kept(scene, draft))).collect();
-        let heat = if phase == 0 { 1.0 } else { LATER };
-        let seeds = seed.wrapping_mul(0x1_0000).wrapping_add((phase * LINES) as u64);
-        let found = walk(scene, &stubs, &drafts, (heat, seeds), until, &mut clock);
-        for (draft, found) in drafts.iter_mut().zip(found) {
-            if let Some(found) = found
-                && found.plan.score() < draft.plan.score()
-            {
-                *draft = found;
+        let stub = cut_back(scene, &draft);
+        let country = country(scene, &stub);
+        let begin = Arrangement::new(country.cluster, scene.nodes, scene.options.ignore_soft_errors);
+        let seed = seed.wrapping_mul(0x1_0000).wrapping_add(number as u64);
+        let mut walk = Walk::new(&country, &begin, seed);
+        walk.go(&draft.goals);
+        let heat = if number == 0 { HOT } else { LATER * HOT };
+        anneal(&mut walk, heat, until, &mut clock);
+        if let Some(targets) = walk.best() {
+            let found = Draft::towards(scene, &stub, targets);
+            if found.plan.score() < draft.plan.score() {
+                draft = found;
             }
         }
     }
-    drafts.into_iter().map(|draft| draft.plan).collect()
+    draft.plan
 }
 
 /// How far the effort has come.
@@ -131,51 +146,33 @@ impl Clock<'_, '_> {
     }
 }
 
-/// The moves of a plan that stay when it is cut back: the first ones, which gain most.
-fn kept<'d>(scene: &Scene<'_>, draft: &'d Draft) -> &'d [Step] {
+/// What stays of a plan when it is cut back: the first moves, which gain most, but for those of instances that
+/// would stop half-way.
+fn cut_back(scene: &Scene<'_>, draft: &Draft) -> Line {
     let steps = &draft.plan.steps;
-    let share = if steps.len() < scene.limit.steps { KEPT_STUCK } else { KEPT_WHOLE };
-    &steps[..(steps.len() as f64 * share) as usize]
+    let share = if draft.stuck { KEPT_STUCK } else { KEPT };
+    let (kept, lost) = steps.split_at((steps.len() as f64 * share) as usize);
+    let mut line = Line::new(scene.original, scene.nodes);
+    for step in kept {
+        // Some may have become impossible without those that are left out.
+        let whole = lost.iter().all(|later| later.instance != step.instance);
+        if whole && line.pair(step.instance) == step.from {
+            let _ = line.make(scene, step.instance, step.mov);
+        }
+    }
+    line
 }
 
-/// Continues each plan by a walk; `None` where none was found that keeps the limit.
-fn walk(
-    scene: &Scene<'_>,
-    stubs: &[Line],
-    drafts: &[Draft],
-    (heat, seed): (f64, u64),
-    until: f64,
-    clock: &mut Clock<'_, '_>,
-) -> Vec<Option<Draft>> {
-    let countries: Vec<Country<'_>> = stubs.iter().map(|stub| country(scene, stub)).collect();
-    let mut walks: Vec<Walk<'_>> = countries
-        .iter()
-        .zip(drafts)
-        .zip(seed..)
-        .map(|((country, draft), seed)| {
-            let start = Arrangement::new(country.cluster, scene.nodes, scene.options.ignore_soft_errors);
-            let mut walk = Walk::new(country, &start, seed);
-            walk.go(&draft.goals);
-            walk
-        })
-        .collect();
+/// Lets a walk run, ever cooler, until that share of the effort is spent.
+fn anneal(walk: &mut Walk<'_>, heat: f64, until: f64, clock: &mut Clock<'_, '_>) {
     let begun = clock.share;
     while clock.share < until {
         let part = (clock.share - begun) / (until - begun);
         let coolings = (part * f64::from(COOLING_STEPS)) as u32;
-        let temperature = (0..coolings).fold(heat * HOT, |warm, _| warm * COOLING);
-        walks.par_iter_mut().for_each(|walk| walk.round(temperature, part >= SOFT));
+        let temperature = (0..coolings).fold(heat, |warm, _| warm * COOLING);
+        walk.round(temperature, part >= SOFT);
         clock.round_is_done();
     }
-    let arrived = walks.par_iter().zip(stubs).map(|(walk, stub)| {
-        let targets = walk.best()?;
-        let line = schedule::schedule(scene, stub.clone(), targets);
-        let mut goals: Vec<Goal> = line.plan.steps.iter().map(|step| (step.instance, step.to)).collect();
-        let missed = |i: &InstanceIdx| line.pair(*i) != targets[i.at()];
-        goals.extend(scene.free.iter().filter(|i| missed(i)).map(|i| (*i, targets[i.at()])));
-        Some(Draft { plan: line.plan, goals })
-    });
-    arrived.collect()
 }
 
 /// What a walk that continues a plan may do: nothing moves that has moved already.

@@ -3,7 +3,7 @@
 //! The reference takes the best move of the moment until none helps (so does [`crate::balance`]). It never
 //! exchanges two instances, nor accepts a move that pays only later. Here random walks look for an arrangement that
 //! can be had for no more moves (`walk`), and the way there is laid out in moves, each of them judged as any
-//! other when its turn comes (`schedule`). Plans are cut back and continued several times (`line`). The best plan
+//! other when its turn comes (`schedule`). The plan is cut back and continued several times (`line`). In the end it
 //! is checked by code that shares nothing with the search ([`verify`]); if it is not better than what the reference
 //! finds, that is the result.
 //!
@@ -15,7 +15,9 @@ mod atlas;
 mod check;
 mod ledger;
 mod line;
+mod reserves;
 mod schedule;
+mod sketch;
 mod walk;
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx};
@@ -29,13 +31,26 @@ use crate::score::Values;
 use line::Line;
 
 /// Number of rounds that find most of what there is to find.
-pub const ROUNDS: usize = 300;
+pub const ROUNDS: usize = 2_000;
+
+/// How often disks may be copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyLimit {
+    /// As often as there are moves.
+    #[default]
+    None,
+    /// At most so often.
+    AtMost(usize),
+    /// As often as on the reference's way. Then moves have no limit but [`BalanceOptions::max_moves`]: more
+    /// migrations may make up for copies.
+    AsUsual,
+}
 
 /// What a deep search may do beyond what [`BalanceOptions`] say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeepOptions {
-    /// At most this many copies of disks; no limit of its own if `None`.
-    pub max_copies: Option<usize>,
+    /// How often disks may be copied.
+    pub max_copies: CopyLimit,
     /// Where the random numbers start.
     pub seed: u64,
 }
@@ -113,8 +128,8 @@ pub struct Found {
 
 /// Balances `nodes` by moving some of `instances`, both ascending, and leaves the cluster balanced.
 ///
-/// There are no more moves than [`BalanceOptions::max_moves`], or without it, than the reference's way takes. The
-/// score is never above that of the reference's way, as far as that keeps the limits.
+/// There are no more moves than [`BalanceOptions::max_moves`], or without it, than the reference's way takes (but
+/// see [`CopyLimit::AsUsual`]). The score is never above that of the reference's way, as far as that keeps the limits.
 pub fn balance(
     cluster: &mut Cluster,
     nodes: &[NodeIdx],
@@ -130,24 +145,31 @@ pub fn balance(
         greedy.values.push(*run.board().values());
         greedy.steps.push(step);
     }
+    let (greedy_score, greedy_cost) = (greedy.score(), Cost::of(&original, &greedy.steps));
     let scene = Scene {
         original: &original,
         nodes,
         online: run.online.clone(),
         free: run.instances.clone(),
         options,
-        limit: Price {
-            steps: options.max_moves.unwrap_or(greedy.steps.len()),
-            copies: deep.max_copies.unwrap_or(usize::MAX),
-        },
+        limit: limit(options, deep.max_copies, &greedy_cost),
     };
-    let (greedy_score, greedy_cost) = (greedy.score(), Cost::of(&original, &greedy.steps));
     scene.cut_to_limit(&mut greedy);
     let searchable = run.board().bounded() && scene.limit.steps > 0 && scene.online.len() > 1;
     let best = if searchable { scene.search(&greedy, deep.seed, effort) } else { None };
     let plan = best.filter(|best| best.score() < greedy.score()).unwrap_or(greedy);
     *cluster = scene.line(&plan.steps).cluster;
     Found { plan, greedy_score, greedy_cost }
+}
+
+/// What may be spent where the reference's way costs `greedy`.
+fn limit(options: &BalanceOptions, copies: CopyLimit, greedy: &Cost) -> Price {
+    let (moves, copies) = match copies {
+        CopyLimit::None => (greedy.moves, usize::MAX),
+        CopyLimit::AtMost(copies) => (greedy.moves, copies),
+        CopyLimit::AsUsual => (usize::MAX, greedy.copies),
+    };
+    Price { steps: options.max_moves.unwrap_or(moves), copies }
 }
 
 /// What a search is about.
@@ -174,18 +196,12 @@ impl Scene<'_> {
         }
     }
 
-    /// The best plan that is found and correct.
+    /// The best plan that is found, if it is correct.
     fn search(&self, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Option<Plan> {
-        let mut plans = line::search(self, start, seed, effort);
-        plans.sort_by(|a, b| {
-            let cost = |plan: &Plan| Cost::of(self.original, &plan.steps).price();
-            a.score().total_cmp(&b.score()).then(cost(a).cmp(&cost(b)))
-        });
-        plans.into_iter().find(|plan| {
-            let verdict = verify(self.original, &self.rules(), &plan.steps);
-            debug_assert_eq!(verdict, Ok(()), "the search and the checker disagree");
-            verdict.is_ok()
-        })
+        let plan = line::search(self, start, seed, effort);
+        let verdict = verify(self.original, &self.rules(), &plan.steps);
+        debug_assert_eq!(verdict, Ok(()), "the search and the checker disagree");
+        verdict.is_ok().then_some(plan)
     }
 
     fn rules(&self) -> Rules<'_> {

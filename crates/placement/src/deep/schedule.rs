@@ -3,6 +3,9 @@
 //! Each move brings its instance closer to where it is to go, so that none moves more often than it must. Of the
 //! moves that are possible, the one comes first that leaves the best score: whoever stops half-way has most of
 //! the gain. Moves that wait for each other in a circle are left out.
+//!
+//! What gains most may close the way for another: an instance whose primary alone changes runs on its secondary for
+//! a while, which has room only before others come. Hence several attempts.
 
 use cluster::{InstanceIdx, Move, Probe};
 
@@ -13,6 +16,8 @@ use crate::balance::Candidates;
 
 /// Of the moves waiting, one in so many is made before all are looked at again.
 const BATCH: usize = 64;
+/// How often moves are put in order.
+const ATTEMPTS: usize = 8;
 
 /// A move that is possible; what is less comes first.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +28,35 @@ struct Chance {
 }
 
 /// Continues a plan by bringing as many instances as can be to their `targets`.
-pub(super) fn schedule(scene: &Scene<'_>, mut line: Line, targets: &[Pair]) -> Line {
-    let mut waiting: Vec<InstanceIdx> =
-        scene.free.iter().copied().filter(|i| line.pair(*i) != targets[i.at()]).collect();
+///
+/// Whatever waits in vain comes first in another attempt, as soon as it is possible.
+pub(super) fn schedule(scene: &Scene<'_>, start: &Line, targets: &[Pair]) -> Line {
+    let mut urgent = vec![false; targets.len()];
+    let mut best: Option<Line> = None;
+    for _ in 0..ATTEMPTS {
+        let line = attempt(scene, start.clone(), targets, &urgent);
+        let missed = missed(scene, &line, targets);
+        let news = missed.iter().any(|i| !urgent[i.at()]);
+        for instance in missed {
+            urgent[instance.at()] = true;
+        }
+        if best.as_ref().is_none_or(|best| line.plan.score() < best.plan.score()) {
+            best = Some(line);
+        }
+        if !news {
+            break;
+        }
+    }
+    best.unwrap_or_else(|| start.clone())
+}
+
+/// The instances that are not where they are to be.
+pub(super) fn missed(scene: &Scene<'_>, line: &Line, targets: &[Pair]) -> Vec<InstanceIdx> {
+    scene.free.iter().copied().filter(|i| line.pair(*i) != targets[i.at()]).collect()
+}
+
+fn attempt(scene: &Scene<'_>, mut line: Line, targets: &[Pair], urgent: &[bool]) -> Line {
+    let mut waiting = missed(scene, &line, targets);
     loop {
         let best = |i: &InstanceIdx| best_move(scene, &line, *i, targets[i.at()]);
         let mut chances: Vec<Chance> = waiting.iter().filter_map(best).collect();
@@ -33,7 +64,9 @@ pub(super) fn schedule(scene: &Scene<'_>, mut line: Line, targets: &[Pair]) -> L
             return line;
         }
         // Stable, so that ties go by the order of instances.
-        chances.sort_by(|a, b| a.bound.total_cmp(&b.bound));
+        chances.sort_by(|a, b| {
+            urgent[b.instance.at()].cmp(&urgent[a.instance.at()]).then(a.bound.total_cmp(&b.bound))
+        });
         chances.truncate(waiting.len().div_ceil(BATCH));
         for chance in chances {
             // Moves of the same batch may be in its way; then it waits for the next.
@@ -52,12 +85,18 @@ fn best_move(scene: &Scene<'_>, line: &Line, index: InstanceIdx, target: Pair) -
     }
     let ways: [Option<Move>; 4] = match (single_move(instance, target), target.1) {
         (Some(mov), _) => [Some(mov), None, None, None],
-        (None, Some(secondary)) => [
-            Some(Move::ReplaceAndFailover(target.0)),
-            Some(Move::ReplaceSecondary(secondary)),
-            Some(Move::FailoverAndReplace(secondary)),
-            Some(Move::ReplacePrimary(target.0)),
-        ],
+        (None, Some(secondary)) => {
+            // The second move then leads from the new secondary to the new primary.
+            let may = |from| cluster.migration_allowed(from, secondary);
+            let onwards = cluster.migration_allowed(secondary, target.0);
+            let crosses = |from| onwards && may(from);
+            [
+                Some(Move::ReplaceAndFailover(target.0)),
+                Some(Move::ReplacePrimary(target.0)),
+                Some(Move::ReplaceSecondary(secondary)).filter(|_| crosses(instance.primary)),
+                Some(Move::FailoverAndReplace(secondary)).filter(|_| instance.secondary.is_some_and(crosses)),
+            ]
+        }
         (None, None) => [None; 4],
     };
     let allowed = Candidates::of(cluster, instance, options);

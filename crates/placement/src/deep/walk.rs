@@ -1,26 +1,29 @@
 //! Simulated annealing over arrangements (Kirkpatrick, Gelatt and Vecchi): a random walk that prefers what is
 //! better the more strictly the later.
 //!
-//! Two kinds of step. A *retarget* sketches what all nodes would do that an instance could have instead of one of
-//! its two, and draws one of them by how good it looks. An *exchange* moves an instance to a random node, and of
-//! those that are there, the one back that fits best: what a sequence of single moves does not find, since each
-//! alone is bad. Whatever is chosen is judged properly before it is done.
+//! Two kinds of step. A *retarget* gives an instance the best of all nodes that it could have instead of one of its
+//! two. An *exchange* moves an instance to a random node, and of those that are there, the one back that fits best:
+//! what a sequence of single moves does not find, since each alone is bad. What fits is found by sketches, and judged
+//! properly before it is done; most steps end with nothing that is good enough for the temperature.
 //!
 //! Moves have a price, which rises while the walk spends more of them than it may, and falls while it spends less.
 
 use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx};
 
 use super::arrangement::{Arrangement, Role, Shift};
-use super::atlas::{Atlas, Pair, Price};
+use super::atlas::{Atlas, Journey, Pair, Price};
+use super::sketch::{Leg, Sketcher};
 use crate::dice::Dice;
 
 /// Steps of a round for each instance that may move.
 const STEPS_PER_INSTANCE: usize = 4;
 /// Of sixteen steps, so many are exchanges.
 const EXCHANGES: usize = 15;
-/// How far the sketch of an exchange may be above what is acceptable for it to be judged, in units of what a random
+/// Of sixteen exchanges, so many are between a primary and a secondary.
+const CROSSINGS: usize = 2;
+/// How far a sketch may be above what is acceptable for it to be judged, in units of what a random
 /// move changes.
-const SLACK: f64 = 0.3;
+const SLACK: f64 = 0.001;
 /// The price of a move to begin with, in the same units.
 const FIRST_PRICE: f64 = 0.1;
 /// How many instances are looked at to learn what a random move changes.
@@ -63,13 +66,17 @@ pub(super) struct Walk<'a> {
     /// The instances that are not where they were at the start, and where each is in this list.
     away: Vec<InstanceIdx>,
     position: Vec<u32>,
-    /// The instances that may move and are on each node, in whatever role.
-    residents: Vec<Vec<InstanceIdx>>,
+    /// The instances that may move and are on each node, by role.
+    residents: Vec<[Vec<InstanceIdx>; 2]>,
     dice: Dice,
     /// What a random move changes: the unit of temperatures and prices.
     roughness: f64,
     step_price: f64,
     copy_price: f64,
+    /// What each journey adds to the score of an arrangement.
+    fares: [f64; 4],
+    /// How each instance has come to where it is.
+    journeys: Vec<Journey>,
     /// Nothing more may be spent than the limit.
     hard: bool,
     temperature: f64,
@@ -82,10 +89,12 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// A walk that starts where everything is.
     pub fn new(country: &'a Country<'a>, start: &Arrangement<'a>, seed: u64) -> Self {
-        let mut residents = vec![Vec::new(); country.cluster.nodes.len()];
+        let mut residents: Vec<[Vec<InstanceIdx>; 2]> = Vec::new();
+        residents.resize_with(country.cluster.nodes.len(), Default::default);
         for &instance in &country.instances {
-            let (primary, secondary) = start.pair(instance);
-            std::iter::once(primary).chain(secondary).for_each(|node| residents[node.at()].push(instance));
+            for (node, role) in roles(start.pair(instance)) {
+                residents[node.at()][role as usize].push(instance);
+            }
         }
         Self {
             country,
@@ -98,6 +107,8 @@ impl<'a> Walk<'a> {
             roughness: 0.0,
             step_price: LEAST_PRICE,
             copy_price: 10.0 * LEAST_PRICE,
+            fares: [0.0; 4],
+            journeys: vec![Journey::Stay; country.cluster.instances.len()],
             hard: false,
             temperature: 0.0,
             shifts: std::array::from_fn(|_| start.blank()),
@@ -113,7 +124,7 @@ impl<'a> Walk<'a> {
     /// Goes where a plan wants it, as far as it may, and looks how rough the country is there.
     pub fn go(&mut self, goals: &[Goal]) {
         for &(instance, to) in goals {
-            if self.spent_after(instance, to).is_some()
+            if self.fare(instance, to).is_some()
                 && to != self.place.pair(instance)
                 && self.place.judge(instance, to, None, &mut self.shifts[0]).is_ok()
             {
@@ -149,7 +160,7 @@ impl<'a> Walk<'a> {
         self.hard = hard;
         self.adapt_prices();
         for _ in 0..STEPS_PER_INSTANCE * self.country.instances.len() {
-            let Some(&instance) = self.pick_instance() else { return };
+            let Some(instance) = self.pick_for_step() else { return };
             let mirrored = self.country.mirrored(instance);
             let role = if mirrored && self.dice.below(2) == 0 { Role::Secondary } else { Role::Primary };
             if self.dice.below(16) < EXCHANGES {
@@ -166,7 +177,7 @@ impl<'a> Walk<'a> {
     }
 
     fn record(&mut self) {
-        let score = self.objective(self.spent, self.place.score());
+        let score = self.place.score() + self.fare_of(self.spent);
         if self.spent.within(self.country.limit) && self.best.as_ref().is_none_or(|(best, _)| score < *best) {
             self.best = Some((score, self.place.pairs().to_vec()));
         }
@@ -177,30 +188,34 @@ impl<'a> Walk<'a> {
         instances.get(self.dice.below(instances.len()))
     }
 
-    fn adapt_prices(&mut self) {
-        if self.hard {
-            self.step_price = LEAST_PRICE;
-            self.copy_price = 10.0 * LEAST_PRICE;
-            return;
+    /// An instance away from home as often as any: there is more to gain without spending more.
+    fn pick_for_step(&mut self) -> Option<InstanceIdx> {
+        if !self.away.is_empty() && self.dice.below(2) == 0 {
+            return Some(self.away[self.dice.below(self.away.len())]);
         }
+        self.pick_instance().copied()
+    }
+
+    fn adapt_prices(&mut self) {
         let adapt = |price: f64, spent: usize, limit: usize| {
             let excess = spent as f64 / limit.max(1) as f64 - 1.0;
             (price * (1.0 + excess.clamp(-0.5, 0.5))).max(LEAST_PRICE)
         };
         let limit = self.country.limit;
-        self.step_price = adapt(self.step_price, self.spent.steps, limit.steps);
-        if limit.copies < limit.steps {
-            self.copy_price = adapt(self.copy_price, self.spent.copies, limit.copies);
+        if self.hard {
+            self.step_price = LEAST_PRICE;
+            self.copy_price = 10.0 * LEAST_PRICE;
+        } else {
+            self.step_price = adapt(self.step_price, self.spent.steps, limit.steps);
+            if limit.copies < limit.steps {
+                self.copy_price = adapt(self.copy_price, self.spent.copies, limit.copies);
+            }
         }
+        self.fares = Journey::ALL.map(|journey| self.fare_of(journey.price()));
     }
 
-    fn objective(&self, spent: Price, score: f64) -> f64 {
-        score + self.step_price * spent.steps as f64 + self.copy_price * spent.copies as f64
-    }
-
-    /// Whether so much may be spent, if so much is spent now.
-    fn affordable(&self, spent: Price) -> bool {
-        !self.hard || spent.within(self.country.limit) || spent.within(self.spent)
+    fn fare_of(&self, spent: Price) -> f64 {
+        self.step_price * spent.steps as f64 + self.copy_price * spent.copies as f64
     }
 
     /// The pair of an instance with another node in one role, and the node that it leaves.
@@ -213,45 +228,39 @@ impl<'a> Walk<'a> {
 
     /// The most that may come of a change for it to be made.
     fn limit(&mut self) -> f64 {
-        self.objective(self.spent, self.place.score()) + self.temperature * self.dice.exponential()
+        self.place.score() + self.temperature * self.dice.exponential()
     }
 
     /// Gives an instance another node, or not.
     fn retarget(&mut self, instance: InstanceIdx, role: Role) {
         let country = self.country;
         let now = self.place.pair(instance);
-        let burden = *self.place.burden(instance, role);
-        let mut best: Option<(f64, Pair)> = None;
+        let limit = self.limit();
+        let mut cut = limit + SLACK * self.roughness;
+        let mut best: Option<Pair> = None;
         for &target in &country.online {
             let (left, to) = Self::replaced(now, role, target);
             if target == now.0 || Some(target) == now.1 {
                 continue;
             }
-            let Some(spent) = self.spent_after(instance, to).filter(|spent| self.affordable(*spent)) else {
-                continue;
-            };
-            let worth = self.objective(spent, self.place.sketch(left, target, &burden));
-            if best.is_none_or(|(least, _)| worth - 25.0 * self.temperature < least) {
-                let worth = worth + self.temperature * self.dice.gumbel();
-                if best.is_none_or(|(least, _)| worth < least) {
-                    best = Some((worth, to));
-                }
+            let Some(fare) = self.affordable_fare(instance, to) else { continue };
+            let worth = fare + Sketcher::new(&self.place, Leg { instance, role, left, target }).alone();
+            if worth < cut {
+                cut = worth;
+                best = Some(to);
             }
         }
-        let limit = self.limit();
         // Two places that differ in both nodes, or in their order.
         let home = country.atlas.home(instance);
         let swapped = now.1.filter(|_| country.mirrored(instance)).map(|s| (s, Some(now.0)));
-        for to in [Some(home), swapped, best.map(|(_, to)| to)].into_iter().flatten() {
-            if to == now || !self.spent_after(instance, to).is_some_and(|spent| self.affordable(spent)) {
-                continue;
-            }
-            if self.judge(0, instance, to) {
-                let spent = self.spent_after(instance, to).unwrap_or(self.spent);
-                if self.objective(spent, self.shifts[0].score) <= limit {
-                    self.make(0, instance, to);
-                    return;
-                }
+        for to in [Some(home), swapped, best].into_iter().flatten() {
+            if to != now
+                && let Some(fare) = self.affordable_fare(instance, to)
+                && self.judge(0, instance, to)
+                && fare + self.shifts[0].score <= limit
+            {
+                self.make(0, instance, to);
+                return;
             }
         }
     }
@@ -265,38 +274,33 @@ impl<'a> Walk<'a> {
         if target == now.0 || Some(target) == now.1 || country.cluster.node(left).offline {
             return;
         }
-        let Some(between) = self.spent_after(one, to) else { return };
+        let Some((fare, journey)) = self.fare(one, to) else { return };
         let limit = self.limit();
-        let burden = *self.place.burden(one, role);
-        let mut best: Option<(f64, InstanceIdx, Pair, Price)> = None;
-        for &other in &self.residents[target.at()] {
-            let there = self.place.pair(other);
-            let other_role = if there.0 == target { Role::Primary } else { Role::Secondary };
-            let (_, back) = Self::replaced(there, other_role, left);
+        let mut cut = limit + SLACK * self.roughness;
+        let mut best: Option<(InstanceIdx, Pair, f64)> = None;
+        let returning = if self.dice.below(16) < CROSSINGS { role.other() } else { role };
+        let sketcher = Sketcher::new(&self.place, Leg { instance: one, role, left, target });
+        for &other in &self.residents[target.at()][returning as usize] {
+            let (_, back) = Self::replaced(self.place.pair(other), returning, left);
             if Some(back.0) == back.1 || other == one {
                 continue;
             }
-            let Some(after) = self.spent_after(other, back).map(|after| after + between - self.spent) else {
-                continue;
-            };
-            if !self.affordable(after) {
+            let Some((return_fare, return_journey)) = self.fare(other, back) else { continue };
+            if !self.affordable([(one, journey), (other, return_journey)]) {
                 continue;
             }
-            let mut difference = burden;
-            for (lane, returned) in difference.iter_mut().zip(self.place.burden(other, other_role)) {
-                *lane -= returned;
-            }
-            let worth = self.objective(after, self.place.sketch(left, target, &difference));
-            if best.is_none_or(|(least, ..)| worth < least) {
-                best = Some((worth, other, back, after));
+            let fares = fare + return_fare;
+            if let Some(sketch) = sketcher.with(other, returning, cut - fares) {
+                cut = sketch + fares;
+                best = Some((other, back, fares));
             }
         }
-        let Some((worth, other, back, after)) = best else { return };
-        if worth > limit + SLACK * self.roughness || !self.judge(0, one, to) {
+        let Some((other, back, fares)) = best else { return };
+        if !self.judge(0, one, to) {
             return;
         }
         self.make(0, one, to);
-        if self.judge(1, other, back) && self.objective(after, self.shifts[1].score) <= limit {
+        if self.judge(1, other, back) && fares + self.shifts[1].score <= limit {
             self.make(1, other, back);
         } else {
             self.make(0, one, now);
@@ -332,18 +336,19 @@ impl<'a> Walk<'a> {
     /// Makes the change that is kept in `shift`, or takes it back.
     fn make(&mut self, shift: usize, instance: InstanceIdx, to: Pair) {
         let from = self.place.pair(instance);
-        if let Some(spent) = self.spent_after(instance, to) {
-            self.spent = spent;
+        if let Some(journey) = self.country.atlas.journey(instance, to) {
+            let now = std::mem::replace(&mut self.journeys[instance.at()], journey);
+            self.spent = self.spent + journey.price() - now.price();
         }
         self.place.exchange(&mut self.shifts[shift]);
-        for node in std::iter::once(from.0).chain(from.1) {
-            let residents = &mut self.residents[node.at()];
+        for (node, role) in roles(from) {
+            let residents = &mut self.residents[node.at()][role as usize];
             if let Some(position) = residents.iter().position(|i| *i == instance) {
                 residents.swap_remove(position);
             }
         }
-        for node in std::iter::once(to.0).chain(to.1) {
-            self.residents[node.at()].push(instance);
+        for (node, role) in roles(to) {
+            self.residents[node.at()][role as usize].push(instance);
         }
         self.note(instance);
     }
@@ -364,9 +369,36 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is spent once an instance is elsewhere; `None` if it may not be there.
-    fn spent_after(&self, instance: InstanceIdx, to: Pair) -> Option<Price> {
-        let now = self.country.atlas.price(instance, self.place.pair(instance))?;
-        Some(self.spent + self.country.atlas.price(instance, to)? - now)
+    /// By how much the fare of an instance grows if it goes elsewhere, and how it gets there; `None` if it may not
+    /// be there.
+    #[inline]
+    fn fare(&self, instance: InstanceIdx, to: Pair) -> Option<(f64, Journey)> {
+        let journey = self.country.atlas.journey(instance, to)?;
+        let now = self.journeys[instance.at()];
+        Some((self.fares[journey as usize] - self.fares[now as usize], journey))
     }
+
+    /// Whether instances may make these journeys instead of theirs.
+    #[inline]
+    fn affordable<const N: usize>(&self, changes: [(InstanceIdx, Journey); N]) -> bool {
+        if !self.hard {
+            return true;
+        }
+        let mut spent = self.spent;
+        for (instance, journey) in changes {
+            spent = spent + journey.price() - self.journeys[instance.at()].price();
+        }
+        spent.within(self.country.limit) || spent.within(self.spent)
+    }
+
+    /// [`Self::fare`], if it can be paid.
+    fn affordable_fare(&self, instance: InstanceIdx, to: Pair) -> Option<f64> {
+        let (fare, journey) = self.fare(instance, to)?;
+        self.affordable([(instance, journey)]).then_some(fare)
+    }
+}
+
+/// The nodes of a pair, and what an instance has there.
+fn roles((primary, secondary): Pair) -> impl Iterator<Item = (NodeIdx, Role)> {
+    std::iter::once((primary, Role::Primary)).chain(secondary.map(|node| (node, Role::Secondary)))
 }

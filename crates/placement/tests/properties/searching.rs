@@ -3,7 +3,7 @@
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Probe};
 use placement::balance::{BalanceOptions, Balancer, Step};
 use placement::board::Board;
-use placement::deep::{self, Cost, DeepOptions, Found, Price, Rules, Violation};
+use placement::deep::{self, CopyLimit, Cost, DeepOptions, Found, Price, Rules, Violation};
 use proptest::prelude::*;
 
 use crate::generate::{cases, recipes};
@@ -106,9 +106,20 @@ proptest! {
     #[test]
     fn a_limit_of_copies_is_kept(recipe in recipes(), max_copies in 0..4_usize) {
         let mut cluster = recipe.build();
-        let deep = DeepOptions { max_copies: Some(max_copies), seed: 1 };
+        let deep = DeepOptions { max_copies: CopyLimit::AtMost(max_copies), seed: 1 };
         let found = search(&mut cluster, &BalanceOptions::default(), &deep, 8);
         prop_assert!(Cost::of(&cluster, &found.plan.steps).copies <= max_copies);
+    }
+
+    #[test]
+    fn with_as_many_copies_as_usual_there_may_be_more_moves_for_a_better_score(recipe in recipes(), seed: u64) {
+        let mut cluster = recipe.build();
+        let before = cluster.clone();
+        let deep = DeepOptions { max_copies: CopyLimit::AsUsual, seed };
+        let found = search(&mut cluster, &BalanceOptions::default(), &deep, 8);
+        let cost = Cost::of(&before, &found.plan.steps);
+        prop_assert!(cost.copies <= found.greedy_cost.copies);
+        prop_assert!(cost.moves <= found.greedy_cost.moves || found.plan.score() < found.greedy_score);
     }
 
     #[test]
