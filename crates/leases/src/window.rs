@@ -81,6 +81,12 @@ impl Window {
         Self { start: self.start.max(instant).min(self.end), end: self.end }
     }
 
+    /// The part that is before `instant`; empty if none of it is.
+    #[must_use]
+    pub fn before(&self, instant: Timestamp) -> Self {
+        Self { start: self.start, end: self.end.min(instant).max(self.start) }
+    }
+
     /// The window with a margin on both sides, cut at the ends of time.
     ///
     /// An empty window stays empty: there is nothing to clean up around it.

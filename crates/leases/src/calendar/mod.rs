@@ -98,8 +98,12 @@ impl Calendar {
         // One whose time is over takes nothing any more, even while its hosts are being taken back.
         let keeps = lease.keeps_resources() && now < lease.window.end();
         let from = if keeps { now } else { earlier(now, self.cleaning_time) };
-        let window = lease.window.since(from);
-        if window.is_empty() || (!keeps && window.end() > now) {
+        let mut window = lease.window.since(from);
+        if !keeps {
+            // One that came to its end before its time, or by a clock that is ahead of ours, leaves its hosts now.
+            window = window.before(now);
+        }
+        if window.is_empty() {
             self.remove(lease.id);
             return Ok(());
         }
@@ -406,6 +410,16 @@ mod tests {
         assert_eq!(calendar.bookings(HostId(1)).count(), 2);
         calendar.prune(at(35));
         assert_eq!(calendar, booked(&[lease(2, window(90, 99), &[1])], 5));
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_has_ended_by_a_clock_that_is_ahead() {
+        let mut calendar = booked(&[lease(1, window(0, 30), &[1])], 10);
+        let ended = Lease { status: crate::status::LeaseStatus::Error, ..lease(1, window(0, 30), &[1]) };
+        calendar.put(&ended, at(29)).expect("it gives up");
+        let clear = |start, end| window(start, end).widened(minutes(10));
+        assert!(!calendar.host_free(HostId(1), &clear(29, 60), None));
+        assert!(calendar.host_free(HostId(1), &clear(39, 60), None));
     }
 
     #[test]
