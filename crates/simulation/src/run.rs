@@ -10,7 +10,7 @@ use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, Model, Simul
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{HealingInterval, Rules};
 use leases::hunt::Hunting;
-use leases::ids::{HostId, LeaseId};
+use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, PlanRules};
 use leases::terms::BeforeEndAction;
@@ -225,6 +225,8 @@ struct Simulation {
     asked: usize,
     /// The lease that the next request is about, if it is about a certain one.
     target: Option<LeaseId>,
+    /// The instance whose owner has thought better of it, and deletes it while it is being started.
+    regretted: Option<GuestId>,
     /// Nothing goes wrong any more.
     calm: bool,
 }
@@ -265,6 +267,7 @@ impl Simulation {
             trail: VecDeque::new(),
             asked: 0,
             target: None,
+            regretted: None,
             calm: false,
         })
     }
@@ -301,6 +304,9 @@ impl Simulation {
     fn next_request(&mut self) -> Timestamp {
         let (now, some_time) = (self.world.now(), self.after(self.ways.request_every));
         self.target = None;
+        if self.regretted.is_some() {
+            return now + SignedDuration::from_secs(self.rng.random_range(0..20));
+        }
         if !self.rng.random_bool(0.3) {
             return some_time;
         }

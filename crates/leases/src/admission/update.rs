@@ -208,11 +208,15 @@ impl Admission<'_> {
                 self.check_asked_anew(&before, &reservation.terms)?;
             }
         }
-        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends.
         if !updated.window.since(self.now).is_empty() {
             updated.reservations = self.given_anew(lease, updated)?;
+            return Ok(());
         }
-        Ok(())
+        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends, and nothing
+        // else can be promised.
+        let terms =
+            |lease: &Lease| -> Vec<_> { lease.reservations.iter().map(|r| r.terms.clone()).collect() };
+        if terms(updated) == terms(lease) { Ok(()) } else { Err(Refusal::Over) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is asked for in a simulation, and what the answers are.
 
 use fleet::simulated::Happening;
+use leases::ids::GuestId;
 use leases::instance::InstanceStatus;
 use leases::lease::Lease;
 use leases::plan::GuestSize;
@@ -21,6 +22,11 @@ impl Simulation {
     /// Somebody asks for something.
     pub(super) async fn request(&mut self) {
         self.asked = self.any();
+        if let Some(id) = self.regretted.take() {
+            self.delete_instance(id).await;
+            self.world.touched_one(self.asked);
+            return;
+        }
         if self.rng.random_bool(0.25) {
             self.request_instance().await;
             self.world.touched_one(self.asked);
@@ -105,19 +111,23 @@ impl Simulation {
         let most = if instances.len() < MOST_INSTANCES { 10 } else { 4 };
         match (instances.choose(&mut self.rng), self.rng.random_range(0..most)) {
             (Some(record), 0..=2) => {
-                let id = record.instance.id;
-                self.note(format!("deletion of instance {id}"));
-                match self.service().delete_instance(&caller("red"), id).await {
-                    Ok(()) => self.checker.instance_deleted(id),
-                    Err(ServiceError::Store(_)) => self.report.uncertain += 1,
-                    Err(_) => {}
-                }
+                self.delete_instance(record.instance.id).await;
             }
             (Some(record), 3) if record.instance.status == InstanceStatus::Active => {
                 self.note(format!("instance {} ends by itself", record.instance.id));
                 self.world.fleet.happen(Happening::GuestEnds(record.instance.id));
             }
             _ => self.create_instance().await,
+        }
+    }
+
+    async fn delete_instance(&mut self, id: GuestId) {
+        self.note(format!("deletion of instance {id}"));
+        match self.service().delete_instance(&caller("red"), id).await {
+            Ok(()) => self.checker.instance_deleted(id),
+            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+            // It has gone by itself.
+            Err(_) => {}
         }
     }
 
@@ -147,6 +157,7 @@ impl Simulation {
                 self.note(format!("instance {:?}", record.instance));
                 self.report.instances += 1;
                 self.checker.instance_started(record.instance.id);
+                self.regretted = self.rng.random_bool(0.4).then_some(record.instance.id);
             }
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             Err(_) => self.report.refused += 1,

@@ -369,6 +369,8 @@ fn dates_are_refused_with_blazars_words() {
     assert_eq!(cloud.update(&active, &ends(29), 30), Err(Refusal::EndInPast));
     assert!(cloud.update(&active, &ends(30), 30).is_ok(), "a lease can be ended now");
     assert_eq!(cloud.update(&active, &ends(90), 61), Err(Refusal::Over));
+    let other_terms = change(&active, range(1, 2));
+    assert_eq!(cloud.update(&active, &other_terms, 60), Err(Refusal::Over), "nothing is left to promise");
 }
 
 #[test]
