@@ -120,7 +120,7 @@ impl<'a, S: Subject> Steps<'a, S> {
 }
 
 fn key(action: Action, fence: u64) -> OperationKey {
-    OperationKey { key: action.to_string(), fence, lease: Some(LEASE) }
+    OperationKey::of(action, fence, Some(LEASE))
 }
 
 fn fenced(verified_for: Option<ReservationId>) -> Place {

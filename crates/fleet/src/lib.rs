@@ -100,6 +100,15 @@ pub struct OperationKey {
     pub lease: Option<LeaseId>,
 }
 
+impl OperationKey {
+    /// The key of an action under that claim. Starting and destroying one guest is the same operation: of two such
+    /// calls the one of the later claim counts.
+    pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
+        let key = action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}"));
+        Self { key, fence, lease }
+    }
+}
+
 /// How a call that changes something went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -238,15 +247,6 @@ pub trait Guests: Send + Sync {
 pub trait Fleet: Inventory + Isolation + Guests + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + fmt::Debug> Fleet for T {}
-
-impl OperationKey {
-    /// The key of an action under that claim. Starting and destroying one guest is the same operation: of two such
-    /// calls the one of the later claim counts.
-    pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
-        let key = action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}"));
-        Self { key, fence, lease }
-    }
-}
 
 /// Carries out a step of a plan; `instance` is the one whose guest is to be started, if one is.
 pub async fn perform(

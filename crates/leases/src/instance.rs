@@ -100,14 +100,24 @@ impl Instance {
     }
 }
 
-/// The reservation of an active lease that instances may be started in: the one that is named, or the first that has
-/// hosts or room on them.
-pub fn reservation_for(lease: &Lease, named: Option<ReservationId>) -> Option<&Reservation> {
+/// Which lease an instance is to be part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseHint {
+    /// That lease, in its first reservation of hosts or of room on them.
+    Lease(LeaseId),
+    /// The lease of that reservation.
+    Reservation(ReservationId),
+}
+
+/// The reservation of an active lease that the hint means, if it has hosts or room on them.
+pub fn reservation_for(lease: &Lease, hint: LeaseHint) -> Option<&Reservation> {
     let hosts = |reservation: &&Reservation| !reservation.allocation.hosts().is_empty();
     lease
         .reservations
         .iter()
         .filter(hosts)
-        .find(|reservation| named.is_none_or(|named| named == reservation.id))
+        .find(|reservation| {
+            matches!(hint, LeaseHint::Lease(_)) || hint == LeaseHint::Reservation(reservation.id)
+        })
         .filter(|_| lease.status == LeaseStatus::Active)
 }

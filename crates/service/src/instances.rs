@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::admission::{Admission, Within, size_of_instances};
-use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus, reservation_for};
+use leases::ids::{GuestId, HostId, LeaseId};
+use leases::instance::{Instance, InstanceKind, InstanceStatus, LeaseHint, reservation_for};
 use leases::lease::{Lease, Reservation};
 use leases::plan::{GuestSize, InstanceChange};
 use leases::project::{Owner, ProjectId};
-use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
+use store::{Commit, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
 
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
-use crate::{Caller, InstanceHint, NewInstance, NotFound, Service, ServiceError};
+use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
 /// All instances, with an index.
 #[derive(Debug, Default)]
@@ -116,8 +116,10 @@ impl Service {
         now: Timestamp,
     ) -> Result<(Instance, Arc<HostRecord>), ServiceError> {
         let state = self.state();
-        let lease = new.hint.map(|hint| lease_of(&state, &caller.project, hint)).transpose()?;
-        let part = lease.map(|record| part_of(&record.lease, new.hint, now)).transpose()?;
+        let lease =
+            new.hint.map(|hint| Ok::<_, ServiceError>((lease_of(&state, &caller.project, hint)?, hint)));
+        let lease = lease.transpose()?;
+        let part = lease.map(|(record, hint)| part_of(&record.lease, hint, now)).transpose()?;
         let size =
             size_of(new.size, part.and_then(|(_, reservation)| size_of_instances(&reservation.terms)))?;
         let (kind, within) = match part {
@@ -160,8 +162,7 @@ impl Service {
         Err(overtaken())
     }
 
-    /// Commits what becomes of instances: all in one commit, or if that cannot be, each on its own. Those that fail are
-    /// decided anew in the next cycle. Says whether anything changed.
+    /// Commits what becomes of instances. Says whether anything was.
     pub(crate) async fn commit_instances(
         &self,
         writer: &Writer<'_>,
@@ -175,35 +176,12 @@ impl Service {
                     Write::ForgetInstance { id, expected: self.instance(id)?.version }
                 }
             };
-            tracing::info!(record = ?write.key(), "an instance goes on");
             Some(write)
         };
         let writes: Vec<Write> = changes.into_iter().filter_map(write).collect();
-        if writes.is_empty() || self.commit_writes(writer, writes.clone(), now).await? {
-            return Ok(!writes.is_empty());
-        }
-        let mut any = false;
-        for write in writes {
-            any |= self.commit_writes(writer, vec![write], now).await?;
-        }
-        Ok(any)
-    }
-
-    /// Says whether they were committed.
-    async fn commit_writes(
-        &self,
-        writer: &Writer<'_>,
-        writes: Vec<Write>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        match writer.commit(Commit { writes, ..Commit::new(now) }).await {
-            Ok(()) => Ok(true),
-            Err(CommitError::Store(error)) => Err(error),
-            Err(refused) => {
-                tracing::warn!(%refused, "a change of instances is to be decided anew");
-                Ok(false)
-            }
-        }
+        let commit_of = |writes: &[Write]| Commit { writes: writes.to_vec(), ..Commit::new(now) };
+        let tell = |write: &Write| tracing::info!(record = ?write.key(), "an instance goes on");
+        writer.commit_all_or_each(&writes, commit_of, tell).await
     }
 
     /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
@@ -222,27 +200,19 @@ impl Service {
 fn lease_of<'a>(
     state: &'a State,
     project: &ProjectId,
-    hint: InstanceHint,
+    hint: LeaseHint,
 ) -> Result<&'a Arc<LeaseRecord>, ServiceError> {
     let (id, unknown) = match hint {
-        InstanceHint::Lease(id) => (Some(id), NotFound::Lease(id)),
-        InstanceHint::Reservation(id) => (state.leases.of_reservation(id), NotFound::Reservation(id)),
+        LeaseHint::Lease(id) => (Some(id), NotFound::Lease(id)),
+        LeaseHint::Reservation(id) => (state.leases.of_reservation(id), NotFound::Reservation(id)),
     };
     let found = id.and_then(|id| state.leases.get(id));
     found.filter(|record| record.lease.owner.project == *project).ok_or(ServiceError::NotFound(unknown))
 }
 
 /// Where in the lease the instance is to be.
-fn part_of(
-    lease: &Lease,
-    hint: Option<InstanceHint>,
-    now: Timestamp,
-) -> Result<(&Lease, &Reservation), ServiceError> {
-    let named = match hint {
-        Some(InstanceHint::Reservation(id)) => Some(id),
-        Some(InstanceHint::Lease(_)) | None => None::<ReservationId>,
-    };
-    let reservation = reservation_for(lease, named).filter(|_| now < lease.window.end());
+fn part_of(lease: &Lease, hint: LeaseHint, now: Timestamp) -> Result<(&Lease, &Reservation), ServiceError> {
+    let reservation = reservation_for(lease, hint).filter(|_| now < lease.window.end());
     reservation.map(|reservation| (lease, reservation)).ok_or_else(|| {
         ServiceError::Conflict(format!(
             "Lease {} is {}: instances can be started in a lease that is ACTIVE, before its end, on its hosts",

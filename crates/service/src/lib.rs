@@ -38,8 +38,8 @@ pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
-    IdempotencyKey, InstanceHint, LeaseChanges, LeaseFilter, NewFloatingIp, NewInstance, NewLease, NotFound,
-    OpenError, Property, ServiceError, Statistics,
+    IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewInstance, NewLease, NotFound, OpenError,
+    Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

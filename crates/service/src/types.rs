@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use leases::admission::{Changes, NoHost, Refusal};
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::instance::LeaseHint;
 use leases::lease::EndAction;
 use leases::plan::GuestSize;
 use leases::project::{ProjectId, UserId};
@@ -145,16 +146,7 @@ pub struct NewInstance {
     /// What it needs of its host; that of the reservation if not given.
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
-    pub hint: Option<InstanceHint>,
-}
-
-/// Which lease an instance is to be part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstanceHint {
-    /// That lease, in its first reservation of hosts or of room on them.
-    Lease(LeaseId),
-    /// The lease of that reservation.
-    Reservation(ReservationId),
+    pub hint: Option<LeaseHint>,
 }
 
 /// Figures for metrics.

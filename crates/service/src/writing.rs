@@ -162,6 +162,37 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Commits changes: all in one commit; if that cannot be, each on its own, so that one that cannot be does not hold
+    /// up the others. Those that are refused are to be decided anew; `done` is told of the others. Says whether there
+    /// were any.
+    pub async fn commit_all_or_each<T: Sync>(
+        &self,
+        changes: &[T],
+        commit_of: impl Fn(&[T]) -> Commit + Sync,
+        done: impl Fn(&T) + Sync,
+    ) -> Result<bool, StoreError> {
+        if changes.is_empty() {
+            return Ok(false);
+        }
+        let mut any = false;
+        for some in std::iter::once(changes).chain(changes.chunks(1)) {
+            match self.commit(commit_of(some)).await {
+                Ok(()) => {
+                    some.iter().for_each(&done);
+                    if some.len() == changes.len() {
+                        return Ok(true);
+                    }
+                    any = true;
+                }
+                Err(CommitError::Store(error)) => return Err(error),
+                Err(refused) => {
+                    tracing::warn!(%refused, changes = some.len(), "a change is to be decided anew");
+                }
+            }
+        }
+        Ok(any)
+    }
+
     /// The store has made a revision of what is in memory already, if it made it of the one that was known.
     pub async fn advanced(&self, advance: Advance) {
         let known = self.service.state().revision;

@@ -1,7 +1,6 @@
 //! Instances that are started through the service (spec CLS-08). Not in Blazar, which leaves them to Nova.
 
-use leases::ids::{LeaseId, ReservationId};
-use leases::instance::InstanceKind;
+use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,15 +75,6 @@ impl Instance {
             updated_at: record.updated_at.map(created_at),
         }
     }
-}
-
-/// Which lease an instance is to be part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseHint {
-    /// That lease.
-    Lease(LeaseId),
-    /// The lease of that reservation.
-    Reservation(ReservationId),
 }
 
 /// An instance that is to be started.

@@ -32,7 +32,7 @@ pub use host::{
     read_host_update, read_property_update,
 };
 pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id};
-pub use instance::{Instance, InstanceRequest, LeaseHint};
+pub use instance::{Instance, InstanceRequest};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use notification::Notification;

@@ -28,7 +28,8 @@
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
 //! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`,
-//! `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A program has them in its environment as well:
+//! `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A
+//! program has them in its environment as well:
 //! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
 //! `ALLOT_GUEST_NAME`, `ALLOT_PROJECT`, `ALLOT_VCPUS`, `ALLOT_MEMORY_MIB`, `ALLOT_DISK_GIB`,
 //! `ALLOT_TO_HOST`, `ALLOT_TO_HOST_ID`, `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.

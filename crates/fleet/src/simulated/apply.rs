@@ -213,13 +213,18 @@ impl State {
             }
             GuestOwner::Preemptible | GuestOwner::Lease(_) => deleted.deleting = true,
         }
+        Ok(self.begin_deletion(rules, guest, now))
+    }
+
+    /// A guest that is being deleted is gone after some time.
+    pub(super) fn begin_deletion(&mut self, rules: &Rules, guest: GuestId, now: Timestamp) -> Outcome {
         let takes = rules.timing.deletion.draw(&mut self.draw());
         self.leave(guest, later(now, takes), now);
-        Ok(if takes.is_zero() { Outcome::Done } else { Outcome::Pending })
+        if takes.is_zero() { Outcome::Done } else { Outcome::Pending }
     }
 
     /// The guest is gone then.
-    pub(super) fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
+    fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
         if at > now {
             self.schedule(at, Event::Leaves { id: guest });
         } else {

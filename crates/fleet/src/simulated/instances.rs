@@ -69,9 +69,7 @@ impl State {
             return Ok(Outcome::Pending);
         }
         destroyed.deleting = true;
-        let takes = rules.timing.deletion.draw(&mut self.draw());
-        self.leave(guest, later(now, takes), now);
-        Ok(if takes.is_zero() { Outcome::Done } else { Outcome::Pending })
+        Ok(self.begin_deletion(rules, guest, now))
     }
 }
 

@@ -52,12 +52,19 @@ impl Admission<'_> {
         size: GuestSize,
         observed: &Observed,
     ) -> Result<HostId, NoHost> {
+        let coming = coming(observed);
         let eligible: Vec<(&Host, Resources)> = self
             .inventory
             .hosts()
             .filter_map(|host| Some((host, observed.hosts.get(&host.id)?)))
             .filter(|(host, seen)| seen.health == Health::Up && self.eligible(within, host, seen))
-            .map(|(host, seen)| (host, used(host.id, seen, observed)))
+            .map(|(host, seen)| {
+                let mut used = seen.used();
+                if let Some(coming) = coming.get(&host.id) {
+                    used.add(1, coming);
+                }
+                (host, used)
+            })
             .collect();
         let considered = eligible.len();
         if let Within::Reservation(_, reservation) = within
@@ -68,7 +75,7 @@ impl Admission<'_> {
         }
         let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
         RoomCluster::new(eligible.iter().map(|(host, used)| (*host, used)))
-            .and_then(|mut cluster| cluster.place(&resources(size), 1, &on))
+            .and_then(|mut cluster| cluster.place(&size.resources(), 1, &on))
             .ok_or(NoHost::NoRoom { size, considered })
     }
 
@@ -90,15 +97,17 @@ impl Admission<'_> {
     }
 }
 
-/// What guests use of a host, those that are moving there as well.
-fn used(id: HostId, host: &ObservedHost, observed: &Observed) -> Resources {
-    let elsewhere = observed.hosts.iter().filter(|(other, _)| **other != id);
-    let coming = elsewhere.flat_map(|(_, host)| &host.guests).filter(|guest| guest.moving_to == Some(id));
-    let mut used = Resources::default();
-    for guest in host.guests.iter().chain(coming) {
-        used.add(1, &resources(guest.size));
+/// What guests that are moving use of the hosts that they are moving to.
+fn coming(observed: &Observed) -> BTreeMap<HostId, Resources> {
+    let mut coming: BTreeMap<HostId, Resources> = BTreeMap::new();
+    for (id, host) in &observed.hosts {
+        for guest in &host.guests {
+            if let Some(to) = guest.moving_to.filter(|to| to != id) {
+                coming.entry(to).or_default().add(1, &guest.size.resources());
+            }
+        }
     }
-    used
+    coming
 }
 
 /// Whether the lease has fewer guests there than slots, and the reservation has any.
@@ -107,16 +116,6 @@ fn slot_is_free(lease: &Lease, reservation: ReservationId, seen: &ObservedHost) 
     let slots: u32 = seen.slots.iter().filter(|(id, _)| own(id)).map(|(_, count)| *count).sum();
     let guests = seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Lease(lease.id)).count();
     seen.slots.get(&reservation).is_some_and(|count| *count > 0) && guests < slots as usize
-}
-
-fn resources(size: GuestSize) -> Resources {
-    let GuestSize { vcpus, memory_mib, disk_gib } = size;
-    Resources {
-        vcpus: vcpus.into(),
-        memory_mib: memory_mib.into(),
-        disk_gib: disk_gib.into(),
-        ..Resources::default()
-    }
 }
 
 /// The size of all instances of a reservation; none if it leaves that to who starts them.

@@ -67,7 +67,7 @@ fn next(
     seen: Option<(HostId, &Guest)>,
 ) -> Option<InstanceChange> {
     let becomes = |status| Some(InstanceChange::Becomes(instance.becoming(status)));
-    let in_lease = part(claims, instance);
+    let left_alone = has_lost_its_lease(claims, instance);
     match (instance.status, seen) {
         // Wherever it was moved to, and whether it was waited for or not.
         (status, Some((host, _))) if host != instance.host => {
@@ -77,7 +77,7 @@ fn next(
         (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => becomes(InstanceStatus::Active),
         (InstanceStatus::Building, None) if started(effort, instance) => becomes(InstanceStatus::Active),
         // It may be under way, so it is destroyed like one that runs.
-        (InstanceStatus::Building | InstanceStatus::Error, None) if in_lease == Part::Over => {
+        (InstanceStatus::Building | InstanceStatus::Error, None) if left_alone => {
             becomes(InstanceStatus::Deleting)
         }
         (InstanceStatus::Building, None) => {
@@ -90,7 +90,7 @@ fn next(
             })
         }
         // Its lease has left it behind.
-        (InstanceStatus::Active, Some(_)) if in_lease == Part::Over => {
+        (InstanceStatus::Active, Some(_)) if left_alone => {
             let kind = InstanceKind::Regular;
             Some(InstanceChange::Becomes(Instance { kind, ..instance.becoming(instance.status) }))
         }
@@ -104,25 +104,15 @@ fn next(
     }
 }
 
-/// Whether an instance is part of a lease.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// Of none.
-    None,
-    /// Of one that may have guests.
-    Going,
-    /// Of one that is over, or gone.
-    Over,
-}
-
-fn part(claims: &Claims<'_>, instance: &Instance) -> Part {
-    let Some(lease) = instance.kind.lease() else { return Part::None };
+/// Whether the lease that an instance is part of, if it is, has none any more: what runs stays until it is over, what
+/// does not is not started after its end.
+fn has_lost_its_lease(claims: &Claims<'_>, instance: &Instance) -> bool {
+    let Some(lease) = instance.kind.lease() else { return false };
     // Leases that are not over are all known here.
-    match claims.leases.get(&lease) {
-        Some(lease) if instance.status == InstanceStatus::Active && !lease.over() => Part::Going,
-        Some(lease) if lease.status == LeaseStatus::Active => Part::Going,
-        _ => Part::Over,
-    }
+    claims.leases.get(&lease).is_none_or(|lease| match instance.status {
+        InstanceStatus::Active => lease.over(),
+        _ => lease.status != LeaseStatus::Active,
+    })
 }
 
 fn started(effort: &Effort<'_>, instance: &Instance) -> bool {

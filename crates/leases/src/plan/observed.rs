@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::host::Health;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::project::ProjectId;
+use crate::resources::Resources;
 
 /// Everything that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,13 @@ impl ObservedHost {
     /// A healthy, empty host in the free pool.
     pub fn free() -> Self {
         Self { place: Place::FreePool, health: Health::Up, guests: Vec::new(), slots: BTreeMap::new() }
+    }
+
+    /// What guests use of it.
+    pub fn used(&self) -> Resources {
+        let mut used = Resources::default();
+        self.guests.iter().for_each(|guest| used.add(1, &guest.size.resources()));
+        used
     }
 }
 
@@ -92,6 +100,18 @@ pub struct GuestSize {
     pub memory_mib: u32,
     /// Disk, GiB.
     pub disk_gib: u32,
+}
+
+impl GuestSize {
+    /// The same as amounts of resources.
+    pub fn resources(self) -> Resources {
+        Resources {
+            vcpus: self.vcpus.into(),
+            memory_mib: self.memory_mib.into(),
+            disk_gib: self.disk_gib.into(),
+            ..Resources::default()
+        }
+    }
 }
 
 /// What it takes to move a guest to another host.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use api::v1::body::{InstanceBody, InstanceCreate, InstancesBody};
-use api::v1::{Instance, InstanceRequest, LeaseHint, instance_id, lease_id};
+use api::v1::{Instance, InstanceRequest, instance_id, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::instance::InstanceKind;
-use leases::project::ProjectId;
-use service::{InstanceHint, NewInstance};
+use service::NewInstance;
 use store::InstanceRecord;
 
+use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
@@ -33,15 +33,7 @@ pub(crate) async fn list(
     options: Options,
 ) -> Result<Json<InstancesBody>, ApiError> {
     session.allow(&app, Rule::InstancesGet)?;
-    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
-    let own = &session.identity.project;
-    let project = if session.is_admin(&app) {
-        asked
-    } else if asked.is_some_and(|asked| asked != *own) {
-        return Err(ApiError::forbidden(Rule::InstancesGet));
-    } else {
-        Some(own.clone())
-    };
+    let project = project_to_list(&app, &session, &options, Rule::InstancesGet)?;
     let lease = options.parsed("lease_id", lease_id)?;
     let found = app.service().instances(project.as_ref(), lease);
     let instances = found.iter().map(|record| shown(&app, &session, record)).collect();
@@ -65,10 +57,6 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::InstancesPost)?;
     let InstanceRequest { name, size, hint } = InstanceRequest::read(&body.json()?)?;
-    let hint = hint.map(|hint| match hint {
-        LeaseHint::Lease(id) => InstanceHint::Lease(id),
-        LeaseHint::Reservation(id) => InstanceHint::Reservation(id),
-    });
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let new = NewInstance { name, size, hint };
     let record = session.change(async move { service.create_instance(&caller, new).await }).await??;

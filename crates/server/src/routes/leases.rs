@@ -10,12 +10,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::hunt::{Move, MoveState};
 use leases::lease_type::LeaseType;
-use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
 use store::{FlavorRecord, LeaseRecord};
 
-use super::next_link;
+use super::{next_link, project_to_list};
 use crate::app::{App, Session};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
@@ -48,17 +47,8 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
-    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
-    let own = &session.identity.project;
-    let project = if session.is_admin(&app) {
-        asked
-    } else if asked.is_some_and(|asked| asked != *own) {
-        return Err(ApiError::forbidden(Rule::LeasesGet));
-    } else {
-        Some(own.clone())
-    };
     let filter = LeaseFilter {
-        project,
+        project: project_to_list(&app, &session, &options, Rule::LeasesGet)?,
         name: options.text("name").map(str::to_owned),
         status: options.parsed("status", |text| LeaseStatus::from_name(&text.to_ascii_uppercase()))?,
         ..LeaseFilter::default()

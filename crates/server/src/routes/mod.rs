@@ -2,8 +2,14 @@
 
 use std::fmt::Display;
 
+use ::leases::project::ProjectId;
 use api::v1::body::Link;
 use axum::http::Uri;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
 
 pub(crate) mod audit;
 pub(crate) mod drift;
@@ -23,4 +29,23 @@ fn next_link(uri: &Uri, last: &impl Display) -> Link {
     let others = others.filter(|pair| !pair.is_empty() && !pair.starts_with("marker="));
     let query: Vec<String> = others.map(str::to_owned).chain([format!("marker={last}")]).collect();
     Link { href: format!("{}?{}", uri.path(), query.join("&")), rel: "next".to_owned() }
+}
+
+/// Whose things are listed: those of the caller's project; for an administrator all, or those of the project that the
+/// option `project_id` names.
+fn project_to_list(
+    app: &App,
+    session: &Session,
+    options: &Options,
+    rule: Rule,
+) -> Result<Option<ProjectId>, ApiError> {
+    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
+    let own = &session.identity.project;
+    if session.is_admin(app) {
+        Ok(asked)
+    } else if asked.is_some_and(|asked| asked != *own) {
+        Err(ApiError::forbidden(rule))
+    } else {
+        Ok(Some(own.clone()))
+    }
 }

@@ -9,7 +9,7 @@ use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, LeaseChange, Plan, PlanRules, World};
 use leases::status::{EventStatus, LeaseStatus};
-use store::{Commit, CommitError, LeaseRecord, StoreError, Write};
+use store::{Commit, LeaseRecord, StoreError, Write};
 
 use super::progress::Progress;
 use crate::Service;
@@ -97,47 +97,15 @@ impl Service {
         self.commit_changes(writer, changes, now).await
     }
 
-    /// All in one commit; if that cannot be, each on its own, so that one that cannot be does not hold up the
-    /// others. Those that fail are decided anew in the next cycle.
+    /// Commits what becomes of leases. Says whether anything was.
     pub(super) async fn commit_changes(
         &self,
         writer: &Writer<'_>,
         changes: Vec<Change>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        if changes.is_empty() {
-            return Ok(false);
-        }
-        if self.commit_some(writer, &changes, now).await? {
-            return Ok(true);
-        }
-        let mut any = false;
-        for change in changes.chunks(1) {
-            any |= self.commit_some(writer, change, now).await?;
-        }
-        Ok(any)
-    }
-
-    /// Says whether they were committed.
-    async fn commit_some(
-        &self,
-        writer: &Writer<'_>,
-        changes: &[Change],
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        match writer.commit(commit_of(changes, now)).await {
-            Ok(()) => {
-                for change in changes {
-                    self.tell(change, now);
-                }
-                Ok(true)
-            }
-            Err(CommitError::Store(error)) => Err(error),
-            Err(refused) => {
-                tracing::warn!(%refused, leases = changes.len(), "a change of leases is to be decided anew");
-                Ok(false)
-            }
-        }
+        let commit_of = |changes: &[Change]| commit_of(changes, now);
+        writer.commit_all_or_each(&changes, commit_of, |change| self.tell(change, now)).await
     }
 
     /// Says in the log, and to the external service, what became of a lease.

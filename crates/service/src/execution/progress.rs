@@ -187,11 +187,16 @@ impl Progress {
         instances: impl Iterator<Item = &'a Instance>,
         ours: impl Fn(HostId) -> bool,
     ) -> BTreeSet<GuestId> {
-        let guests = self.observed.hosts.values().flat_map(|host| &host.guests);
-        let seen: BTreeSet<GuestId> = guests.map(|guest| guest.id).collect();
+        let mut unseen: BTreeMap<GuestId, &Instance> =
+            instances.map(|instance| (instance.id, instance)).collect();
+        if !unseen.is_empty() {
+            for guest in self.observed.hosts.values().flat_map(|host| &host.guests) {
+                unseen.remove(&guest.id);
+            }
+        }
         let mut gone = BTreeSet::new();
         let mut missing = BTreeMap::new();
-        for instance in instances.filter(|instance| !seen.contains(&instance.id)) {
+        for instance in unseen.into_values() {
             let since = self.missing.get(&instance.id).copied().unwrap_or(self.looks_begun);
             missing.insert(instance.id, since);
             let host = self.observed.hosts.get(&instance.host);

@@ -13,7 +13,7 @@ use leases::admission::Admission;
 use leases::hunt::Surroundings;
 use leases::ids::HostId;
 use leases::lease::Lease;
-use leases::plan::{GuestSize, History, Observed, ObservedHost};
+use leases::plan::{History, Observed};
 use leases::resources::Resources;
 
 use crate::Service;
@@ -46,16 +46,6 @@ impl Service {
     }
 }
 
-/// What guests use of the host.
-fn used(host: &ObservedHost) -> Resources {
-    let mut used = Resources::default();
-    for GuestSize { vcpus, memory_mib, disk_gib } in host.guests.iter().map(|guest| guest.size) {
-        let (vcpus, memory_mib, disk_gib) = (vcpus.into(), memory_mib.into(), disk_gib.into());
-        used.add(1, &Resources { vcpus, memory_mib, disk_gib, ..Resources::default() });
-    }
-    used
-}
-
 /// What is on the hosts that leases do not have. A copy: a hunt takes long to plan, and meanwhile steps are noted.
 pub(crate) struct Neighbours<'a> {
     /// Hosts with guests that nobody may remove, or that one is to go to.
@@ -68,7 +58,7 @@ pub(crate) struct Neighbours<'a> {
 impl Neighbours<'_> {
     /// What guests use of each host.
     pub fn used(&self) -> BTreeMap<HostId, Resources> {
-        self.observed.hosts.iter().map(|(id, host)| (*id, used(host))).collect()
+        self.observed.hosts.iter().map(|(id, host)| (*id, host.used())).collect()
     }
 
     /// As hunts go by it.

@@ -8,10 +8,10 @@ use fleet::simulated::{
 use jiff::SignedDuration;
 use leases::admission::NoHost;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{InstanceKind, InstanceStatus};
+use leases::instance::{InstanceKind, InstanceStatus, LeaseHint};
 use leases::lease::EndAction;
 use leases::plan::{GuestOwner, GuestSize};
-use service::{InstanceHint, NewInstance, NewLease, NotFound, ServiceError};
+use service::{NewInstance, NewLease, NotFound, ServiceError};
 use simulation::{Setup, World, caller};
 use store::{InstanceRecord, LeaseRecord};
 
@@ -20,7 +20,7 @@ use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, slots, 
 /// An instance of so many GiB in that lease, or in none.
 fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
     let size = GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 };
-    NewInstance { name: "web".to_owned(), size: Some(size), hint: lease.map(InstanceHint::Lease) }
+    NewInstance { name: "web".to_owned(), size: Some(size), hint: lease.map(LeaseHint::Lease) }
 }
 
 async fn start(world: &mut World, new: NewInstance) -> Result<Arc<InstanceRecord>, ServiceError> {
@@ -111,7 +111,7 @@ async fn cls_08_c_a_lease_of_another_project_is_refused() {
         "{others:?}"
     );
     let reservation = lease.lease.reservations[0].id;
-    let hint = Some(InstanceHint::Reservation(reservation));
+    let hint = Some(LeaseHint::Reservation(reservation));
     let others = world.service.create_instance(&caller("q"), NewInstance { hint, ..new(1, None) }).await;
     assert!(matches!(&others, Err(ServiceError::NotFound(NotFound::Reservation(_)))), "{others:?}");
     let own = start(&mut world, NewInstance { hint, ..new(1, None) }).await.expect("its own");
@@ -165,7 +165,7 @@ async fn instances_of_a_reservation_for_instances_have_its_size_and_are_as_many(
     let mut world = world(2).await;
     let lease = make(&mut world, asking(0, 60, vec![slots(2, 4)])).await.expect("room");
     world.run_until(at(1)).await;
-    let hint = Some(InstanceHint::Lease(lease.lease.id));
+    let hint = Some(LeaseHint::Lease(lease.lease.id));
     let unsized_ = NewInstance { size: None, hint, ..new(1, None) };
     let wrong = start(&mut world, NewInstance { hint, ..new(1, None) }).await;
     assert!(matches!(&wrong, Err(ServiceError::Invalid(why)) if why.contains("4 vCPUs")), "{wrong:?}");

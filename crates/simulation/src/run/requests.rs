@@ -2,13 +2,13 @@
 
 use fleet::simulated::Happening;
 use leases::ids::GuestId;
-use leases::instance::InstanceStatus;
+use leases::instance::{InstanceStatus, LeaseHint};
 use leases::lease::Lease;
 use leases::plan::GuestSize;
 use leases::status::LeaseStatus;
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{InstanceHint, LeaseFilter, NewInstance, ServiceError};
+use service::{LeaseFilter, NewInstance, ServiceError};
 use store::LeaseRecord;
 
 use super::Simulation;
@@ -145,9 +145,9 @@ impl Simulation {
         let project = part.map_or_else(|| "red".to_owned(), |lease| lease.owner.project.0.clone());
         let memory_mib = 1024 << self.rng.random_range(0..4u32);
         let size = GuestSize { vcpus: self.rng.random_range(1..=4), memory_mib, disk_gib: 10 };
-        let hint = part.map(|lease| InstanceHint::Lease(lease.id));
+        let hint = part.map(|lease| LeaseHint::Lease(lease.id));
         let in_slots = |lease: &Lease| {
-            leases::instance::reservation_for(lease, None)
+            leases::instance::reservation_for(lease, LeaseHint::Lease(lease.id))
                 .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
         };
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
