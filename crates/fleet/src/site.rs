@@ -44,6 +44,15 @@ impl Site {
         }
     }
 
+    /// Whether guests are moved away from it on behalf of that lease: to get the host, or to give it back.
+    pub(crate) fn lets_go(self, lease: Option<LeaseId>) -> bool {
+        match self {
+            Self::Fenced { .. } => true,
+            Self::Held { lease: holder, .. } => holder.is_some() && holder == lease,
+            Self::Elsewhere | Self::FreePool => false,
+        }
+    }
+
     /// After it was fenced.
     #[must_use]
     pub(crate) fn fenced(self) -> Self {

@@ -123,6 +123,8 @@ pub enum EndAction {
     KeepGuests,
     /// Images are made of those on its hosts, and then they are deleted.
     SnapshotGuests,
+    /// Those on its hosts are moved to hosts that no lease has, as far as that is possible; the others stay.
+    MoveGuests,
 }
 
 impl EndAction {
@@ -130,7 +132,7 @@ impl EndAction {
     pub fn deletes(self) -> bool {
         match self {
             Self::DeleteGuests | Self::SnapshotGuests => true,
-            Self::KeepGuests => false,
+            Self::KeepGuests | Self::MoveGuests => false,
         }
     }
 }
@@ -155,7 +157,7 @@ pub struct Lease {
     pub end_action: EndAction,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
-    /// Whose guests are moved out of its way, if any are.
+    /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.
     pub hunt: Option<Hunt>,
     /// How far it is.
     pub status: LeaseStatus,
@@ -292,6 +294,23 @@ impl Lease {
         self.status.stable() && self.events.end == EventStatus::Done
     }
 
+    /// Whether its hosts are being taken back.
+    pub fn ending(&self) -> bool {
+        matches!(self.status, LeaseStatus::Terminating | LeaseStatus::Deleting)
+    }
+
+    /// Whether its guests are being moved away, since it is over.
+    pub fn departing(&self) -> bool {
+        self.end_action == EndAction::MoveGuests && self.ending()
+    }
+
+    /// The lease with another status, in which its hosts are taken back. Where it had others moved, if it did, does not
+    /// matter any more.
+    pub(crate) fn ended(self, status: LeaseStatus) -> Self {
+        let hunt = self.hunt.filter(|_| self.end_action != EndAction::MoveGuests);
+        Self { status, hunt, ..self }
+    }
+
     /// The reservation of that identifier.
     pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
         self.reservations.iter().find(|r| r.id == id)
@@ -309,7 +328,7 @@ impl Lease {
     pub fn deleted(&self, now: Timestamp) -> Self {
         let length = now.duration_since(self.window.start()).min(self.window.length());
         let window = Window::starting(self.window.start(), length);
-        Self { status: LeaseStatus::Deleting, window, reason: None, ..self.clone() }
+        Self { window, reason: None, ..self.clone() }.ended(LeaseStatus::Deleting)
     }
 }
 

@@ -238,7 +238,10 @@ impl State {
     /// Hosts with guests that nobody may remove, and those to which one is to go: for a lease that hunts, or because it
     /// is to be started there. Guests that a lease has left behind are among them.
     pub fn occupied(&self, observed: &Observed) -> BTreeSet<HostId> {
-        let left_behind = |id| self.leases.get(id).is_none_or(|record| record.lease.over());
+        let left_behind = |id| {
+            let lease = self.leases.get(id).map(|record| &record.lease);
+            lease.is_none_or(|lease| lease.over() || (lease.ending() && !lease.end_action.deletes()))
+        };
         let stays = |guest: &Guest| match guest.owner {
             GuestOwner::Preemptible => false,
             GuestOwner::Lease(lease) => left_behind(lease),
@@ -292,7 +295,7 @@ pub(crate) struct Leases {
     /// Those that are neither waiting nor over.
     going: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
-    /// Those that have guests of others moved out of their way, or would.
+    /// Those that have guests of others moved out of their way, or would, and those that are over and have their own moved.
     hunters: BTreeSet<LeaseId>,
 }
 
@@ -316,7 +319,8 @@ impl Leases {
         self.hasty.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// Leases that have guests of others moved out of their way, or would.
+    /// Leases that have guests of others moved out of their way, or would, and those that are over and have their own
+    /// moved.
     pub fn hunters(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hunters.iter().filter_map(|id| self.records.get(id))
     }
@@ -343,7 +347,7 @@ impl Leases {
         if lease.degraded() {
             self.degraded.insert(lease.id);
         }
-        if may_hunt(lease) {
+        if may_hunt(lease) || lease.departing() {
             self.hunters.insert(lease.id);
         }
         self.records.insert(lease.id, record);

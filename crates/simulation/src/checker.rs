@@ -151,7 +151,8 @@ impl Checker {
         if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
     }
 
-    /// A guest is moved only out of the way of a lease that hunts, by its plan, and to where no lease is.
+    /// A guest is moved only out of the way of a lease that hunts, or with its lease's end, by its plan, and to where no
+    /// lease is.
     fn check_move(
         &self,
         step: &ClaimedStep,
@@ -170,7 +171,8 @@ impl Checker {
         let has =
             |lease: &Lease, host| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
         let needed = lease.is_some_and(|lease| {
-            lease.status == LeaseStatus::Starting
+            let own = guest.owner == GuestOwner::Lease(lease.id);
+            (lease.status == LeaseStatus::Starting || (lease.departing() && own))
                 && lease
                     .hunt
                     .as_ref()

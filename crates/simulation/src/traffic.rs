@@ -50,6 +50,7 @@ impl Traffic<'_> {
         let end_action = match self.rng.random_range(0..20) {
             0 => EndAction::KeepGuests,
             1 => EndAction::SnapshotGuests,
+            2 if self.hunts => EndAction::MoveGuests,
             _ => EndAction::DeleteGuests,
         };
         Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })

@@ -299,6 +299,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         plan_rules: PlanRules {
             grace: configuration.grace.0,
             before_end: configuration.before_end_action,
+            longest_departure: configuration.hunt_longest.0,
             moves_at_once: configuration.moves_at_once.max(1),
             ..PlanRules::default()
         },

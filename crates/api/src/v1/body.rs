@@ -131,7 +131,8 @@ pub struct LeaseCreate {
     /// `event_date` a `timeout_date`, for clients that know neither.
     #[serde(default)]
     pub events: Vec<Value>,
-    /// What becomes of guests at the end: `delete` (the default), `keep`, or `snapshot`: images are made of those on its
+    /// What becomes of guests at the end: `delete` (the default), `keep`, `migrate`: they are moved to hosts
+    /// that no lease has, as far as that is possible; or `snapshot`: images are made of those on its
     /// hosts, and then they are deleted. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,

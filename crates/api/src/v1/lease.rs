@@ -45,7 +45,7 @@ pub struct Lease {
     pub status_reason: Option<String>,
     /// Whether it has less than it was promised.
     pub degraded: bool,
-    /// What becomes of guests at the end: delete, keep or snapshot. Not in Blazar.
+    /// What becomes of guests at the end: delete, keep, snapshot or migrate. Not in Blazar.
     pub end_action: String,
     /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
@@ -205,6 +205,7 @@ impl From<&LeaseRecord> for Lease {
                 domain::EndAction::DeleteGuests => "delete",
                 domain::EndAction::KeepGuests => "keep",
                 domain::EndAction::SnapshotGuests => "snapshot",
+                domain::EndAction::MoveGuests => "migrate",
             }
             .to_owned(),
             created_at: created_at(record.created_at),

@@ -66,7 +66,7 @@ impl LeaseRequest {
             wording.push(words);
         }
         fields.finish()?;
-        check_images(end_action, &reservations)?;
+        check_whole_hosts(end_action, &reservations)?;
         let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type);
         Ok(Self { name, terms, wording, end_action })
     }
@@ -129,13 +129,15 @@ fn name(value: &Value) -> Result<String, RequestError> {
     Ok(name)
 }
 
-/// Images are made of all guests on a host, and so only of those on hosts that are the lease's.
-fn check_images(end_action: EndAction, reservations: &[ReservationTerms]) -> Result<(), RequestError> {
+/// Images are made of all guests on a host, and so only of those on hosts that are the lease's; and only of such hosts it
+/// is known that nobody is started there while guests are moved away.
+fn check_whole_hosts(end_action: EndAction, reservations: &[ReservationTerms]) -> Result<(), RequestError> {
     let shared = |terms: &ReservationTerms| {
         matches!(terms, ReservationTerms::Instances(_) | ReservationTerms::Flavor(_))
     };
-    if end_action == EndAction::SnapshotGuests && reservations.iter().any(shared) {
-        let expected = "delete or keep where instances are reserved: images are made on whole hosts";
+    let whole = matches!(end_action, EndAction::SnapshotGuests | EndAction::MoveGuests);
+    if whole && reservations.iter().any(shared) {
+        let expected = "delete or keep where instances are reserved: the others are for whole hosts";
         return Err(RequestError::malformed("end_action", expected));
     }
     Ok(())
@@ -146,7 +148,8 @@ fn end_action(value: &Value) -> Result<EndAction, RequestError> {
         Some("delete") => Ok(EndAction::DeleteGuests),
         Some("keep") => Ok(EndAction::KeepGuests),
         Some("snapshot") => Ok(EndAction::SnapshotGuests),
-        _ => Err(RequestError::malformed("end_action", "delete, keep or snapshot")),
+        Some("migrate") => Ok(EndAction::MoveGuests),
+        _ => Err(RequestError::malformed("end_action", "delete, keep, snapshot or migrate")),
     }
 }
 

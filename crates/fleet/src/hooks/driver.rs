@@ -252,7 +252,7 @@ impl Guests for HooksFleet {
         let _turn = self.turn(host).await?;
         let there = {
             let ledger = self.ledger();
-            let record = ledger.hosts.get(&host).filter(|record| matches!(record.site, Site::Fenced { .. }));
+            let record = ledger.hosts.get(&host).filter(|record| record.site.lets_go(key.lease));
             record
                 .and_then(|record| record.seen.as_ref())
                 .is_some_and(|seen| seen.guests.contains_key(&guest))

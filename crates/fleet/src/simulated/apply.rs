@@ -98,7 +98,7 @@ impl State {
                 Ok(Outcome::Done)
             }
             Action::StopGuest(id, guest) => self.stop(rules, id, guest, now),
-            Action::MoveGuest(id, guest, to) => self.migrate(rules, id, guest, to, now),
+            Action::MoveGuest(id, guest, to) => self.migrate(rules, (id, guest, to), key.lease, now),
             Action::DeleteGuest(id, guest) => self.delete(rules, id, guest, now),
             Action::StartGuest(..) => {
                 Err(FleetError::Refused("nobody said what is to be started".to_owned()))
@@ -271,15 +271,13 @@ impl State {
     fn migrate(
         &mut self,
         rules: &Rules,
-        from: HostId,
-        guest: GuestId,
-        to: HostId,
+        (from, guest, to): (HostId, GuestId, HostId),
+        lease: Option<LeaseId>,
         now: Timestamp,
     ) -> Result<Outcome, FleetError> {
         let host = self.working(from)?;
-        let Some(moving) =
-            host.guests.get(&guest).filter(|_| matches!(host.site, Site::Fenced { .. })).cloned()
-        else {
+        let leaves = host.site.lets_go(lease);
+        let Some(moving) = host.guests.get(&guest).filter(|_| leaves).cloned() else {
             return Ok(Outcome::Done);
         };
         match moving.moving_to {

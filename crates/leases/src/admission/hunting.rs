@@ -8,7 +8,7 @@ use placement::clear;
 use super::earliest::Wish;
 use super::{Admission, Search};
 use crate::host::Health;
-use crate::hunt::{Cost, Hunt, Hunter, Scene, Surroundings, may_hunt};
+use crate::hunt::{Cost, Hunt, Moving, Scene, Surroundings, may_hunt};
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::project::ProjectId;
@@ -37,7 +37,7 @@ impl Admission<'_> {
         }
         let asked = hosts_only(wish.asked)?;
         let longest = rules.longest.min(wish.before.duration_since(self.now));
-        let hunter = Hunter { project, lease: wish.own };
+        let hunter = (project, wish.own);
         // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
         let mut allowance = rules.allowance(&Cost::default());
         let (allocations, hunt) = loop {
@@ -78,7 +78,7 @@ impl Admission<'_> {
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
         let asked = hosts_only(&asked)?;
         let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
-        let hunter = Hunter { project: &lease.owner.project, lease: Some(lease.id) };
+        let hunter = (&lease.owner.project, Some(lease.id));
         let (allocations, hunt) = self.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
         let allowance = lease.hunt.as_ref().map(|hunt| hunt.allowance).unwrap_or_default();
         let mut anew = lease.clone().hunting(Some(Hunt { allowance, ..hunt }));
@@ -103,15 +103,16 @@ impl Admission<'_> {
         &self,
         asked: &[&HostsTerms],
         surroundings: Surroundings<'_>,
-        hunter: Hunter<'_>,
+        (project, lease): (&ProjectId, Option<LeaseId>),
         window: Window,
         preferred: &BTreeSet<HostId>,
     ) -> Result<(Vec<Allocation>, Hunt), clear::Refusal> {
-        let (booked, none) = (|host| self.booked(host, hunter.lease), BTreeSet::new());
-        let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, hunter, booked);
+        let (booked, none) = (|host| self.booked(host, lease), BTreeSet::new());
+        let whose = Moving::Others { project, lease };
+        let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, whose, booked);
         // Guests are no obstacle, nor is what they use: they go.
-        let admission = Self { occupied: None, used: None, ..*self }.asked_by(hunter.project);
-        let mut search = Search::new(admission, window, hunter.lease);
+        let admission = Self { occupied: None, used: None, ..*self }.asked_by(project);
+        let mut search = Search::new(admission, window, lease);
         let mut allocations = Vec::new();
         for terms in asked {
             let (free, _) = search.free_hosts(terms);

@@ -9,6 +9,7 @@
 mod addresses;
 mod alike;
 mod conditions;
+mod departing;
 mod earliest;
 mod healing;
 mod hosts;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use placement::clear::CostWeights;
 
-pub(crate) use self::scene::{Hunter, Scene};
+pub(crate) use self::scene::{Moving, Scene};
 use crate::host::{Health, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
@@ -215,6 +215,34 @@ impl Surroundings<'_> {
                 })
             })
         })
+    }
+
+    /// Whether a guest of a lease that is over is to go where it cannot go, or nobody has said yet where its guests go.
+    pub(crate) fn stranded(
+        &self,
+        lease: &Lease,
+        inventory: &Inventory,
+        booked: impl Fn(HostId) -> bool,
+    ) -> bool {
+        let Some(hunt) = &lease.hunt else { return true };
+        let mut room = None;
+        hunt.open(self.observed).any(|mov| {
+            let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
+            let possible = |guest: &Guest| guest.moving_to.is_some() || self.possible(mov, guest);
+            let guest = guest_on(self.observed, mov.guest, mov.from);
+            booked(mov.to) || !guest.is_some_and(possible) || !room.suffices(mov.to)
+        })
+    }
+
+    /// Hosts that the lease holds and that guests of it are on.
+    pub(crate) fn left_to_clear(&self, lease: &Lease) -> BTreeSet<HostId> {
+        let held = |host: &ObservedHost| match host.place {
+            Place::Held(holder) | Place::Releasing(holder) => lease.reservation(holder).is_some(),
+            Place::FreePool | Place::Fenced { .. } => false,
+        };
+        let own = |host: &ObservedHost| host.guests.iter().any(|g| g.owner == GuestOwner::Lease(lease.id));
+        let clearable = |host: &ObservedHost| host.health != Health::Failed && held(host) && own(host);
+        self.observed.hosts.iter().filter(|(_, host)| clearable(host)).map(|(id, _)| *id).collect()
     }
 
     /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned.

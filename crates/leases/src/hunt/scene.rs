@@ -37,13 +37,44 @@ struct Spot<'a> {
     entered: bool,
 }
 
-/// For whom hosts are cleared.
+/// Whose guests are moved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hunter<'a> {
-    /// Its guests are not moved.
-    pub project: &'a ProjectId,
-    /// It is there already, and its plan does not hold.
-    pub lease: Option<LeaseId>,
+pub(crate) enum Moving<'a> {
+    /// Those of others, for a lease.
+    Others {
+        /// Of this project, whose own guests are not moved.
+        project: &'a ProjectId,
+        /// It is there already, and its plan does not hold.
+        lease: Option<LeaseId>,
+    },
+    /// Those of this lease, which is over.
+    Own(LeaseId),
+}
+
+impl Moving<'_> {
+    /// The lease, if it is there already.
+    fn lease(&self) -> Option<LeaseId> {
+        match self {
+            Self::Others { lease, .. } => *lease,
+            Self::Own(lease) => Some(*lease),
+        }
+    }
+
+    /// Whether the guest takes any room in the end.
+    fn counts(&self, guest: &Guest) -> bool {
+        match self {
+            Self::Others { lease: Some(lease), .. } => is_foreign(guest, *lease),
+            Self::Others { lease: None, .. } | Self::Own(_) => guest.owner != GuestOwner::Preemptible,
+        }
+    }
+
+    /// Whether the guest may be moved, if it can be.
+    fn includes(&self, guest: &Guest) -> bool {
+        match self {
+            Self::Others { project, .. } => guest.project.as_ref() != Some(*project),
+            Self::Own(lease) => guest.owner == GuestOwner::Lease(*lease),
+        }
+    }
 }
 
 impl<'a> Scene<'a> {
@@ -52,7 +83,7 @@ impl<'a> Scene<'a> {
         hunting: &'a Hunting,
         inventory: &'a Inventory,
         surroundings: &Surroundings<'_>,
-        hunter: Hunter<'_>,
+        whose: Moving<'_>,
         booked: impl Fn(HostId) -> bool,
     ) -> Self {
         let mut scene = Self {
@@ -71,11 +102,8 @@ impl<'a> Scene<'a> {
                 capacity.iter_mut().zip(used).for_each(|(left, used)| *left = left.saturating_sub(used));
             }
             for guest in &observed.guests {
-                if hunter
-                    .lease
-                    .map_or(guest.owner != GuestOwner::Preemptible, |lease| is_foreign(guest, lease))
-                {
-                    let entered = names.guest(guest, host.id, hunter.project);
+                if whose.counts(guest) {
+                    let entered = names.guest(guest, host.id, whose);
                     scene.guests.entry(guest.id).or_insert(entered);
                 }
             }
@@ -83,10 +111,10 @@ impl<'a> Scene<'a> {
             let (taken, entered, labels) = (false, false, BTreeSet::new());
             scene.hosts.insert(host.id, Spot { host, labels, capacity, receives, taken, entered });
         }
-        for (id, (to, guest)) in surroundings.incoming(|lease| Some(lease.id) != hunter.lease) {
+        for (id, (to, guest)) in surroundings.incoming(|lease| Some(lease.id) != whose.lease()) {
             let Some(spot) = scene.hosts.get_mut(&to) else { continue };
             spot.entered = true;
-            let there = clear::Guest { movable: false, ..names.guest(guest, to, hunter.project) };
+            let there = clear::Guest { movable: false, ..names.guest(guest, to, whose) };
             scene.guests.insert(id, there);
         }
         scene.label_hosts(&mut names);
@@ -222,12 +250,11 @@ impl Names {
     }
 
     /// A guest on that host. Whoever is moved must not meet whom it excludes, whether that one is moved or not.
-    fn guest(&mut self, guest: &Guest, on: HostId, hunter: &ProjectId) -> clear::Guest {
+    fn guest(&mut self, guest: &Guest, on: HostId, whose: Moving<'_>) -> clear::Guest {
         let new = clear::Guest::new(clear::GuestId(guest.id.0), NodeId(on.0), size(guest.size).to_vec());
-        let own = guest.project.as_ref() == Some(hunter);
         let Some(mobility) = &guest.mobility else { return clear::Guest { movable: false, ..new } };
         clear::Guest {
-            movable: !own && guest.moving_to.is_none(),
+            movable: whose.includes(guest) && guest.moving_to.is_none(),
             memory_mib: guest.size.memory_mib.into(),
             disk_gib: mobility.copied_disk_gib.into(),
             downtime_ms: mobility.downtime_ms.into(),

@@ -8,6 +8,7 @@ use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::step::Action;
 use crate::host::Health;
+use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
 use crate::window::later;
@@ -78,9 +79,27 @@ fn take_back(
         effort.step(Action::DeleteGuest(host, guest.id), lease_id);
         empty = false;
     }
-    if empty {
+    if empty && !lease.is_some_and(|lease| departs(effort, host, observed, lease)) {
         effort.step(Action::Release(host, holder), lease_id);
     }
+}
+
+/// Plans what moves guests of a lease away that is over; says whether any are still to go.
+fn departs(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease: &Lease) -> bool {
+    let mut own =
+        observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Lease(lease.id)).peekable();
+    let until = later(lease.window.end(), effort.world.rules.longest_departure);
+    if !lease.departing() || own.peek().is_none() || until <= effort.world.now {
+        return false;
+    }
+    effort.wake(until);
+    // Where they go is planned by somebody who knows what there is; whoever has no place to go to stays.
+    let Some(hunt) = &lease.hunt else { return true };
+    let mut going = false;
+    for guest in own {
+        going |= guest.moving_to.is_some() || moves(effort, hunt, guest, host, lease.id);
+    }
+    going
 }
 
 /// Guests on a free host of a lease that does not have it any more: they were started between the last look
@@ -146,18 +165,21 @@ fn drained(
 
 /// A guest that must not be stopped goes where the lease's hunt has it, in its turn.
 fn move_away(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
-    let Some((hunt, mov)) = lease.hunt.as_ref().and_then(|hunt| Some((hunt, hunt.move_of(guest.id, host)?)))
-    else {
-        // It may be on its way to where an earlier plan had it.
-        if guest.moving_to.is_none() {
-            effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });
-        }
-        return;
-    };
+    let moves = lease.hunt.as_ref().is_some_and(|hunt| moves(effort, hunt, guest, host, lease.id));
+    // It may be on its way to where an earlier plan had it.
+    if !moves && guest.moving_to.is_none() {
+        effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });
+    }
+}
+
+/// Plans the move of a guest when it is its turn; says whether there is one.
+fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, lease: LeaseId) -> bool {
+    let Some(mov) = hunt.move_of(guest.id, host) else { return false };
     let mut next = hunt.open(effort.world.observed).take(effort.world.rules.moves_at_once);
     if next.any(|next| next == mov) {
-        effort.step(mov.action(), Some(lease.id));
+        effort.step(mov.action(), Some(lease));
     }
+    true
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed.

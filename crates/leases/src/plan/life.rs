@@ -138,7 +138,11 @@ impl Change {
     }
 
     fn apply(self, lease: &Lease) -> Lease {
-        let mut after = Lease { status: self.status, events: self.events, ..lease.clone() };
+        let mut after = Lease { events: self.events, ..lease.clone() };
+        after = match self.status {
+            LeaseStatus::Terminating => after.ended(self.status),
+            status => Lease { status, ..after },
+        };
         if let Some(status) = self.reservations {
             for reservation in &mut after.reservations {
                 reservation.status = status;

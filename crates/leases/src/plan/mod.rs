@@ -52,12 +52,14 @@ pub struct PlanRules {
     pub snapshot_attempts: u32,
     /// How many guests are moved at once for one lease.
     pub moves_at_once: usize,
+    /// How long after its end guests of a lease are moved away that are to be; who is still there then stays.
+    pub longest_departure: SignedDuration,
     /// How often it is tried to start an instance before that is given up.
     pub start_attempts: u32,
 }
 
 impl Default for PlanRules {
-    /// A minute of grace, nothing before the end, two moves at once.
+    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
@@ -65,6 +67,7 @@ impl Default for PlanRules {
             before_end: BeforeEndAction::None,
             snapshot_attempts: 3,
             moves_at_once: 2,
+            longest_departure: SignedDuration::from_hours(1),
             start_attempts: 3,
         }
     }

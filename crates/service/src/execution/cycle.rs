@@ -64,7 +64,9 @@ impl Service {
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
-        let moved = self.hasten(&writer, now).await? | self.hunt_anew(&writer, now).await?;
+        let moved = self.hasten(&writer, now).await?
+            | self.hunt_anew(&writer, now).await?
+            | self.depart(&writer, now).await?;
         let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::Admission;
+use leases::lease::Lease;
 use leases::status::LeaseStatus;
 use store::{LeaseRecord, StoreError};
 
@@ -75,6 +76,32 @@ impl Service {
         })?;
         tracing::info!(lease = %after.id, "a hunt is planned anew");
         Some(Change { before: Arc::clone(before), after: Some(after) })
+    }
+
+    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether there
+    /// was any.
+    pub(super) async fn depart(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(change) = self.departure(now) else { return Ok(false) };
+        self.commit_changes(writer, vec![change], now).await
+    }
+
+    fn departure(&self, now: Timestamp) -> Option<Change> {
+        let state = self.state();
+        // Who is there is known once its hosts have been looked at since it ended.
+        let ready = |lease: &Lease| {
+            let progress = self.progress();
+            !progress.told.contains(&lease.id) && !progress.looks_at_end(lease)
+        };
+        let departing = |record: &&Arc<LeaseRecord>| record.lease.departing() && ready(&record.lease);
+        let mut departing = state.leases.hunters().filter(departing).peekable();
+        departing.peek()?;
+        let neighbours = self.neighbours(&state);
+        let surroundings = Some(neighbours.surroundings());
+        let admission = Admission { surroundings, ..self.admission(&state, None, now) };
+        departing.find_map(|before| {
+            let after = admission.departure(&before.lease)?;
+            Some(Change { before: Arc::clone(before), after: Some(after) })
+        })
     }
 
     fn may_plan_anew(&self, now: Timestamp) -> bool {

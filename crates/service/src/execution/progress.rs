@@ -232,10 +232,19 @@ impl Progress {
         }
     }
 
+    /// Whether a host of a lease is still to be looked at.
+    pub fn looks_at_end(&self, lease: &Lease) -> bool {
+        let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        hosts.any(|host| self.to_see().any(|touched| touched.hosts.contains_key(&host)))
+    }
+
     /// Whether the action is about something that is to be looked at first.
     pub fn waits_for_a_look(&self, action: Action) -> bool {
-        let under_way = self.looks.values().map(|under_way| &under_way.touched);
-        under_way.chain([&self.touched]).any(|touched| touched.has(action))
+        self.to_see().any(|touched| touched.has(action))
+    }
+
+    fn to_see(&self) -> impl Iterator<Item = &Touched> {
+        self.looks.values().map(|under_way| &under_way.touched).chain([&self.touched])
     }
 
     /// Whether anything waits for a look that is not under way.

@@ -9,7 +9,7 @@ use leases::plan::{GuestOwner, Place};
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
 use service::NewLease;
-use simulation::{Setup, World};
+use simulation::{Setup, World, caller};
 
 use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, status, world, world_with};
 
@@ -215,4 +215,54 @@ async fn cls_09_guests_that_a_lease_leaves_behind_are_in_the_way_until_they_are_
     world.run_until(at(20)).await;
     assert_eq!(status(&world, next.lease.id), "ACTIVE");
     assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 1), Vec::new()));
+}
+
+/// A lease of one host until minute 10 whose guests are to go then, with so many of them, and its host.
+async fn departing(world: &mut World, guests: usize) -> (std::sync::Arc<store::LeaseRecord>, HostId) {
+    let new = NewLease { end_action: EndAction::MoveGuests, ..asking(0, 10, vec![hosts(1)]) };
+    let lease = make(world, new).await.expect("free");
+    world.run_until(at(1)).await;
+    let host = hosts_of(&lease)[0];
+    for _ in 0..guests {
+        world.fleet.start_guest(host, GuestOwner::Lease(lease.lease.id), None).expect("its host");
+    }
+    (lease, host)
+}
+
+#[tokio::test]
+async fn cls_09_guests_are_moved_away_when_their_lease_ends_and_the_next_one_has_its_host() {
+    let mut world = world_with(3, settings(), None, slow).await;
+    let (first, host) = departing(&mut world, 2).await;
+    let that_one = Requirement::compare(Operator::Equal, "id", host.0.to_string()).expect("well formed");
+    let that_one = HostsTerms::new(1, 1).expect("a range").requiring(that_one);
+    let next = make(&mut world, asking(10, 60, vec![ReservationTerms::Hosts(that_one)])).await.expect("free");
+    world.run_until(at(20)).await;
+    let over = world.service.lease(first.lease.id).expect("there");
+    assert_eq!(over.lease.status.name(), "TERMINATED");
+    assert_eq!(over.lease.hunt.as_ref().map(|hunt| hunt.moves.len()), Some(2));
+    assert_eq!((status(&world, next.lease.id), hosts_of(&next)), ("ACTIVE", vec![host]));
+    assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((2, 1), Vec::new()));
+    assert!(world.fleet.look(host).expect("taken on").guests.is_empty());
+}
+
+#[tokio::test]
+async fn cls_09_guests_that_can_go_nowhere_stay_when_their_lease_ends() {
+    let mut world = world(2).await;
+    let (first, host) = departing(&mut world, 1).await;
+    make(&mut world, asking(5, 60, vec![hosts(1)])).await.expect("the other one");
+    world.run_until(at(12)).await;
+    assert_eq!(status(&world, first.lease.id), "TERMINATED");
+    let seen = world.fleet.look(host).expect("taken on");
+    assert_eq!((seen.place, seen.guests.len()), (Place::FreePool, 1));
+}
+
+#[tokio::test]
+async fn cls_09_guests_are_moved_away_when_their_lease_is_deleted_and_it_is_forgotten() {
+    let mut world = world(3).await;
+    let (first, host) = departing(&mut world, 1).await;
+    world.service.delete_lease(&caller("p"), first.lease.id).await.expect("there");
+    world.run_until(at(3)).await;
+    assert!(world.service.lease(first.lease.id).is_none());
+    assert!(world.fleet.look(host).expect("taken on").guests.is_empty());
+    assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 0), Vec::new()));
 }

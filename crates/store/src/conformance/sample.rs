@@ -240,7 +240,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let deadline = at(7).checked_add(SignedDuration::from_micros(3)).expect("in range");
     record.lease.lease_type = LeaseType::BestEffort { deadline };
     record.lease.before_end = Some(window.start());
-    record.lease.end_action = EndAction::SnapshotGuests;
+    record.lease.end_action = EndAction::MoveGuests;
     record.lease.status = LeaseStatus::Starting;
     record.lease.events = EventStatuses {
         start: EventStatus::InProgress,

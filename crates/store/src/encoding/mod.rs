@@ -92,12 +92,13 @@ pub fn end_action_name(action: EndAction) -> &'static str {
         EndAction::DeleteGuests => "delete_guests",
         EndAction::KeepGuests => "keep_guests",
         EndAction::SnapshotGuests => "snapshot_guests",
+        EndAction::MoveGuests => "move_guests",
     }
 }
 
 /// What becomes of guests at the end.
 pub fn end_action_from_name(name: &str) -> Option<EndAction> {
-    [EndAction::DeleteGuests, EndAction::KeepGuests, EndAction::SnapshotGuests]
+    [EndAction::DeleteGuests, EndAction::KeepGuests, EndAction::SnapshotGuests, EndAction::MoveGuests]
         .into_iter()
         .find(|a| end_action_name(*a) == name)
 }

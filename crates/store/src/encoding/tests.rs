@@ -192,7 +192,9 @@ fn names_and_values_correspond() {
     for health in [Health::Up, Health::Failed, Health::Unknown] {
         assert_eq!(health_from_name(health_name(health)), Some(health));
     }
-    for action in [EndAction::DeleteGuests, EndAction::KeepGuests] {
+    let all =
+        [EndAction::DeleteGuests, EndAction::KeepGuests, EndAction::SnapshotGuests, EndAction::MoveGuests];
+    for action in all {
         assert_eq!(end_action_from_name(end_action_name(action)), Some(action));
     }
 }

@@ -117,6 +117,8 @@ enum EndAction {
     Keep,
     /// Images are taken of those on its hosts, and then they are deleted
     Snapshot,
+    /// They are moved to hosts that no lease has, as far as that is possible; the others stay
+    Migrate,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -224,6 +226,7 @@ fn body(
             EndAction::Delete => "delete",
             EndAction::Keep => "keep",
             EndAction::Snapshot => "snapshot",
+            EndAction::Migrate => "migrate",
         });
     }
     say_type(&mut body, arguments, now, zone)?;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hunt::{Hunt, Move, Surroundings};
 use crate::ids::GuestId;
+use crate::lease::EndAction;
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
 use crate::project::{Owner, ProjectId};
 use crate::testing::lease;
@@ -306,4 +307,62 @@ fn hosts_that_must_be_alike_are_cleared_of_the_kind_that_is_cheapest() {
     assert_eq!(given(&grant(&asked)), [2, 5]);
     asked.properties.homogeneous = true;
     assert_eq!(given(&grant(&asked)), [2, 4]);
+}
+
+/// A lease that is over and holds these hosts, whose guests are to go; all guests on them are its own.
+fn departing(pool: &mut Pool, hosts: &[u64]) -> Lease {
+    let lease = lease(1, window(0, 1), hosts);
+    let lease =
+        Lease { end_action: EndAction::MoveGuests, status: LeaseStatus::Terminating, ..lease }.hunting(None);
+    for host in hosts {
+        let host = pool.host(*host);
+        host.place = Place::Held(lease.reservations[0].id);
+        host.guests.iter_mut().for_each(|guest| guest.owner = GuestOwner::Lease(lease.id));
+    }
+    lease
+}
+
+impl Pool {
+    fn departure(&self, lease: &Lease) -> Option<Lease> {
+        self.with(1, |admission| admission.departure(lease))
+    }
+}
+
+fn moves(lease: Option<Lease>) -> Vec<Move> {
+    lease.and_then(|lease| lease.hunt).expect("a plan").moves
+}
+
+#[test]
+fn cls_09_guests_go_where_there_is_room_and_no_lease_will_be() {
+    let mut pool = Pool::new(&[&[10], &[60], &[], &[20]]);
+    let over = departing(&mut pool, &[1]);
+    pool.cloud.calendar.put(&lease(9, window(30, 60), &[3]), at(0)).expect("free");
+    let planned = pool.departure(&over).expect("a plan");
+    assert_eq!(planned.hunt.as_ref().expect("a plan").moves, [moved(10, 1, 4)]);
+    assert_eq!(pool.departure(&planned), None, "it holds");
+    pool.cloud.calendar.put(&lease(8, window(30, 60), &[4]), at(0)).expect("free");
+    assert_eq!(moves(pool.departure(&planned)), [], "nobody can go anywhere any more");
+}
+
+#[test]
+fn cls_09_as_many_hosts_are_cleared_as_can_be() {
+    let mut pool = Pool::new(&[&[30], &[40, 10], &[10, 20], &[14]]);
+    let over = departing(&mut pool, &[1, 2, 3]);
+    let planned = moves(pool.departure(&over));
+    let cleared: BTreeSet<HostId> = planned.iter().map(|mov| mov.from).collect();
+    assert_eq!((planned.len(), cleared.len()), (1, 1), "the first, or both of the third: {planned:?}");
+    // One that may not be moved keeps its host from being cleared; nobody is moved from there in vain.
+    pool.host(1).guests[0].mobility = None;
+    assert_eq!(moves(pool.departure(&over)).iter().map(|mov| mov.from.0).collect::<Vec<_>>(), [3, 3]);
+}
+
+#[test]
+fn cls_09_a_move_that_fails_for_good_goes_elsewhere() {
+    let mut pool = Pool::new(&[&[10], &[], &[]]);
+    let over = departing(&mut pool, &[1]);
+    let planned = pool.departure(&over).expect("a plan");
+    let mov = planned.hunt.as_ref().expect("a plan").moves[0];
+    (0..3).for_each(|_| pool.history.failed(mov.action(), at(1), "no route"));
+    let elsewhere = moves(pool.departure(&planned));
+    assert!(elsewhere.len() == 1 && elsewhere[0].to != mov.to, "{elsewhere:?}");
 }

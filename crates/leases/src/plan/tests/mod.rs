@@ -15,6 +15,7 @@ use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
 mod deadlines;
+mod departures;
 mod hunts;
 mod instances;
 

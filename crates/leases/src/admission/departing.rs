@@ -1,0 +1,44 @@
+//! Where guests of a lease go that is over, if they are to leave its hosts (spec CLS-09).
+
+use std::collections::BTreeSet;
+
+use super::Admission;
+use crate::hunt::{Moving, Scene};
+use crate::ids::HostId;
+use crate::lease::Lease;
+
+impl Admission<'_> {
+    /// The lease with a plan of where its guests go, if it has none that holds. As many of its hosts are cleared as can
+    /// be, at the least cost; on the others everybody stays.
+    pub fn departure(&self, lease: &Lease) -> Option<Lease> {
+        let surroundings = self.surroundings.filter(|_| lease.departing())?;
+        let booked = |host| self.booked(host, None);
+        if !surroundings.stranded(lease, self.inventory, booked) {
+            return None;
+        }
+        let hosts = surroundings.left_to_clear(lease);
+        let (rules, whose) = (&self.rules.hunting, Moving::Own(lease.id));
+        let scene = Scene::new(rules, self.inventory, &surroundings, whose, booked);
+        let departing = lease.clone().hunting(Some(most_cleared(&scene, &hosts).hunt()));
+        (departing != *lease).then_some(departing)
+    }
+}
+
+/// The scene after as many of the hosts have been cleared as can be: where more can be cleared, fewer can.
+fn most_cleared<'a>(scene: &Scene<'a>, hosts: &BTreeSet<HostId>) -> Scene<'a> {
+    let attempt = |wanted| {
+        let mut attempt = scene.clone();
+        attempt.clear(hosts, (wanted, wanted), &BTreeSet::new()).ok().map(|_| attempt)
+    };
+    let (mut most, mut least, mut above) = (None, 0, hosts.len() + 1);
+    // All of them, as a rule.
+    let mut wanted = hosts.len();
+    while least + 1 < above {
+        match attempt(wanted) {
+            Some(cleared) => (most, least) = (Some(cleared), wanted),
+            None => above = wanted,
+        }
+        wanted = least + (above - least) / 2;
+    }
+    most.unwrap_or_else(|| scene.clone())
+}
