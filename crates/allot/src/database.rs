@@ -199,6 +199,7 @@ fn counts(archive: &Archive) -> String {
     [
         (snapshot.leases.len(), "leases"),
         (snapshot.hosts.len(), "hosts"),
+        (snapshot.free_pools.len(), "free pools"),
         (snapshot.floating_ips.len(), "floating IPs"),
         (snapshot.flavors.len(), "flavors"),
         (snapshot.instances.len(), "instances"),

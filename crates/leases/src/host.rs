@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attributes::Attributes;
-use crate::ids::{FloatingIpId, HostId};
+use crate::free_pool::FreePool;
+use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
 
 /// Whether a host works, as last observed.
@@ -24,6 +25,8 @@ pub enum Health {
 pub struct Host {
     /// Its identifier.
     pub id: HostId,
+    /// The free pool that it is in when nobody leases it.
+    pub pool: FreePoolId,
     /// Its name: `hypervisor_hostname`.
     pub name: String,
     /// The name of its compute service.
@@ -62,6 +65,7 @@ impl Host {
         let name = name.into();
         Self {
             id,
+            pool: FreePool::DEFAULT,
             service_name: name.clone(),
             name,
             vcpus,

@@ -42,6 +42,10 @@ uuid!(
     /// A guest: an instance that runs on a host, as a UUID.
     GuestId
 );
+uuid!(
+    /// A free pool, as a UUID.
+    FreePoolId
+);
 
 /// A host. Blazar's clients take an identifier for a name unless it is decimal (spec §2.4), so it is a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

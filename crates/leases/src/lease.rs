@@ -128,6 +128,22 @@ pub enum EndAction {
 }
 
 impl EndAction {
+    /// How much it disturbs guests, to compare.
+    pub(crate) fn disruption(self) -> u32 {
+        match self {
+            Self::KeepGuests => 0,
+            Self::MoveGuests => 1,
+            Self::SnapshotGuests => 2,
+            Self::DeleteGuests => 3,
+        }
+    }
+
+    /// Whether it is for whole hosts only: images are made of all guests on a host, and it is known of such hosts alone
+    /// that nobody else is started there while guests are moved away.
+    pub fn needs_whole_hosts(self) -> bool {
+        matches!(self, Self::SnapshotGuests | Self::MoveGuests)
+    }
+
     /// Whether none of its guests is left after its end.
     pub fn deletes(self) -> bool {
         match self {

@@ -42,6 +42,7 @@ pub mod calendar;
 pub mod enforcement;
 pub mod extra_specs;
 pub mod filters;
+pub mod free_pool;
 pub mod host;
 pub mod hunt;
 pub mod ids;

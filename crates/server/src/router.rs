@@ -18,8 +18,8 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, hosts, identity, instances, leases, notifications, operation,
-    versions,
+    audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, leases, notifications,
+    operation, versions,
 };
 
 /// The routes with their parts of the document.
@@ -39,6 +39,10 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(hosts::show_allocation))
         .routes(routes!(hosts::list_properties))
         .routes(routes!(hosts::update_property))
+        .routes(routes!(free_pools::list, free_pools::create))
+        .routes(routes!(free_pools::show, free_pools::update, free_pools::delete))
+        .routes(routes!(free_pools::list_hosts, free_pools::add_host))
+        .routes(routes!(free_pools::remove_host))
         .routes(routes!(floating_ips::list, floating_ips::create))
         .routes(routes!(floating_ips::show, floating_ips::delete))
         .routes(routes!(flavors::list, flavors::create))

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use fleet::{FleetError, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
-use leases::host::{Host, Inventory};
-use leases::ids::HostId;
+use leases::free_pool::POOL_PROPERTY;
+use leases::host::Host;
+use leases::ids::{FreePoolId, HostId};
 use leases::instance::InstanceStatus;
-use leases::lease::Reservation;
+use leases::lease::{Lease, Reservation};
 use leases::plan::Place;
 use leases::resources::ResourceClass;
 use leases::terms::ReservationTerms;
-use store::{Commit, CommitError, HostRecord, InstanceRecord, PropertyRecord, Version, Write};
+use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
+use crate::free_pools::{enter_moved, without_host};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, HostSelector, NotFound, Property, Service, ServiceError};
@@ -35,12 +37,13 @@ impl Service {
         self.state().hosts.get(&id).cloned()
     }
 
-    /// Takes a machine of the fleet on as a host that may be leased.
+    /// Takes a machine of the fleet on as a host of that pool that may be leased (FP-4).
     pub async fn add_host(
         &self,
         caller: &Caller,
         which: HostSelector,
         capabilities: Vec<(String, String)>,
+        pool: FreePoolId,
     ) -> Result<Arc<HostRecord>, ServiceError> {
         check_keys(capabilities.iter().map(|(key, _)| key))?;
         let machine = self.machine(&which).await?;
@@ -50,7 +53,7 @@ impl Service {
         if !machine.guests.is_empty() {
             return Err(ServiceError::Conflict(occupied(&machine)));
         }
-        let mut host = Host::new(machine.id, &machine.name, 0, 0, 0);
+        let mut host = Host { pool, ..Host::new(machine.id, &machine.name, 0, 0, 0) };
         refresh(&mut host, &machine);
         host.capabilities = capabilities.into_iter().collect();
         // First the fleet: a machine in the free pool that nobody leases does no harm, and adding it again
@@ -68,6 +71,7 @@ impl Service {
                 self.wake.notify_one();
                 Ok(Arc::new(record))
             }
+            // If it is not that, its pool has been removed meanwhile.
             Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => Err(known_already(&machine)),
             Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
         }
@@ -143,13 +147,34 @@ impl Service {
         Err(overtaken())
     }
 
-    /// Gives a host back to the fleet.
+    /// Gives a host back to the fleet that nobody has reserved.
     pub async fn remove_host(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
+        self.take_out(caller, id, |state, _| if kept(state, id) { Err(reserved(id)) } else { Ok(Vec::new()) })
+            .await
+    }
+
+    /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
+    pub async fn remove_host_from_pool(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
+        let rules = &self.settings.rules;
+        self.take_out(caller, id, |state, now| {
+            if starts_there(state, id) { Err(reserved(id)) } else { without_host(state, rules, id, now) }
+        })
+        .await
+    }
+
+    async fn take_out(
+        &self,
+        caller: &Caller,
+        id: HostId,
+        moved: impl Fn(&State, Timestamp) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError>,
+    ) -> Result<(), ServiceError> {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
-            self.check_removable(id).await?;
-            match self.forget_host(&writer, caller, &before).await {
+            let now = self.now();
+            let moved = moved(&self.state(), now)?;
+            self.check_empty(id).await?;
+            match forget_host(&writer, caller, &before, moved, now).await {
                 Ok(()) => {
                     drop(writer);
                     // Should this fail the loop tries again: the host is none of ours any more.
@@ -165,11 +190,8 @@ impl Service {
         Err(overtaken())
     }
 
-    /// A host can be removed if no lease has any of it, and if nothing of an earlier one is left there.
-    async fn check_removable(&self, id: HostId) -> Result<(), ServiceError> {
-        if kept(&self.state(), id) {
-            return Err(reserved(id));
-        }
+    /// A host can be removed if nothing of an earlier lease is left there.
+    async fn check_empty(&self, id: HostId) -> Result<(), ServiceError> {
         let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]))).await?;
         let free = |host: &leases::plan::ObservedHost| {
             host.place == Place::FreePool && host.slots.is_empty() && host.guests.is_empty()
@@ -180,19 +202,6 @@ impl Service {
         Err(ServiceError::Conflict(format!(
             "Can't delete host {id}. Something still runs there; try again later."
         )))
-    }
-
-    async fn forget_host(
-        &self,
-        writer: &Writer<'_>,
-        caller: &Caller,
-        record: &HostRecord,
-    ) -> Result<(), CommitError> {
-        let now = self.now();
-        let mut commit = Commit::new(now);
-        commit.audit.push(audit(caller, now, "host.delete", &record.host.id));
-        commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
-        writer.commit(commit).await
     }
 
     /// Hosts that were removed and that the fleet is still to have back.
@@ -224,8 +233,11 @@ impl Service {
     pub fn properties(&self) -> Vec<Property> {
         let state = self.state();
         let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        // Where there is one pool, everything is in it.
+        let pools = state.free_pools.len() > 1;
         for host in state.inventory.hosts() {
-            for (name, value) in &host.capabilities {
+            for (name, value) in host.capabilities.iter().filter(|(name, _)| pools || *name != POOL_PROPERTY)
+            {
                 values.entry(name).or_default().insert(value);
             }
         }
@@ -296,6 +308,20 @@ impl Service {
     }
 }
 
+async fn forget_host(
+    writer: &Writer<'_>,
+    caller: &Caller,
+    record: &HostRecord,
+    moved: Vec<(Arc<LeaseRecord>, Lease)>,
+    now: Timestamp,
+) -> Result<(), CommitError> {
+    let mut commit = Commit::new(now);
+    commit.audit.push(audit(caller, now, "host.delete", &record.host.id));
+    commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
+    enter_moved(&mut commit, moved);
+    writer.commit(commit).await
+}
+
 /// What the fleet knows of a host better than we (spec W30). Its name and identifier stay.
 pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
     host.service_name.clone_from(&machine.service_name);
@@ -315,7 +341,7 @@ pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
     host.health = machine.health;
 }
 
-fn check_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Result<(), ServiceError> {
+pub(crate) fn check_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Result<(), ServiceError> {
     for key in keys {
         if key.chars().count() > LONGEST_KEY {
             return Err(ServiceError::Invalid("Extra capability key too long".to_owned()));
@@ -335,7 +361,7 @@ fn change(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Optio
 
 /// Capabilities that would change although reservations on the host, present or coming, were made for what
 /// they are.
-fn relied_on(state: &State, before: &Host, after: &Host) -> BTreeSet<String> {
+pub(crate) fn relied_on(state: &State, before: &Host, after: &Host) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, booking) in state.calendar.bookings(before.id) {
         let Some(record) = state.leases.get(booking.lease) else { continue };
@@ -363,11 +389,15 @@ fn required(reservation: &Reservation) -> BTreeSet<&str> {
 /// Whether some lease has the host, or a part of it, now or later.
 fn kept(state: &State, id: HostId) -> bool {
     let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
-    // What runs there is seen; what is about to is not.
+    state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease)) || starts_there(state, id)
+}
+
+/// Whether an instance is about to be there: what runs is seen, that is not.
+fn starts_there(state: &State, id: HostId) -> bool {
     let starts = |record: &Arc<InstanceRecord>| {
         record.instance.host == id && record.instance.status == InstanceStatus::Building
     };
-    state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease)) || state.instances.iter().any(starts)
+    state.instances.iter().any(starts)
 }
 
 fn reserved(id: HostId) -> ServiceError {
@@ -387,9 +417,10 @@ fn occupied(machine: &Machine) -> String {
 }
 
 /// The hosts as they are now, if anything is different from what is on record.
-pub(crate) fn refreshed(inventory: &Inventory, machines: &BTreeMap<HostId, Machine>) -> Vec<Host> {
+pub(crate) fn refreshed(state: &State, machines: &BTreeMap<HostId, Machine>) -> Vec<Host> {
     let mut changed = Vec::new();
-    for host in inventory.hosts() {
+    for record in state.hosts.values() {
+        let host = &record.host;
         let mut now = host.clone();
         if let Some(machine) = machines.get(&host.id) {
             refresh(&mut now, machine);

@@ -11,6 +11,7 @@ mod drift;
 mod execution;
 mod flavors;
 mod floating_ips;
+mod free_pools;
 mod hosts;
 mod instances;
 mod leasing;
@@ -37,9 +38,9 @@ pub use drift::Drift;
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
-    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
-    IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewInstance, NewLease, NotFound, OpenError,
-    Property, ServiceError, Statistics,
+    AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
+    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewFreePool,
+    NewInstance, NewLease, NotFound, OpenError, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

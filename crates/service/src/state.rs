@@ -9,23 +9,32 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::guests_to_come;
 use leases::calendar::{Calendar, Conflict};
+use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
-use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::plan::{Guest, GuestOwner, History, Observed, Place};
 use leases::status::LeaseStatus;
 use store::{
-    Delta, FlavorRecord, FloatingIpRecord, HostRecord, LeaseRecord, PropertyRecord, Revision, Snapshot, Write,
+    Delta, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, LeaseRecord, PropertyRecord, Revision,
+    Snapshot, Version, Write,
 };
 
 use crate::attributes::attributes_of;
 use crate::instances::Instances;
 
 /// The host as decisions see it.
-fn described(host: &Host) -> Host {
-    Host { attributes: attributes_of(host), ..host.clone() }
+fn described(host: &Host, pool: &FreePool) -> Host {
+    let host = pool.describe(host.clone());
+    Host { attributes: attributes_of(&host), ..host }
+}
+
+/// The free pool that is always there, as long as nobody has changed it: no version of it is stored.
+fn untouched() -> FreePoolRecord {
+    let created_at = Timestamp::UNIX_EPOCH;
+    FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
 }
 
 /// What the store holds.
@@ -35,7 +44,9 @@ pub(crate) struct State {
     pub revision: Revision,
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
-    /// All hosts.
+    /// All free pools.
+    pub free_pools: BTreeMap<FreePoolId, Arc<FreePoolRecord>>,
+    /// All hosts, with what they say themselves.
     pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
     /// All floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
@@ -66,12 +77,16 @@ impl State {
         for record in snapshot.instances {
             instances.put(Arc::new(record));
         }
+        let mut free_pools = BTreeMap::from([(FreePool::DEFAULT, Arc::new(untouched()))]);
+        free_pools.extend(snapshot.free_pools.into_iter().map(|record| (record.pool.id, Arc::new(record))));
+        let pool_of = |host: &Host| free_pools.get(&host.pool).unwrap_or(&free_pools[&FreePool::DEFAULT]);
         Ok(Self {
             revision: snapshot.revision,
             inventory: Inventory::new(
-                snapshot.hosts.iter().map(|record| described(&record.host)),
+                snapshot.hosts.iter().map(|record| described(&record.host, &pool_of(&record.host).pool)),
                 snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
             ),
+            free_pools,
             hosts: snapshot.hosts.into_iter().map(|record| (record.host.id, Arc::new(record))).collect(),
             floating_ips: snapshot
                 .floating_ips
@@ -107,6 +122,8 @@ impl State {
                         self.calendar.put(&record.lease.deleted(now), now)?;
                     }
                 }
+                Write::FreePool { record, .. } => self.put_free_pool(*record),
+                Write::RemoveFreePool { id, .. } => self.remove_free_pool(id),
                 Write::Host { record, .. } => self.put_host(*record),
                 Write::RemoveHost { id, .. } => self.remove_host(id),
                 Write::AddFloatingIp(record) => self.put_floating_ip(record),
@@ -155,6 +172,12 @@ impl State {
                 }
             }
         }
+        for (id, record) in delta.free_pools {
+            match record {
+                Some(record) => self.put_free_pool(record),
+                None => self.remove_free_pool(id),
+            }
+        }
         for (id, record) in delta.hosts {
             match record {
                 Some(record) => self.put_host(record),
@@ -186,8 +209,33 @@ impl State {
         Ok(())
     }
 
+    /// The free pool of that identifier, or that of hosts whose pool is not known.
+    pub fn free_pool(&self, id: FreePoolId) -> &FreePool {
+        &self.free_pools.get(&id).unwrap_or(&self.free_pools[&FreePool::DEFAULT]).pool
+    }
+
+    fn put_free_pool(&mut self, record: FreePoolRecord) {
+        let pool = &record.pool;
+        let hosts = self.hosts.values().filter(|record| record.host.pool == pool.id);
+        let described: Vec<Host> = hosts.map(|record| described(&record.host, pool)).collect();
+        for host in described {
+            self.inventory.put_host(host);
+        }
+        self.free_pools.insert(record.pool.id, Arc::new(record));
+    }
+
+    /// No host is in it any more.
+    fn remove_free_pool(&mut self, id: FreePoolId) {
+        if id == FreePool::DEFAULT {
+            self.put_free_pool(untouched());
+        } else {
+            self.free_pools.remove(&id);
+        }
+    }
+
     fn put_host(&mut self, record: HostRecord) {
-        self.inventory.put_host(described(&record.host));
+        let described = described(&record.host, self.free_pool(record.host.pool));
+        self.inventory.put_host(described);
         self.hosts.insert(record.host.id, Arc::new(record));
     }
 

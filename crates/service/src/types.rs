@@ -41,8 +41,30 @@ pub struct NewLease {
     pub terms: Terms,
     /// The words, one per reservation.
     pub wording: Vec<Wording>,
-    /// What becomes of guests at the end.
-    pub end_action: EndAction,
+    /// What becomes of guests at the end; if absent, what the pools of its hosts say.
+    pub end_action: Option<EndAction>,
+}
+
+/// A free pool that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFreePool {
+    /// Its name.
+    pub name: String,
+    /// What its hosts are like.
+    pub extra_specs: BTreeMap<String, String>,
+    /// What becomes of guests at the end of leases that do not say.
+    pub end_action: Option<EndAction>,
+}
+
+/// A change of a free pool; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreePoolChange {
+    /// Another name.
+    pub name: Option<String>,
+    /// What its hosts are like from now on, all of it.
+    pub extra_specs: Option<BTreeMap<String, String>>,
+    /// What becomes of guests at the end of leases that are made from now on and do not say.
+    pub end_action: Option<Option<EndAction>>,
 }
 
 /// A change that is asked for.
@@ -258,6 +280,9 @@ pub enum NotFound {
     /// A host that may be leased.
     #[error("Object with {{'host_id': '{0}'}} not found")]
     Host(HostId),
+    /// A free pool.
+    #[error("Free pool {0} not found")]
+    FreePool(String),
     /// A machine of the fleet.
     #[error("Host '{0}' not found!")]
     Machine(String),

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
+use leases::lease::EndAction;
 use leases::lease::{Allocation, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::{Action, Guest, GuestOwner, ObservedHost, Place};
@@ -399,7 +400,10 @@ fn same_terms(told: &Lease, is: &Lease) -> bool {
     let same_window = match is.lease_type {
         // It starts as soon as it can, and lasts as long as it was asked for, unless moving guests of others away took
         // longer than it was allowed to.
-        LeaseType::BestEffort { .. } if is.hunt.is_some() => is.window.end() <= told.window.end(),
+        // Of one whose own guests are moved at its end it is not known any more whether it has hunted.
+        LeaseType::BestEffort { .. } if is.hunt.is_some() || is.end_action == EndAction::MoveGuests => {
+            is.window.end() <= told.window.end()
+        }
         LeaseType::BestEffort { .. } => told.window.length() == is.window.length(),
         LeaseType::Schedule | LeaseType::Immediate { .. } => told.window == is.window,
     };

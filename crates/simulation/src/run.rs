@@ -9,6 +9,7 @@ use fleet::Outcome;
 use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, Model, SimulatedFleet, Timing};
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{HealingInterval, Rules};
+use leases::free_pool::FreePool;
 use leases::hunt::Hunting;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
@@ -452,7 +453,7 @@ impl Simulation {
                 let removed = self.world.wait_for(removed).await;
                 if removed.is_ok() {
                     let selector = service::HostSelector::Id(host);
-                    let added = self.service().add_host(&operator, selector, Vec::new());
+                    let added = self.service().add_host(&operator, selector, Vec::new(), FreePool::DEFAULT);
                     let _ = self.world.wait_for(added).await;
                 }
                 self.world.touched_one(self.asked);

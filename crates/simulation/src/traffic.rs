@@ -48,10 +48,10 @@ impl Traffic<'_> {
         let wording = vec![Wording::default(); reservations.len()];
         let terms = Terms::new(window, before_end, reservations).ok()?.of_type(lease_type);
         let end_action = match self.rng.random_range(0..20) {
-            0 => EndAction::KeepGuests,
-            1 => EndAction::SnapshotGuests,
-            2 if self.hunts => EndAction::MoveGuests,
-            _ => EndAction::DeleteGuests,
+            0 => Some(EndAction::KeepGuests),
+            1 => Some(EndAction::SnapshotGuests),
+            2 if self.hunts => Some(EndAction::MoveGuests),
+            _ => None,
         };
         Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
     }
@@ -65,7 +65,7 @@ impl Traffic<'_> {
         let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(terms)]).ok()?;
         let deadline = self.now + self.minutes(5, 6 * 60);
         let (terms, wording) = (terms.of_type(LeaseType::BestEffort { deadline }), vec![Wording::default()]);
-        let end_action = EndAction::DeleteGuests;
+        let end_action = Some(EndAction::DeleteGuests);
         Some(NewLease { asked_at: self.now, name: "hunt".to_owned(), terms, wording, end_action })
     }
 

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::{SignedDuration, Timestamp};
+use leases::free_pool::FreePool;
 use leases::ids::HostId;
 use leases::project::{ProjectId, UserId};
 use service::{Caller, Done, Enforcer, HostSelector, OpenError, Parts, Service, Settings, Task};
@@ -201,7 +202,13 @@ impl World {
         for host in machines.unwrap_or_default().into_iter().map(|machine| machine.id) {
             let capabilities = layout.capabilities(host).into_iter().collect();
             let operator = operator();
-            self.wait_for(self.service.add_host(&operator, HostSelector::Id(host), capabilities)).await?;
+            self.wait_for(self.service.add_host(
+                &operator,
+                HostSelector::Id(host),
+                capabilities,
+                FreePool::DEFAULT,
+            ))
+            .await?;
         }
         Ok(())
     }

@@ -46,6 +46,11 @@ pub(crate) fn exists(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
+/// Whether an error says that a row refers to one that there is not, or is referred to.
+pub(crate) fn refers(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
+}
+
 /// An error that is nobody's fault who asked.
 pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
     match error {

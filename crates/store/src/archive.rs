@@ -52,8 +52,14 @@ impl From<CommitError> for ImportError {
 impl Archive {
     /// A commit that enters all records, with the audit log.
     pub fn commit(&self) -> Commit {
-        let Snapshot { hosts, floating_ips, flavors, properties, leases, instances, .. } = &self.snapshot;
+        let Snapshot { free_pools, hosts, floating_ips, flavors, properties, leases, instances, .. } =
+            &self.snapshot;
         let mut writes = Vec::with_capacity(hosts.len() + leases.len());
+        writes.extend(
+            free_pools
+                .iter()
+                .map(|record| Write::FreePool { record: Box::new(record.clone()), expected: None }),
+        );
         writes.extend(
             hosts.iter().map(|record| Write::Host { record: Box::new(record.clone()), expected: None }),
         );
@@ -74,8 +80,10 @@ impl Archive {
 
     /// Whether there is nothing in it, and never was.
     pub fn is_empty(&self) -> bool {
-        let Snapshot { hosts, floating_ips, flavors, properties, leases, instances, .. } = &self.snapshot;
-        hosts.is_empty()
+        let Snapshot { free_pools, hosts, floating_ips, flavors, properties, leases, instances, .. } =
+            &self.snapshot;
+        free_pools.is_empty()
+            && hosts.is_empty()
             && floating_ips.is_empty()
             && flavors.is_empty()
             && properties.is_empty()

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, Failures, History};
 
 use crate::{
-    Commit, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord,
-    Snapshot, Write,
+    Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord,
+    PropertyRecord, Snapshot, Write,
 };
 
 /// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
@@ -54,6 +54,8 @@ pub enum RecordKey {
     Property(String),
     /// An instance.
     Instance(GuestId),
+    /// A free pool.
+    FreePool(FreePoolId),
     /// What became of a step.
     Step(Action),
 }
@@ -86,6 +88,8 @@ pub struct Delta {
     pub properties: BTreeMap<String, Option<PropertyRecord>>,
     /// Instances.
     pub instances: BTreeMap<GuestId, Option<InstanceRecord>>,
+    /// Free pools.
+    pub free_pools: BTreeMap<FreePoolId, Option<FreePoolRecord>>,
     /// What became of steps.
     pub steps: BTreeMap<Action, StepHistory>,
 }
@@ -121,6 +125,8 @@ impl Write {
             Self::Property(record) => RecordKey::Property(record.name.clone()),
             Self::Instance { record, .. } => RecordKey::Instance(record.instance.id),
             Self::ForgetInstance { id, .. } => RecordKey::Instance(*id),
+            Self::FreePool { record, .. } => RecordKey::FreePool(record.pool.id),
+            Self::RemoveFreePool { id, .. } => RecordKey::FreePool(*id),
         }
     }
 }
@@ -156,6 +162,9 @@ impl Delta {
                 RecordKey::Instance(id) => {
                     delta.instances.insert(id, None);
                 }
+                RecordKey::FreePool(id) => {
+                    delta.free_pools.insert(id, None);
+                }
                 RecordKey::Step(action) => {
                     delta.steps.insert(action, StepHistory::of(action, &snapshot.history));
                 }
@@ -166,6 +175,7 @@ impl Delta {
         fill(&mut delta.floating_ips, snapshot.floating_ips, |record| record.floating_ip.id);
         fill(&mut delta.flavors, snapshot.flavors, |record| record.id.clone());
         fill(&mut delta.instances, snapshot.instances, |record| record.instance.id);
+        fill(&mut delta.free_pools, snapshot.free_pools, |record| record.pool.id);
         fill(&mut delta.properties, snapshot.properties, |record| record.name.clone());
         delta
     }

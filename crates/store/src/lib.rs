@@ -6,7 +6,7 @@
 //! record, the notifications, and the key that makes a repeated request harmless.
 //!
 //! What is stored:
-//! - hosts, floating IPs, flavors, properties, leases, instances: [`Snapshot`], read whole when a service starts;
+//! - free pools, hosts, floating IPs, flavors, properties, leases, instances: [`Snapshot`], read whole when a service starts;
 //! - what was changed last: [`Changes`], by which services that share a store know of each other's commits;
 //! - who leads in a role that only one should have;
 //! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
@@ -32,7 +32,7 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::FloatingIp;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use thiserror::Error;
@@ -41,8 +41,8 @@ use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
-    AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, InstanceRecord,
-    LeaseRecord, NewNotification, Notification, PropertyRecord, Version, Wording,
+    AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
+    InstanceRecord, LeaseRecord, NewNotification, Notification, PropertyRecord, Version, Wording,
 };
 
 /// Everything that a service keeps in memory.
@@ -50,6 +50,8 @@ pub use crate::record::{
 pub struct Snapshot {
     /// The revision that this is.
     pub revision: Revision,
+    /// All free pools that have a record.
+    pub free_pools: Vec<FreePoolRecord>,
     /// All hosts that may be leased.
     pub hosts: Vec<HostRecord>,
     /// All floating IPs that may be leased.
@@ -86,7 +88,21 @@ pub enum Write {
         /// The version that this is based on.
         expected: Version,
     },
-    /// A host, new or changed.
+    /// A free pool, new or changed. Refused if another one has its name.
+    FreePool {
+        /// As it is to be.
+        record: Box<FreePoolRecord>,
+        /// The version that this is based on.
+        expected: Option<Version>,
+    },
+    /// A free pool that is not there any more. Refused while hosts are in it.
+    RemoveFreePool {
+        /// Which.
+        id: FreePoolId,
+        /// The version that this is based on.
+        expected: Version,
+    },
+    /// A host, new or changed. Refused if its pool is gone.
     Host {
         /// As it is to be.
         record: Box<HostRecord>,
@@ -221,6 +237,21 @@ impl CommitError {
     /// An instance is not of the version expected, or gone.
     pub fn stale_instance(id: GuestId) -> Self {
         Self::Stale { what: format!("instance {id}") }
+    }
+
+    /// A free pool is not of the version expected, or gone.
+    pub fn stale_free_pool(id: FreePoolId) -> Self {
+        Self::Stale { what: format!("free pool {id}") }
+    }
+
+    /// A free pool cannot be removed.
+    pub fn free_pool_in_use(id: FreePoolId) -> Self {
+        Self::InUse { what: format!("free pool {id}") }
+    }
+
+    /// Another free pool has that name.
+    pub fn free_pool_exists(name: &str) -> Self {
+        Self::Exists { what: format!("a free pool named {name}") }
     }
 
     /// A flavor is gone.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::free_pool::FreePool;
 use leases::host::{FloatingIp, Host};
 use leases::ids::{LeaseId, ReservationId};
 use leases::instance::Instance;
@@ -20,6 +21,19 @@ pub struct InstanceRecord {
     /// When it was asked for.
     pub created_at: Timestamp,
     /// When it last changed, if it has.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// A free pool as it is kept. That of hosts for which no other is named has no record until somebody changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreePoolRecord {
+    /// The pool.
+    pub pool: FreePool,
+    /// Its version.
+    pub version: Version,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed, if ever.
     pub updated_at: Option<Timestamp>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::dates::{shown, zone_name};
 use super::table::{Style, text};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session};
+use super::{ClientError, Session, pair};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -85,11 +85,6 @@ pub(crate) struct Allocations {
     /// Only of this host
     #[arg(value_name = "HOST")]
     host: Option<String>,
-}
-
-fn pair(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    if name.is_empty() { Err("write NAME=VALUE") } else { Ok((name.to_owned(), value.to_owned())) }
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -255,7 +250,7 @@ fn capabilities(host: &Host) -> String {
     own.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
 }
 
-fn table_of(hosts: &[Host], style: Style) -> String {
+pub(super) fn table_of(hosts: &[Host], style: Style) -> String {
     if hosts.is_empty() {
         return "There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned();
     }

@@ -1,4 +1,4 @@
-//! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
+//! Commands that talk to a running service: `lease`, `host`, `freepool`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
 //! `audit`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
@@ -12,6 +12,7 @@ mod doctor;
 mod events;
 mod flavor;
 mod floating_ip;
+mod free_pool;
 mod host;
 mod instance;
 mod lease;
@@ -42,8 +43,18 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 9] =
-    ["lease", "host", "floatingip", "flavor", "instance", "calendar", "events", "audit", "doctor"];
+pub(crate) const NAMES: [&str; 10] = [
+    "lease",
+    "host",
+    "freepool",
+    "floatingip",
+    "flavor",
+    "instance",
+    "calendar",
+    "events",
+    "audit",
+    "doctor",
+];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -77,6 +88,9 @@ enum Command {
     /// Hosts that may be leased
     #[command(subcommand)]
     Host(host::Command),
+    /// Where hosts are that nobody leases; for administrators
+    #[command(subcommand, name = "freepool")]
+    FreePool(free_pool::Command),
     /// Addresses that may be leased
     #[command(subcommand, name = "floatingip")]
     FloatingIp(floating_ip::Command),
@@ -212,6 +226,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Host(command) => host::run(command, &mut session).await,
             Command::FloatingIp(command) => floating_ip::run(command, &mut session).await,
             Command::Flavor(command) => flavor::run(command, &mut session).await,
+            Command::FreePool(command) => free_pool::run(command, &mut session).await,
             Command::Instance(command) => instance::run(command, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
@@ -219,4 +234,10 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })
+}
+
+/// A name and a value.
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    if name.is_empty() { Err("write NAME=VALUE") } else { Ok((name.to_owned(), value.to_owned())) }
 }

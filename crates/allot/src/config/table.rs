@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use leases::filters::{CustomFilter, Filter};
+use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
 
 use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
@@ -140,6 +141,9 @@ settings! {
     "leases.before_end_lead" before_end_lead: Span = "60m" as "DURATION";
     /// What is done before the end where a lease does not say: nothing or snapshot
     "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
+    /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep, snapshot
+    /// or migrate. Blazar deletes them
+    "leases.end_action" end_action: EndAction = "delete" as "ACTION";
     /// How far ahead failed hosts are replaced; 0s for all the time to come
     "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
     /// How long a lease that is to start at once may take to; longer than leases.grace, or it does not start where

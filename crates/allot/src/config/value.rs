@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
+use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
 use serde_json::{Deserializer, Value as Json};
 use store_postgres::{AddressError, Servers};
@@ -230,6 +231,18 @@ impl Value for BeforeEndAction {
             "nothing" => Ok(Self::None),
             "snapshot" => Ok(Self::Snapshot),
             _ => Err("write nothing or snapshot".to_owned()),
+        }
+    }
+}
+
+impl Value for EndAction {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "delete" => Ok(Self::DeleteGuests),
+            "keep" => Ok(Self::KeepGuests),
+            "snapshot" => Ok(Self::SnapshotGuests),
+            "migrate" => Ok(Self::MoveGuests),
+            _ => Err("write delete, keep, snapshot or migrate".to_owned()),
         }
     }
 }

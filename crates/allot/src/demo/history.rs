@@ -8,6 +8,7 @@ use ambient::{Clock, ManualClock};
 use api::v1::LeaseRequest;
 use fleet::simulated::{Layout, SimulatedFleet};
 use jiff::{SignedDuration, Timestamp};
+use leases::free_pool::FreePool;
 use leases::host::NetworkId;
 use leases::ids::HostId;
 use leases::project::{ProjectId, UserId};
@@ -50,7 +51,7 @@ impl Past<'_> {
         let operator = caller("admin", "operator");
         for host in (1..=hosts).map(HostId) {
             let capabilities = layout.capabilities(host).into_iter().collect();
-            self.service.add_host(&operator, HostSelector::Id(host), capabilities).await?;
+            self.service.add_host(&operator, HostSelector::Id(host), capabilities, FreePool::DEFAULT).await?;
         }
         for last in 110..118 {
             let address = IpAddr::V4(Ipv4Addr::new(203, 0, 113, last));

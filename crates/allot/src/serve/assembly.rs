@@ -303,6 +303,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             moves_at_once: configuration.moves_at_once.max(1),
             ..PlanRules::default()
         },
+        end_action: configuration.end_action,
         cleaning_time: configuration.cleaning_time.0,
         healing_interval: HealingInterval(some(configuration.healing_interval)),
         observe_interval: configuration.observe_interval.0.max(SignedDuration::from_secs(1)),

@@ -8,8 +8,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, Host, Instance, Lease, Notification, Plan,
-    Property, ResourceProperty,
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease, Notification,
+    Plan, Property, ResourceProperty,
 };
 
 macro_rules! envelope {
@@ -40,6 +40,10 @@ envelope! {
     PropertiesBody { resource_properties: Vec<Property> }
     /// A property.
     PropertyBody { resource_property: ResourceProperty }
+    /// A free pool.
+    FreePoolBody { freepool: FreePool }
+    /// All free pools.
+    FreePoolsBody { freepools: Vec<FreePool> }
     /// A floating IP.
     FloatingIpBody { floatingip: FloatingIp }
     /// All floating IPs.
@@ -266,6 +270,35 @@ pub struct HostCreate {
 /// Capabilities to set; null takes one away.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostChange(pub BTreeMap<String, Option<String>>);
+
+/// A free pool that is to be made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FreePoolCreate {
+    /// Its name; no other has it.
+    pub name: String,
+    /// What its hosts are like, by the names of capabilities.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_specs: BTreeMap<String, String>,
+    /// What becomes of guests at the end of leases that do not say: `delete`, `keep`, `snapshot` or `migrate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_action: Option<String>,
+}
+
+/// What is to be different of a free pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FreePoolChange {
+    /// Another name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What its hosts are like from now on: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_specs: Option<BTreeMap<String, String>>,
+    /// What becomes of guests at the end of leases that do not say; null for what the service does by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_action: Option<Option<String>>,
+}
 
 /// The visibility of a property.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use leases::free_pool::{FreePool, POOL_PROPERTY};
 use leases::host::Health;
 use leases::ids::{HostId, ReservationId};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,17 @@ const FIELDS: [&str; 16] = [
     "created_at",
     "updated_at",
 ];
+
+impl Host {
+    /// The host with what its pool says of it, if that is not the one that is always there.
+    pub fn of(record: &HostRecord, pool: &FreePool) -> Self {
+        let mut described = HostRecord { host: pool.describe(record.host.clone()), ..record.clone() };
+        if pool.id == FreePool::DEFAULT {
+            described.host.capabilities.remove(POOL_PROPERTY);
+        }
+        Self::from(&described)
+    }
+}
 
 impl From<&HostRecord> for Host {
     fn from(record: &HostRecord) -> Self {
@@ -165,11 +177,11 @@ fn no_text(name: &str) -> RequestError {
 }
 
 /// The value of a capability as text; none for null.
-fn capability(name: &str, value: &Value) -> Result<Option<String>, RequestError> {
+pub(super) fn capability(name: &str, value: &Value) -> Result<Option<String>, RequestError> {
     if name.chars().count() > MAX_CAPABILITY {
         return Err(RequestError::CapabilityTooLong);
     }
-    if FIELDS.contains(&name) {
+    if FIELDS.contains(&name) || name == POOL_PROPERTY {
         return Err(RequestError::CapabilityIsField(name.to_owned()));
     }
     match value {

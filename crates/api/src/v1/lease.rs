@@ -11,6 +11,7 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::{created_at, date};
+use super::lease_request::end_action_name;
 use super::plan::PlanSummary;
 
 /// A lease.
@@ -201,13 +202,7 @@ impl From<&LeaseRecord> for Lease {
             status: lease.status.name().to_owned(),
             status_reason: lease.reason.clone(),
             degraded: lease.degraded(),
-            end_action: match lease.end_action {
-                domain::EndAction::DeleteGuests => "delete",
-                domain::EndAction::KeepGuests => "keep",
-                domain::EndAction::SnapshotGuests => "snapshot",
-                domain::EndAction::MoveGuests => "migrate",
-            }
-            .to_owned(),
+            end_action: end_action_name(lease.end_action).to_owned(),
             created_at: created_at(record.created_at),
             updated_at: record.updated_at.map(created_at),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),

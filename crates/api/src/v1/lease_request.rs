@@ -34,7 +34,7 @@ pub struct LeaseRequest {
     /// The words, one per reservation.
     pub wording: Vec<Wording>,
     /// What becomes of guests at the end.
-    pub end_action: EndAction,
+    pub end_action: Option<EndAction>,
 }
 
 impl LeaseRequest {
@@ -54,7 +54,7 @@ impl LeaseRequest {
         let LeaseDates { window, lease_type } = LeaseDates::read(&mut fields, events, now, deadlines)?;
         let name = name(fields.required("name")?)?;
         let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
-        let end_action = fields.given("end_action").map_or(Ok(EndAction::default()), end_action)?;
+        let end_action = fields.given("end_action").map(end_action).transpose()?;
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > MAX_RESERVATIONS {
@@ -129,28 +129,37 @@ fn name(value: &Value) -> Result<String, RequestError> {
     Ok(name)
 }
 
-/// Images are made of all guests on a host, and so only of those on hosts that are the lease's; and only of such hosts it
-/// is known that nobody is started there while guests are moved away.
-fn check_whole_hosts(end_action: EndAction, reservations: &[ReservationTerms]) -> Result<(), RequestError> {
+/// Refuses what is for whole hosts only where hosts are shared.
+fn check_whole_hosts(
+    end_action: Option<EndAction>,
+    reservations: &[ReservationTerms],
+) -> Result<(), RequestError> {
     let shared = |terms: &ReservationTerms| {
         matches!(terms, ReservationTerms::Instances(_) | ReservationTerms::Flavor(_))
     };
-    let whole = matches!(end_action, EndAction::SnapshotGuests | EndAction::MoveGuests);
-    if whole && reservations.iter().any(shared) {
+    if end_action.is_some_and(EndAction::needs_whole_hosts) && reservations.iter().any(shared) {
         let expected = "delete or keep where instances are reserved: the others are for whole hosts";
         return Err(RequestError::malformed("end_action", expected));
     }
     Ok(())
 }
 
-fn end_action(value: &Value) -> Result<EndAction, RequestError> {
-    match value.as_str() {
-        Some("delete") => Ok(EndAction::DeleteGuests),
-        Some("keep") => Ok(EndAction::KeepGuests),
-        Some("snapshot") => Ok(EndAction::SnapshotGuests),
-        Some("migrate") => Ok(EndAction::MoveGuests),
-        _ => Err(RequestError::malformed("end_action", "delete, keep, snapshot or migrate")),
-    }
+/// What becomes of guests at the end, as requests and answers call it.
+const END_ACTIONS: [(&str, EndAction); 4] = [
+    ("delete", EndAction::DeleteGuests),
+    ("keep", EndAction::KeepGuests),
+    ("snapshot", EndAction::SnapshotGuests),
+    ("migrate", EndAction::MoveGuests),
+];
+
+pub(crate) fn end_action(value: &Value) -> Result<EndAction, RequestError> {
+    let known = END_ACTIONS.into_iter().find(|(name, _)| value.as_str() == Some(name));
+    let wrong = || RequestError::malformed("end_action", "delete, keep, snapshot or migrate");
+    known.map(|(_, action)| action).ok_or_else(wrong)
+}
+
+pub(crate) fn end_action_name(action: EndAction) -> &'static str {
+    END_ACTIONS.into_iter().find(|(_, known)| *known == action).map_or("delete", |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -212,7 +221,7 @@ mod tests {
         let request = read(&serde_json::to_value(&body).expect("JSON")).expect("well formed");
         let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
         assert_eq!(types, ["virtual:instance", "physical:host", "virtual:floatingip"]);
-        assert_eq!(request.end_action, EndAction::KeepGuests);
+        assert_eq!(request.end_action, Some(EndAction::KeepGuests));
         let imaging = LeaseCreate { end_action: Some("snapshot".to_owned()), ..body };
         let refused =
             read(&serde_json::to_value(&imaging).expect("JSON")).expect_err("instances are reserved");
@@ -231,7 +240,7 @@ mod tests {
                 "reservations": [reservation], "end_action": "snapshot"});
             read(&body).map(|request| request.end_action)
         };
-        assert_eq!(read("physical:host"), Ok(EndAction::SnapshotGuests));
+        assert_eq!(read("physical:host"), Ok(Some(EndAction::SnapshotGuests)));
         assert_eq!(
             read("virtual:instance").expect_err("no image").to_string(),
             "Malformed parameter end_action"

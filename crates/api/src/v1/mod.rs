@@ -8,6 +8,7 @@ mod error;
 mod fields;
 mod flavor;
 mod floating_ip;
+mod free_pool;
 mod host;
 mod host_properties;
 mod id;
@@ -27,6 +28,7 @@ pub use drift::DriftEntry;
 pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};
+pub use free_pool::{FreePool, FreePoolRequest};
 pub use host::{
     AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
     read_host_update, read_property_update,

@@ -58,6 +58,14 @@ rules! {
     HostsGetProperties "blazar:oshosts:get_resource_properties" ADMIN;
     /// Hiding and showing properties of hosts.
     HostsUpdateProperties "blazar:oshosts:update_resource_properties" ADMIN;
+    /// Seeing free pools.
+    FreePoolsGet "blazar:freepools:get" ADMIN;
+    /// Making free pools, and putting hosts into them.
+    FreePoolsPost "blazar:freepools:post" ADMIN;
+    /// Changing free pools.
+    FreePoolsPut "blazar:freepools:put" ADMIN;
+    /// Removing free pools, and taking hosts out of them.
+    FreePoolsDelete "blazar:freepools:delete" ADMIN;
     /// Seeing floating IPs.
     FloatingIpsGet "blazar:floatingips:get" READER;
     /// Entering floating IPs.

@@ -14,9 +14,10 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use leases::free_pool::FreePool;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use service::{AllocationFilter, HostAllocation, HostSelector};
-use store::HostRecord;
+use store::{FreePoolRecord, HostRecord};
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -31,7 +32,7 @@ use crate::policy::Rule;
 )]
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGet)?;
-    let listing = Listing::new("hosts", app.service().hosts(), |record| Host::from(record.as_ref()));
+    let listing = Listing::new("hosts", in_pools(&app, app.service().hosts()), shown);
     Ok(listing.into_response())
 }
 
@@ -52,19 +53,48 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsPost)?;
     let request = HostRequest::read(&body.json()?)?;
-    let which = match request.which {
-        HostName::Name(name) => HostSelector::Name(name),
-        HostName::Id(id) => HostSelector::Id(id),
-    };
+    let which = selector(request.which);
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let capabilities = request.capabilities;
-    let record =
-        session.change(async move { service.add_host(&caller, which, capabilities).await }).await??;
-    let body = HostBody { host: Host::from(record.as_ref()) };
+    let record = session
+        .change(async move { service.add_host(&caller, which, capabilities, FreePool::DEFAULT).await })
+        .await??;
+    let body = HostBody { host: show_one(&app, record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
-fn find(app: &App, id: &str) -> Result<Arc<HostRecord>, ApiError> {
+/// Hosts with their pools.
+pub(super) fn in_pools(
+    app: &App,
+    hosts: Vec<Arc<HostRecord>>,
+) -> Vec<(Arc<HostRecord>, Arc<FreePoolRecord>)> {
+    hosts.into_iter().map(|host| in_pool(app, host)).collect()
+}
+
+fn in_pool(app: &App, host: Arc<HostRecord>) -> (Arc<HostRecord>, Arc<FreePoolRecord>) {
+    let pool = app.service().free_pool_of(&host);
+    (host, pool)
+}
+
+/// A host with what its pool says of it.
+pub(super) fn shown((host, pool): &(Arc<HostRecord>, Arc<FreePoolRecord>)) -> Host {
+    Host::of(host, &pool.pool)
+}
+
+/// The same of one of them.
+pub(super) fn show_one(app: &App, host: Arc<HostRecord>) -> Host {
+    shown(&in_pool(app, host))
+}
+
+/// Which machine is meant.
+pub(super) fn selector(name: HostName) -> HostSelector {
+    match name {
+        HostName::Name(name) => HostSelector::Name(name),
+        HostName::Id(id) => HostSelector::Id(id),
+    }
+}
+
+pub(super) fn find(app: &App, id: &str) -> Result<Arc<HostRecord>, ApiError> {
     let record = host_id(id).and_then(|id| app.service().host(id));
     record.ok_or_else(|| ApiError::not_found("host_id", id))
 }
@@ -81,7 +111,7 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<HostBody>, ApiError> {
     session.allow(&app, Rule::HostsGet)?;
-    Ok(Json(HostBody { host: Host::from(find(&app, &id)?.as_ref()) }))
+    Ok(Json(HostBody { host: show_one(&app, find(&app, &id)?) }))
 }
 
 /// Sets extra capabilities of a host, or takes away those that are null. All or nothing.
@@ -107,7 +137,7 @@ pub(crate) async fn update(
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let record =
         session.change(async move { service.update_host(&caller, id, capabilities).await }).await??;
-    Ok(Json(HostBody { host: Host::from(record.as_ref()) }))
+    Ok(Json(HostBody { host: show_one(&app, record) }))
 }
 
 /// Gives a host back to the fleet.

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 42] = [
+const MATRIX: [(&str, &str, &str); 50] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -39,6 +39,14 @@ const MATRIX: [(&str, &str, &str); 42] = [
     ("POST", "/v1/floatingips", "admin"),
     ("GET", "/v1/floatingips/{floatingip_id}", "admin member reader foreign"),
     ("DELETE", "/v1/floatingips/{floatingip_id}", "admin"),
+    ("GET", "/v1/freepools", "admin"),
+    ("POST", "/v1/freepools", "admin"),
+    ("GET", "/v1/freepools/{freepool}", "admin"),
+    ("PUT", "/v1/freepools/{freepool}", "admin"),
+    ("DELETE", "/v1/freepools/{freepool}", "admin"),
+    ("GET", "/v1/freepools/{freepool}/hosts", "admin"),
+    ("POST", "/v1/freepools/{freepool}/hosts", "admin"),
+    ("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}", "admin"),
     ("GET", "/v1/flavors", "admin member reader foreign"),
     ("POST", "/v1/flavors", "admin"),
     ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),
@@ -81,6 +89,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let ip = post("/v1/floatingips", "admin", ip).await;
     let flavor = json!({"id": "f1", "name": "f", "vcpus": 1, "ram": 1, "disk": 1});
     post("/v1/flavors", "admin", flavor).await;
+    post("/v1/freepools", "admin", json!({"name": "fast"})).await;
     let lease = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
     let lease = post("/v1/leases", "member", lease).await;
     for _ in 0..1000 {
@@ -94,6 +103,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{host_id}", text(&host["host"]["id"])),
         ("{floatingip_id}", text(&ip["floatingip"]["id"])),
         ("{flavor_id}", "f1".to_owned()),
+        ("{freepool}", "fast".to_owned()),
         ("{instance_id}", text(&instance["instance"]["id"])),
         ("{name}", "rack".to_owned()),
     ]);

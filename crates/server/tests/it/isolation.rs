@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 42] = [
+const ROWS: [Row; 50] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -71,6 +71,14 @@ const ROWS: [Row; 42] = [
         .sending(|theirs| json!({"floating_network_id": "public", "floating_ip_address": theirs.address})),
     row("GET", "/v1/floatingips/{floatingip_id}"),
     row("DELETE", "/v1/floatingips/{floatingip_id}"),
+    row("GET", "/v1/freepools"),
+    row("POST", "/v1/freepools").sending(|_| json!({"name": "slow"})),
+    row("GET", "/v1/freepools/{freepool}"),
+    row("PUT", "/v1/freepools/{freepool}").sending(|_| json!({"name": "quick"})),
+    row("DELETE", "/v1/freepools/{freepool}"),
+    row("GET", "/v1/freepools/{freepool}/hosts"),
+    row("POST", "/v1/freepools/{freepool}/hosts").sending(|_| json!({"id": "3"})),
+    row("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}"),
     row("GET", "/v1/flavors"),
     row("POST", "/v1/flavors").sending(|_| json!({"id": "f2", "name": "g", "vcpus": 1, "ram": 1, "disk": 1})),
     row("GET", "/v1/flavors/{flavor_id}"),
@@ -136,6 +144,8 @@ impl Theirs {
         let address = "203.0.113.200".to_owned();
         let ip = json!({"floating_network_id": "public", "floating_ip_address": address});
         post("/v1/floatingips", "admin", &ip).await;
+        post("/v1/freepools", "admin", &json!({"name": "secret", "extra_specs": {"tenants": "foreign"}}))
+            .await;
         let flavor = json!({"id": "f1", "name": "f", "vcpus": 1, "ram": 1, "disk": 1});
         post("/v1/flavors", "admin", &flavor).await;
         let hidden = json!({"id": "f3", "name": "hidden", "vcpus": 1, "ram": 1, "disk": 1,
@@ -224,7 +234,11 @@ fn parameters(operation: &Value) -> Vec<(String, String)> {
 /// The requests that a row stands for: without parameters, with each of them, and with all.
 fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Option<String>)> {
     let path = row.endpoint.1.replace("{lease_id}", theirs.lease["id"].as_str().expect("text"));
-    let path = path.replace("{host_id}", "1").replace("{flavor_id}", "f3").replace("{name}", "rack");
+    let path = path
+        .replace("{host_id}", "1")
+        .replace("{flavor_id}", "f3")
+        .replace("{freepool}", "secret")
+        .replace("{name}", "rack");
     let path = path.replace("{floatingip_id}", "nosuch");
     let path = path.replace("{instance_id}", theirs.instance["id"].as_str().expect("text"));
     let rows: BTreeMap<_, _> = row.parameters.iter().copied().collect();

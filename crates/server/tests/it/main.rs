@@ -5,6 +5,7 @@ mod authentication;
 mod authorisation;
 mod contract;
 mod enforcement;
+mod free_pools;
 mod fuzz;
 mod hostile;
 mod hosts;

@@ -158,12 +158,11 @@ impl Service {
             progress.lose_sight();
         }
         let mut changed: BTreeMap<HostId, Host> = match machines {
-            Some(machines) => {
-                refreshed(&state.inventory, machines).into_iter().map(|host| (host.id, host)).collect()
-            }
+            Some(machines) => refreshed(&state, machines).into_iter().map(|host| (host.id, host)).collect(),
             None => BTreeMap::new(),
         };
-        for host in progress.unrecorded.iter().filter_map(|id| state.inventory.host(*id)) {
+        // As they are on record: what their pools say of them is no part of it.
+        for host in progress.unrecorded.iter().filter_map(|id| Some(&state.hosts.get(id)?.host)) {
             let now = changed.get(&host.id).unwrap_or(host);
             let health = health(&progress.observed, host.id);
             if now.health != health {
@@ -171,7 +170,7 @@ impl Service {
                 changed.insert(host.id, now);
             }
         }
-        changed.retain(|id, host| state.inventory.host(*id) != Some(host));
+        changed.retain(|id, host| state.hosts.get(id).is_none_or(|record| record.host != *host));
         changed.into_values().collect()
     }
 

@@ -12,6 +12,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
 use super::Neighbours;
 use super::enforcing::{Question, granted};
+use crate::free_pools::end_action;
 use crate::notices::{self, notice};
 use crate::writing::{ATTEMPTS, Writer, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
@@ -62,7 +63,7 @@ impl Service {
             id: LeaseId(ids.uuid()),
             name: new.name.clone(),
             owner: Owner { project: caller.project.clone(), user: caller.user.clone() },
-            end_action: new.end_action,
+            end_action: new.end_action.unwrap_or(self.settings.end_action),
             reservations: new.terms.reservations.iter().map(|_| ReservationId(ids.uuid())).collect(),
         }
     }
@@ -116,7 +117,9 @@ impl Service {
         let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;
-        let lease = Lease::new(identity.clone(), terms, allocations, lead).hunting(hunt);
+        let action = end_action(&state, new.end_action, self.settings.end_action, &allocations);
+        let identity = lease::NewLease { end_action: action, ..identity.clone() };
+        let lease = Lease::new(identity, terms, allocations, lead).hunting(hunt);
         Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
     }
 

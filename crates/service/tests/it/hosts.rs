@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use leases::free_pool::FreePool;
 use leases::ids::HostId;
 use leases::plan::GuestOwner;
 use leases::requirement::{Operator, Requirement};
@@ -10,15 +11,7 @@ use service::{AllocationFilter, HostSelector, NewFloatingIp, NotFound, ServiceEr
 use simulation::operator;
 use store::FlavorRecord;
 
-use crate::terms::{asking, at, hosts, hosts_of, make, settings, world, world_with};
-
-fn conflict<T>(answer: Result<T, ServiceError>) -> String {
-    match answer {
-        Err(ServiceError::Conflict(text)) => text,
-        Err(other) => panic!("{other}"),
-        Ok(_) => panic!("accepted"),
-    }
-}
+use crate::terms::{asking, at, conflict, hosts, hosts_of, make, settings, world, world_with};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w19_hosts_can_be_added_in_parallel() {
@@ -31,7 +24,9 @@ async fn w19_hosts_can_be_added_in_parallel() {
         let capabilities =
             vec![(format!("new{}", number % 7), number.to_string()), ("all".into(), "1".into())];
         tokio::spawn(async move {
-            service.add_host(&operator(), HostSelector::Id(HostId(number)), capabilities).await
+            service
+                .add_host(&operator(), HostSelector::Id(HostId(number)), capabilities, FreePool::DEFAULT)
+                .await
         })
     });
     for added in futures::future::join_all(adding.collect::<Vec<_>>()).await {
@@ -45,16 +40,24 @@ async fn w19_hosts_can_be_added_in_parallel() {
 async fn a_host_can_be_taken_on_once_and_only_if_it_is_empty() {
     let world = world(2).await;
     let name = world.service.hosts()[0].host.name.clone();
-    let again = world.service.add_host(&operator(), HostSelector::Name(name.clone()), Vec::new()).await;
+    let again = world
+        .service
+        .add_host(&operator(), HostSelector::Name(name.clone()), Vec::new(), FreePool::DEFAULT)
+        .await;
     assert_eq!(conflict(again), format!("Conflict on creating resource provider blazar_{name}"));
-    let unknown = world.service.add_host(&operator(), HostSelector::Name("nope".into()), Vec::new()).await;
+    let unknown = world
+        .service
+        .add_host(&operator(), HostSelector::Name("nope".into()), Vec::new(), FreePool::DEFAULT)
+        .await;
     assert!(matches!(unknown, Err(ServiceError::NotFound(NotFound::Machine(name))) if name == "nope"));
     world.service.remove_host(&operator(), HostId(1)).await.expect("free");
     world.fleet.start_guest(HostId(1), GuestOwner::Other, None).expect("not ours any more");
-    let occupied = world.service.add_host(&operator(), HostSelector::Id(HostId(1)), Vec::new()).await;
+    let occupied =
+        world.service.add_host(&operator(), HostSelector::Id(HostId(1)), Vec::new(), FreePool::DEFAULT).await;
     assert!(conflict(occupied).starts_with("Servers [[{'name': '"));
     let long = vec![("k".repeat(65), "v".to_owned())];
-    let refused = world.service.add_host(&operator(), HostSelector::Id(HostId(1)), long).await;
+    let refused =
+        world.service.add_host(&operator(), HostSelector::Id(HostId(1)), long, FreePool::DEFAULT).await;
     assert!(matches!(refused, Err(ServiceError::Invalid(text)) if text == "Extra capability key too long"));
 }
 

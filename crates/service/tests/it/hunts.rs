@@ -194,7 +194,7 @@ async fn a_hunt_takes_hosts_that_are_empty_beyond_its_minimum() {
 #[tokio::test]
 async fn cls_09_guests_that_a_lease_leaves_behind_are_in_the_way_until_they_are_moved() {
     let mut world = world(3).await;
-    let new = NewLease { end_action: EndAction::KeepGuests, ..asking(0, 10, vec![hosts(1)]) };
+    let new = NewLease { end_action: Some(EndAction::KeepGuests), ..asking(0, 10, vec![hosts(1)]) };
     let first = make(&mut world, new).await.expect("free");
     world.run_until(at(1)).await;
     let host = hosts_of(&first)[0];
@@ -219,7 +219,7 @@ async fn cls_09_guests_that_a_lease_leaves_behind_are_in_the_way_until_they_are_
 
 /// A lease of one host until minute 10 whose guests are to go then, with so many of them, and its host.
 async fn departing(world: &mut World, guests: usize) -> (std::sync::Arc<store::LeaseRecord>, HostId) {
-    let new = NewLease { end_action: EndAction::MoveGuests, ..asking(0, 10, vec![hosts(1)]) };
+    let new = NewLease { end_action: Some(EndAction::MoveGuests), ..asking(0, 10, vec![hosts(1)]) };
     let lease = make(world, new).await.expect("free");
     world.run_until(at(1)).await;
     let host = hosts_of(&lease)[0];

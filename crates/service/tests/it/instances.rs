@@ -46,8 +46,9 @@ fn runs(world: &World, record: &InstanceRecord) -> bool {
 
 /// A lease of so many hosts that is active until minute 60.
 async fn leased(world: &mut World, count: u32, end_action: EndAction) -> Arc<LeaseRecord> {
-    let lease =
-        make(world, NewLease { end_action, ..asking(0, 60, vec![hosts(count)]) }).await.expect("free");
+    let lease = make(world, NewLease { end_action: Some(end_action), ..asking(0, 60, vec![hosts(count)]) })
+        .await
+        .expect("free");
     world.run_until(at(1)).await;
     assert_eq!(status(world, lease.lease.id), "ACTIVE");
     lease

@@ -8,6 +8,7 @@ mod deleting;
 mod drift;
 mod enforcing;
 mod faults;
+mod free_pools;
 mod hosts;
 mod hunts;
 mod instances;

@@ -9,7 +9,6 @@ use fleet::simulated::{Layout, Model, SimulatedFleet};
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Changes, TermsChange};
 use leases::ids::{HostId, LeaseId};
-use leases::lease::EndAction;
 use leases::terms::{
     Affinity, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms,
 };
@@ -58,7 +57,7 @@ pub fn asking(start: i64, end: i64, reservations: Vec<ReservationTerms>) -> NewL
     let wording = vec![Wording::default(); reservations.len()];
     let terms = Terms::new(window(start, end), None, reservations).expect("terms");
     let name = "a lease".to_owned();
-    NewLease { asked_at: at(0), name, terms, wording, end_action: EndAction::DeleteGuests }
+    NewLease { asked_at: at(0), name, terms, wording, end_action: None }
 }
 
 /// A change of dates.
@@ -126,4 +125,14 @@ pub fn hosts_of(record: &LeaseRecord) -> Vec<HostId> {
 
 pub fn minutes(number: i64) -> SignedDuration {
     SignedDuration::from_mins(number)
+}
+
+/// What is said to why it cannot be.
+#[track_caller]
+pub fn conflict<T>(answer: Result<T, ServiceError>) -> String {
+    match answer {
+        Err(ServiceError::Conflict(text)) => text,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("accepted"),
+    }
 }

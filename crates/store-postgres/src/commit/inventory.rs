@@ -1,5 +1,6 @@
 //! Hosts, floating IPs, flavors and properties.
 
+use ::leases::free_pool::FreePool;
 use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
 use sqlx::PgConnection;
@@ -7,14 +8,16 @@ use store::booking::Subject;
 use store::encoding::{amounts, health_name, json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
-use super::instances;
+use super::{free_pools, instances};
 use crate::columns::{capacity, text, us, uuid};
-use crate::error::{Refusal, Trouble, exists, refusal};
+use crate::error::{Refusal, Trouble, exists, refers, refusal};
 
 /// Writes what is not a lease.
 pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Trouble> {
     match write {
         Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+        Write::FreePool { record, expected } => free_pools::write(db, record, *expected).await,
+        Write::RemoveFreePool { id, expected } => free_pools::remove(db, *id, *expected).await,
         Write::Host { record, expected } => write_host(db, record, *expected).await,
         Write::RemoveHost { id, expected } => remove_host(db, *id, *expected).await,
         Write::AddFloatingIp(record) => add_floating_ip(db, record).await,
@@ -43,6 +46,7 @@ async fn write_host(
         Ok(0) => return Err(CommitError::stale_host(record.host.id).into()),
         Ok(_) => {}
         Err(error) if exists(&error) => return Err(CommitError::host_exists(&record.host.name).into()),
+        Err(error) if refers(&error) => return Err(CommitError::stale_free_pool(record.host.pool).into()),
         Err(error) => return Err(error.into()),
     }
     Ok(write_capacity(db, &record.host).await?)
@@ -62,12 +66,12 @@ async fn write_host_row(
     let write = sqlx::query!(
         "INSERT INTO host (
              id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
-             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us
-         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool
+         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16)
          ON CONFLICT (id) DO UPDATE SET
              version = $2, name = $3, service_name = $4, traits = $5, cpu_info = $6, hypervisor_type = $7,
              hypervisor_version = $8, availability_zone = $9, capabilities = $10, reservable = $11,
-             health = $12, created_at_us = $13, updated_at_us = $14
+             health = $12, created_at_us = $13, updated_at_us = $14, free_pool = $16
          WHERE host.version = $15",
         id,
         version,
@@ -84,6 +88,7 @@ async fn write_host_row(
         created_at_us,
         updated_at_us,
         expected.map(|version| version.0.cast_signed()),
+        (host.pool != FreePool::DEFAULT).then(|| uuid(host.pool.0)),
     );
     Ok(write.execute(db).await?.rows_affected())
 }

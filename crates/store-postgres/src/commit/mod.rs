@@ -5,6 +5,7 @@
 //! collide, as two new hosts of one name, the database notices and undoes, and it is tried again.
 
 mod bookings;
+mod free_pools;
 mod instances;
 mod inventory;
 mod leases;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use ::leases::attributes::Attributes;
+use ::leases::free_pool::FreePool;
 use ::leases::host::{FloatingIp, Host, NetworkId};
-use ::leases::ids::{FloatingIpId, HostId};
+use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::PgConnection;
@@ -20,7 +21,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
     let rows = sqlx::query!(
         "SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
              availability_zone, capabilities, reservable, health, created_at_us,
-             updated_at_us
+             updated_at_us, free_pool
          FROM host WHERE $1::bigint[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.hosts.as_deref(),
     );
@@ -35,6 +36,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
         Ok(HostRecord {
             host: Host {
                 id: HostId(row.id.cast_unsigned()),
+                pool: row.free_pool.map_or(FreePool::DEFAULT, |id| FreePoolId(id.as_u128())),
                 name: plain(row.name),
                 service_name: plain(row.service_name),
                 vcpus: number(vcpus)?,

@@ -1,6 +1,7 @@
 //! Reading records: a few queries over whole tables, or over those records that are wanted, put together in
 //! memory.
 
+mod free_pools;
 mod instances;
 mod inventory;
 mod leases;
@@ -21,6 +22,7 @@ use crate::feed;
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     leases: Option<Vec<Uuid>>,
+    free_pools: Option<Vec<Uuid>>,
     hosts: Option<Vec<i64>>,
     floating_ips: Option<Vec<Uuid>>,
     flavors: Option<Vec<String>>,
@@ -33,6 +35,7 @@ impl Wanted {
     /// Everything.
     pub(crate) const ALL: Self = Self {
         leases: None,
+        free_pools: None,
         hosts: None,
         floating_ips: None,
         flavors: None,
@@ -44,6 +47,7 @@ impl Wanted {
     /// These records.
     pub(crate) fn only(keys: &BTreeSet<RecordKey>) -> Self {
         let mut leases = Vec::new();
+        let mut free_pools = Vec::new();
         let mut hosts = Vec::new();
         let mut floating_ips = Vec::new();
         let mut flavors = Vec::new();
@@ -53,6 +57,7 @@ impl Wanted {
         for key in keys {
             match key {
                 RecordKey::Lease(id) => leases.push(uuid(id.0)),
+                RecordKey::FreePool(id) => free_pools.push(uuid(id.0)),
                 RecordKey::Host(id) => hosts.push(id.0.cast_signed()),
                 RecordKey::FloatingIp(id) => floating_ips.push(uuid(id.0)),
                 RecordKey::Flavor(id) => flavors.push(text(id).into_owned()),
@@ -63,6 +68,7 @@ impl Wanted {
         }
         Self {
             leases: Some(leases),
+            free_pools: Some(free_pools),
             hosts: Some(hosts),
             floating_ips: Some(floating_ips),
             flavors: Some(flavors),
@@ -76,6 +82,9 @@ impl Wanted {
 /// Reads in a transaction that sees one instant.
 pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, Trouble> {
     let mut snapshot = Snapshot { revision: feed::last(db).await?, ..Snapshot::default() };
+    if is_any(wanted.free_pools.as_ref()) {
+        snapshot.free_pools = free_pools::read(db, &wanted).await?;
+    }
     if is_any(wanted.hosts.as_ref()) {
         snapshot.hosts = inventory::hosts(db, &wanted).await?;
     }

@@ -7,14 +7,16 @@ use store::booking::Subject;
 use store::encoding::{amounts, health_name, json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
-use super::instances;
+use super::{free_pools, instances};
 use crate::columns::{capacity, us};
-use crate::error::{Refusal, exists, failed, refusal};
+use crate::error::{Refusal, exists, failed, refers, refusal};
 
 /// Writes what is not a lease.
 pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<(), CommitError> {
     match write {
         Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+        Write::FreePool { record, expected } => free_pools::write(db, record, *expected).await,
+        Write::RemoveFreePool { id, expected } => free_pools::remove(db, *id, *expected).await,
         Write::Host { record, expected } => write_host(db, record, *expected).await,
         Write::RemoveHost { id, expected } => remove_host(db, *id, *expected).await,
         Write::AddFloatingIp(record) => add_floating_ip(db, record).await,
@@ -40,7 +42,13 @@ async fn write_host(
     }
     let written = write_host_row(db, record).await;
     written.map_err(|error| {
-        if exists(&error) { CommitError::host_exists(&record.host.name) } else { failed(error) }
+        if exists(&error) {
+            CommitError::host_exists(&record.host.name)
+        } else if refers(&error) {
+            CommitError::stale_free_pool(record.host.pool)
+        } else {
+            failed(error)
+        }
     })?;
     write_capacity(db, &record.host).await.map_err(failed)
 }
@@ -51,15 +59,16 @@ async fn write_host_row(db: &mut SqliteConnection, record: &HostRecord) -> Resul
     let (traits, capabilities) = (json(&host.traits), json(&host.capabilities));
     let (hypervisor_version, health) = (host.hypervisor_version.cast_signed(), health_name(host.health));
     let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
+    let pool = free_pools::column(host.pool);
     let write = sqlx::query!(
         "INSERT INTO host (
              id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
-             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us
-         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool
+         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
          ON CONFLICT (id) DO UPDATE SET
              version = ?2, name = ?3, service_name = ?4, traits = ?5, cpu_info = ?6, hypervisor_type = ?7,
              hypervisor_version = ?8, availability_zone = ?9, capabilities = ?10, reservable = ?11,
-             health = ?12, created_at_us = ?13, updated_at_us = ?14",
+             health = ?12, created_at_us = ?13, updated_at_us = ?14, free_pool = ?15",
         id,
         version,
         host.name,
@@ -74,6 +83,7 @@ async fn write_host_row(db: &mut SqliteConnection, record: &HostRecord) -> Resul
         health,
         created_at_us,
         updated_at_us,
+        pool,
     );
     write.execute(db).await?;
     Ok(())

@@ -1,6 +1,7 @@
 //! Commits: leases give up, hosts and addresses come and go, leases take.
 
 mod bookings;
+mod free_pools;
 mod instances;
 mod inventory;
 mod leases;

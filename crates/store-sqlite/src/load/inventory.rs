@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use ::leases::attributes::Attributes;
+use ::leases::free_pool::FreePool;
 use ::leases::host::{FloatingIp, Host, NetworkId};
-use ::leases::ids::{FloatingIpId, HostId};
+use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::SqliteConnection;
@@ -19,7 +20,7 @@ pub(super) async fn hosts(db: &mut SqliteConnection) -> Result<Vec<HostRecord>, 
     let rows = sqlx::query!(
         r#"SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
              availability_zone, capabilities, reservable AS "reservable: bool", health, created_at_us,
-             updated_at_us
+             updated_at_us, free_pool
          FROM host ORDER BY id"#
     );
     let rows = rows.fetch_all(db).await.map_err(unavailable)?;
@@ -33,6 +34,7 @@ pub(super) async fn hosts(db: &mut SqliteConnection) -> Result<Vec<HostRecord>, 
         Ok(HostRecord {
             host: Host {
                 id: HostId(row.id.cast_unsigned()),
+                pool: row.free_pool.map_or(Ok(FreePool::DEFAULT), |id| uuid(&id).map(FreePoolId))?,
                 name: row.name,
                 service_name: row.service_name,
                 vcpus: number(vcpus)?,

@@ -1,5 +1,6 @@
 //! Reading everything: a few queries over whole tables, put together in memory.
 
+mod free_pools;
 mod instances;
 mod inventory;
 mod leases;
@@ -17,6 +18,7 @@ use crate::feed;
 pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, StoreError> {
     Ok(Snapshot {
         revision: feed::last(db).await?,
+        free_pools: free_pools::read(db).await?,
         hosts: inventory::hosts(db).await?,
         floating_ips: inventory::floating_ips(db).await?,
         flavors: inventory::flavors(db).await?,

@@ -39,6 +39,7 @@ pub(super) fn follow(mut known: Snapshot, delta: Delta) -> Snapshot {
     known.hosts = change(known.hosts, delta.hosts, |record| record.host.id);
     known.floating_ips = change(known.floating_ips, delta.floating_ips, |record| record.floating_ip.id);
     known.flavors = change(known.flavors, delta.flavors, |record| record.id.clone());
+    known.free_pools = change(known.free_pools, delta.free_pools, |record| record.pool.id);
     known.instances = change(known.instances, delta.instances, |record| record.instance.id);
     known.properties = change(known.properties, delta.properties, |record| record.name.clone());
     for (action, step) in delta.steps {
@@ -82,11 +83,14 @@ pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     accept(store, [replace(&old, moved), forget(&gone), Write::RemoveFloatingIp(FloatingIpId(1))]).await;
     accept(store, [add(&gone), Write::RemoveFlavor("f".into()), Write::Property(property("size"))]).await;
     accept(store, [remove_host(3), Write::Flavor(flavor("g"))]).await;
+    let pool = Write::RemoveFreePool { id: leases::ids::FreePoolId(8), expected: Version(1) };
+    let host = Write::RemoveHost { id: leases::ids::HostId(9), expected: Version(7) };
+    accept(store, [host, pool, add_free_pool(&free_pool(9, "slow"))]).await;
     let (id, expected) = (leases::ids::GuestId(5), Version(1));
     let started = instance(6, InstanceKind::Regular);
     accept(store, [Write::ForgetInstance { id, expected }, add_instance(&started)]).await;
     let after = expect_followed(store, full).await;
-    assert_eq!((after.leases.len(), after.hosts.len(), after.properties.len()), (4, 3, 2));
+    assert_eq!((after.leases.len(), after.hosts.len(), after.properties.len()), (4, 2, 2));
     expect_followed(store, empty).await;
 }
 

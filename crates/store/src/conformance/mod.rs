@@ -47,6 +47,8 @@ macro_rules! promises {
         $then! {
             a_new_store_is_empty
             everything_is_loaded_as_it_was_committed
+            free_pools_are_written_by_their_versions
+            a_free_pool_stays_while_hosts_are_in_it
             instances_are_written_by_their_versions
             a_change_of_another_version_is_refused_and_changes_nothing
             names_and_addresses_are_unique

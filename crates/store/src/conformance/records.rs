@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use leases::host::Host;
+use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::project::ProjectId;
 
 use super::sample::*;
 use crate::{
-    AuditFilter, Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, Snapshot, Store, Version,
-    Write,
+    AuditFilter, Commit, CommitError, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord, Snapshot,
+    Store, Version, Write,
 };
 
 /// What a store holds.
@@ -48,7 +49,11 @@ pub async fn a_new_store_is_empty(store: &Arc<dyn Store>) {
 /// One of everything.
 pub(super) fn everything() -> Vec<Write> {
     let mut writes = add_hosts([1, 2, 3]);
-    writes.push(add_host(elaborate_host(9)));
+    writes.push(add_free_pool(&free_pool(8, "fast")));
+    writes.push(add_host(HostRecord {
+        host: Host { pool: FreePoolId(8), ..elaborate_host(9).host },
+        ..elaborate_host(9)
+    }));
     writes[2] = add_host(HostRecord { host: with_pcpus(host(3)), ..host(3) });
     writes.push(Write::AddFloatingIp(floating_ip(1)));
     writes.push(Write::Flavor(flavor("f")));
@@ -99,9 +104,52 @@ pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
     assert_eq!(snapshot.leases, leases);
     assert_eq!(snapshot.floating_ips, [floating_ip(1)]);
     assert_eq!(snapshot.flavors, [flavor("f")]);
+    assert_eq!(snapshot.free_pools, [free_pool(8, "fast")]);
     assert_eq!(snapshot.properties, [property("rack")]);
     let part = InstanceKind::Reserved { lease: LeaseId(1), reservation: ReservationId(100) };
     assert_eq!(snapshot.instances, [instance(5, part)]);
+}
+
+/// Free pools are changed and removed as they were known, and no two have one name.
+pub async fn free_pools_are_written_by_their_versions(store: &Arc<dyn Store>) {
+    let new = free_pool(5, "fast");
+    accept(store, [add_free_pool(&new)]).await;
+    refuse(store, &commit([add_free_pool(&new)])).await;
+    let same_name = refuse(store, &commit([add_free_pool(&free_pool(6, "fast"))])).await;
+    assert!(matches!(same_name, CommitError::Exists { .. }), "{same_name}");
+    accept(store, [add_free_pool(&free_pool(6, "slow"))]).await;
+    let renamed = |name: &str| FreePoolRecord {
+        version: new.version.next(),
+        updated_at: Some(at(3)),
+        ..free_pool(5, name)
+    };
+    let change = |name, expected| {
+        commit([Write::FreePool { record: Box::new(renamed(name)), expected: Some(expected) }])
+    };
+    refuse(store, &change("quick", Version(2))).await;
+    let same_name = refuse(store, &change("slow", Version(1))).await;
+    assert!(matches!(same_name, CommitError::Exists { .. }), "{same_name}");
+    store.commit(&change("quick", Version(1))).await.expect("as it is known");
+    let pools = loaded(store).await.free_pools;
+    assert_eq!(pools, [renamed("quick"), free_pool(6, "slow")]);
+    let remove = |expected| Write::RemoveFreePool { id: FreePoolId(5), expected };
+    refuse(store, &commit([remove(Version(1))])).await;
+    accept(store, [remove(Version(2))]).await;
+    refuse(store, &commit([remove(Version(2))])).await;
+    assert_eq!(loaded(store).await.free_pools, [free_pool(6, "slow")]);
+}
+
+/// FP-2: nor does a host come into one that there is not.
+pub async fn a_free_pool_stays_while_hosts_are_in_it(store: &Arc<dyn Store>) {
+    let gone = refuse(store, &commit([add_host(host_in(1, 5))])).await;
+    assert!(matches!(gone, CommitError::Stale { .. }), "{gone}");
+    accept(store, [add_free_pool(&free_pool(5, "fast")), add_host(host_in(1, 5))]).await;
+    let remove = Write::RemoveFreePool { id: FreePoolId(5), expected: Version(1) };
+    let in_use = refuse(store, &commit([remove.clone()])).await;
+    assert!(matches!(in_use, CommitError::InUse { .. }), "{in_use}");
+    accept(store, [remove_host(1), remove]).await;
+    let snapshot = loaded(store).await;
+    assert_eq!((snapshot.hosts, snapshot.free_pools), (vec![], vec![]));
 }
 
 /// Instances are changed and forgotten as they were known.

@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::extra_specs::ExtraSpecs;
+use leases::free_pool::FreePool;
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::hunt::{Cost, Hunt, Move};
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
@@ -24,8 +25,8 @@ use leases::terms::{
 use leases::window::Window;
 
 use crate::{
-    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, HostRecord, IdempotencyRecord, InstanceRecord,
-    LeaseRecord, NewNotification, PropertyRecord, Version, Wording, Write,
+    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
+    InstanceRecord, LeaseRecord, NewNotification, PropertyRecord, Version, Wording, Write,
 };
 
 /// That many minutes after the beginning of 2030.
@@ -92,6 +93,28 @@ pub fn flavor(id: &str) -> FlavorRecord {
 pub fn property(name: &str) -> PropertyRecord {
     let name = name.to_owned();
     PropertyRecord { id: 77, name, private: true, created_at: at(-9), updated_at: Some(at(-8)) }
+}
+
+/// A free pool with something in every field.
+pub fn free_pool(number: u128, name: &str) -> FreePoolRecord {
+    let pool = FreePool {
+        id: FreePoolId(number),
+        name: name.to_owned(),
+        extra_specs: BTreeMap::from([("rack".into(), "r'1\"\0".into())]),
+        end_action: Some(EndAction::KeepGuests),
+    };
+    FreePoolRecord { pool, version: Version::FIRST, created_at: at(-70), updated_at: None }
+}
+
+/// Enters it.
+pub fn add_free_pool(record: &FreePoolRecord) -> Write {
+    Write::FreePool { record: Box::new(record.clone()), expected: None }
+}
+
+/// A host in that pool.
+pub fn host_in(id: u64, pool: u128) -> HostRecord {
+    let record = host(id);
+    HostRecord { host: Host { pool: FreePoolId(pool), ..record.host }, ..record }
 }
 
 /// An instance, in a lease or in none.

@@ -1,6 +1,6 @@
 //! Keys of records: a word, and what the record is known by, with a slash between.
 
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 
 use super::action::uuid;
 use super::{Unreadable, action_from_key, action_key};
@@ -15,6 +15,7 @@ pub fn record_key_text(key: &RecordKey) -> String {
         RecordKey::Flavor(id) => format!("flavor/{id}"),
         RecordKey::Property(name) => format!("property/{name}"),
         RecordKey::Instance(id) => format!("instance/{id}"),
+        RecordKey::FreePool(id) => format!("free-pool/{id}"),
         RecordKey::Step(action) => format!("step/{}", action_key(*action)),
     }
 }
@@ -30,6 +31,7 @@ pub fn record_key_from_text(text: &str) -> Result<RecordKey, Unreadable> {
         "flavor" => RecordKey::Flavor(name.to_owned()),
         "property" => RecordKey::Property(name.to_owned()),
         "instance" => RecordKey::Instance(GuestId(uuid(name).ok_or_else(unreadable)?)),
+        "free-pool" => RecordKey::FreePool(FreePoolId(uuid(name).ok_or_else(unreadable)?)),
         "step" => RecordKey::Step(action_from_key(name)?),
         _ => return Err(unreadable()),
     })

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use leases::extra_specs::ExtraSpecs;
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::Action;
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
@@ -214,6 +214,7 @@ fn keys_of_records_are_read_as_they_were_written() {
         RecordKey::Host(HostId(7)),
         RecordKey::FloatingIp(FloatingIpId(8)),
         RecordKey::Flavor("a/b".into()),
+        RecordKey::FreePool(FreePoolId(u128::MAX - 3)),
         RecordKey::Property(String::new()),
         RecordKey::Step(Action::Fence(HostId(9))),
     ];

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use leases::free_pool::FreePool;
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::resources::Resources;
 
 use super::State;
 use super::page::{Obstacle, Page};
 use crate::booking::{Booking, BookingKey, Subject, bookings, changes, same_bookings};
 use crate::{
-    Commit, CommitError, FlavorRecord, FloatingIpRecord, HostRecord, InstanceRecord, LeaseRecord,
-    PropertyRecord, Version, Write,
+    Commit, CommitError, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord,
+    LeaseRecord, PropertyRecord, Version, Write,
 };
 
 /// A map with changes that are not made yet.
@@ -30,6 +31,12 @@ impl<'a, K: Ord, V> Overlay<'a, K, V> {
 
     fn get(&self, key: &K) -> Option<&V> {
         self.changed.get(key).map_or_else(|| self.base.get(key), Option::as_ref)
+    }
+
+    /// All of them, in no particular order.
+    fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let kept = self.base.iter().filter(|(key, _)| !self.changed.contains_key(*key));
+        kept.chain(self.changed.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))))
     }
 
     fn put(&mut self, key: K, value: V) {
@@ -62,6 +69,7 @@ pub(super) struct Changed {
     pub(super) flavors: BTreeMap<String, Option<FlavorRecord>>,
     pub(super) properties: BTreeMap<String, Option<PropertyRecord>>,
     pub(super) instances: BTreeMap<GuestId, Option<InstanceRecord>>,
+    pub(super) free_pools: BTreeMap<FreePoolId, Option<FreePoolRecord>>,
     pub(super) pages: BTreeMap<Subject, Option<Page>>,
 }
 
@@ -75,6 +83,7 @@ struct Draft<'a> {
     flavors: Overlay<'a, String, FlavorRecord>,
     properties: Overlay<'a, String, PropertyRecord>,
     instances: Overlay<'a, GuestId, InstanceRecord>,
+    free_pools: Overlay<'a, FreePoolId, FreePoolRecord>,
     pages: Overlay<'a, Subject, Page>,
 }
 
@@ -89,6 +98,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         flavors: Overlay::new(&state.flavors),
         properties: Overlay::new(&state.properties),
         instances: Overlay::new(&state.instances),
+        free_pools: Overlay::new(&state.free_pools),
         pages: Overlay::new(&state.pages),
     };
     for write in &commit.writes {
@@ -110,6 +120,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         flavors: draft.flavors.changed,
         properties: draft.properties.changed,
         instances: draft.instances.changed,
+        free_pools: draft.free_pools.changed,
         pages: draft.pages.changed,
     })
 }
@@ -184,6 +195,8 @@ impl Draft<'_> {
     fn write_inventory(&mut self, write: &Write) -> Result<(), CommitError> {
         match write {
             Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+            Write::FreePool { record, expected } => self.write_free_pool(record, *expected),
+            Write::RemoveFreePool { id, expected } => self.remove_free_pool(*id, *expected),
             Write::Host { record, expected } => self.write_host(record, *expected),
             Write::RemoveHost { id, expected } => self.remove_host(*id, *expected),
             Write::AddFloatingIp(record) => self.add_floating_ip(record),
@@ -222,10 +235,39 @@ impl Draft<'_> {
         check_version(found, expected, || CommitError::stale_instance(id))
     }
 
+    fn write_free_pool(
+        &mut self,
+        record: &FreePoolRecord,
+        expected: Option<Version>,
+    ) -> Result<(), CommitError> {
+        let (id, name) = (record.pool.id, &record.pool.name);
+        let found = self.free_pools.get(&id).map(|old| old.version);
+        check_version(found, expected, || CommitError::stale_free_pool(id))?;
+        if self.free_pools.iter().any(|(other, known)| *other != id && known.pool.name == *name) {
+            return Err(CommitError::free_pool_exists(name));
+        }
+        self.free_pools.put(id, record.clone());
+        Ok(())
+    }
+
+    fn remove_free_pool(&mut self, id: FreePoolId, expected: Version) -> Result<(), CommitError> {
+        let found = self.free_pools.get(&id).map(|old| old.version);
+        check_version(found, Some(expected), || CommitError::stale_free_pool(id))?;
+        if self.hosts.iter().any(|(_, record)| record.host.pool == id) {
+            return Err(CommitError::free_pool_in_use(id));
+        }
+        self.free_pools.remove(id);
+        Ok(())
+    }
+
     fn write_host(&mut self, record: &HostRecord, expected: Option<Version>) -> Result<(), CommitError> {
         let (id, name) = (record.host.id, &record.host.name);
         let old = self.hosts.get(&id);
         check_version(old.map(|old| old.version), expected, || CommitError::stale_host(id))?;
+        let pool = record.host.pool;
+        if pool != FreePool::DEFAULT && self.free_pools.get(&pool).is_none() {
+            return Err(CommitError::stale_free_pool(pool));
+        }
         if self.host_names.get(name).is_some_and(|other| *other != id) {
             return Err(CommitError::host_exists(name));
         }

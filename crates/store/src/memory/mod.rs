@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use tokio::sync::watch;
@@ -26,8 +26,8 @@ use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
-    FloatingIpRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord, Notification,
-    PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
+    FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
+    Notification, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
 };
 
 /// A store in memory.
@@ -49,6 +49,7 @@ struct State {
     /// By name.
     properties: BTreeMap<String, PropertyRecord>,
     instances: BTreeMap<GuestId, InstanceRecord>,
+    free_pools: BTreeMap<FreePoolId, FreePoolRecord>,
     /// What leases keep from others.
     pages: BTreeMap<Subject, Page>,
     history: History,
@@ -108,6 +109,7 @@ impl State {
             properties: self.properties.values().cloned().collect(),
             leases: self.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
             instances: self.instances.values().cloned().collect(),
+            free_pools: self.free_pools.values().cloned().collect(),
             history: self.history.clone(),
         }
     }
@@ -152,6 +154,7 @@ impl State {
         apply(&mut self.flavors, changed.flavors);
         apply(&mut self.properties, changed.properties);
         apply(&mut self.instances, changed.instances);
+        apply(&mut self.free_pools, changed.free_pools);
         apply(&mut self.pages, changed.pages);
         for record in &commit.audit {
             self.last_audit += 1;
@@ -237,6 +240,9 @@ impl State {
                 }
                 RecordKey::Instance(id) => {
                     delta.instances.insert(id, self.instances.get(&id).cloned());
+                }
+                RecordKey::FreePool(id) => {
+                    delta.free_pools.insert(id, self.free_pools.get(&id).cloned());
                 }
                 RecordKey::Step(action) => {
                     delta.steps.insert(action, StepHistory::of(action, &self.history));

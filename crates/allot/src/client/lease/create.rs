@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::end_action::EndAction;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration};
 use crate::client::{ClientError, Session, requirement};
@@ -110,18 +111,6 @@ enum BeforeEnd {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum EndAction {
-    /// They are deleted
-    Delete,
-    /// They stay where they are
-    Keep,
-    /// Images are taken of those on its hosts, and then they are deleted
-    Snapshot,
-    /// They are moved to hosts that no lease has, as far as that is possible; the others stay
-    Migrate,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Affinity {
     /// Anywhere
     Any,
@@ -222,12 +211,7 @@ fn body(
         body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
     }
     if let Some(action) = arguments.end_action {
-        body["end_action"] = json!(match action {
-            EndAction::Delete => "delete",
-            EndAction::Keep => "keep",
-            EndAction::Snapshot => "snapshot",
-            EndAction::Migrate => "migrate",
-        });
+        body["end_action"] = json!(action.name());
     }
     say_type(&mut body, arguments, now, zone)?;
     Ok(body)

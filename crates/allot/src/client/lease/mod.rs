@@ -1,6 +1,7 @@
 //! `allot lease`.
 
 mod create;
+mod end_action;
 mod plan;
 mod show;
 mod suiting;
@@ -14,6 +15,7 @@ use super::wire::{Lease, read};
 use super::{ClientError, Session};
 
 pub(super) use create::{gibibytes, mebibytes};
+pub(super) use end_action::EndAction;
 
 /// What to do with leases.
 #[derive(Debug, Subcommand)]

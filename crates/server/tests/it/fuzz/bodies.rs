@@ -119,7 +119,7 @@ impl Bodies<'_> {
             "floating_ip_address" | "required_floatingips" => {
                 &["203.0.113.200", "203.0.113.201", "203.0.113.202", "203.0.113.5"]
             }
-            "end_action" => &["delete", "keep", "snapshot"],
+            "end_action" => &["delete", "keep", "snapshot", "migrate"],
             "before_end" => &["default", "snapshot", ""],
             "resources:CUSTOM_X" => &["1", "0", "18446744073709551615"],
             "trait:T" => &["required", "forbidden"],

@@ -24,6 +24,7 @@ pub struct Known {
     hosts: Vec<String>,
     floating_ips: Vec<String>,
     flavors: Vec<String>,
+    free_pools: Vec<String>,
     instances: Vec<String>,
     properties: Vec<String>,
 }
@@ -36,6 +37,7 @@ impl Known {
             reservations: Vec::new(),
             hosts: service.hosts().iter().map(|record| record.host.id.to_string()).collect(),
             floating_ips: service.floating_ips().iter().map(|ip| ip.floating_ip.id.to_string()).collect(),
+            free_pools: service.free_pools().iter().map(|record| record.pool.name.clone()).collect(),
             flavors: service.flavors().iter().map(|flavor| flavor.id.clone()).collect(),
             instances: service.instances(None, None).iter().map(|one| one.instance.id.to_string()).collect(),
             properties: service.properties().into_iter().map(|property| property.name).collect(),
@@ -60,6 +62,7 @@ impl Known {
             "host_id" => self.hosts.choose(rng).cloned(),
             "floatingip_id" => self.floating_ips.choose(rng).cloned(),
             "instance_id" => self.instances.choose(rng).cloned(),
+            "freepool" => self.free_pools.choose(rng).cloned(),
             "flavor_id" => self.flavors.choose(rng).cloned(),
             "name" => self.properties.choose(rng).cloned(),
             _ => None,

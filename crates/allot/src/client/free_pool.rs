@@ -1,0 +1,235 @@
+//! `allot freepool`.
+
+use api::v1::FreePool;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::host::table_of;
+use super::lease::EndAction;
+use super::table::text;
+use super::wire::{Host, read};
+use super::{ClientError, Session, pair, segment};
+
+/// What to do with free pools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List free pools
+    List,
+    /// Show a free pool and its hosts
+    Show(One),
+    /// Make a free pool
+    Create(Create),
+    /// Give a free pool another name; its leases stay as they are
+    Rename(Rename),
+    /// Change what a free pool says of its hosts
+    Update(Update),
+    /// Remove free pools that no hosts are in
+    Delete(Several),
+    /// Take machines of the fleet on as hosts of a free pool
+    #[command(name = "add-host")]
+    AddHost(AddHost),
+    /// Give hosts of a free pool back; leases that are to start with them get others
+    #[command(name = "remove-host")]
+    RemoveHost(RemoveHost),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct One {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// The pool's name
+    name: String,
+    /// What its hosts are like, unless they say otherwise themselves; may be repeated
+    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = pair)]
+    specs: Vec<(String, String)>,
+    /// What becomes of instances at the end of leases of its hosts that do not say
+    #[arg(long, value_name = "ACTION")]
+    end_action: Option<EndAction>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Rename {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// Its new name
+    name: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Update {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// What its hosts are like, beside what is said already; may be repeated
+    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = pair)]
+    specs: Vec<(String, String)>,
+    /// What is not said of them any more; may be repeated
+    #[arg(long, value_name = "NAME")]
+    unset: Vec<String>,
+    /// What becomes of instances at the end of leases of its hosts that do not say
+    #[arg(long, value_name = "ACTION", conflicts_with = "default_end_action")]
+    end_action: Option<EndAction>,
+    /// The same: what the service does by default
+    #[arg(long)]
+    default_end_action: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// Their identifiers or names
+    #[arg(required = true, value_name = "POOL")]
+    pools: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AddHost {
+    /// The pool's identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// The machines' names
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+    /// A capability to set of each; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RemoveHost {
+    /// The pool's identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// The hosts' identifiers or names
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List => {
+            let answer = session.connection.get("/v1/freepools", &[]).await?;
+            let found: Vec<FreePool> = read(&answer, "freepools")?;
+            print(&answer, &found, session)
+        }
+        Command::Show(arguments) => show(&arguments.pool, session).await,
+        Command::Create(arguments) => {
+            let mut body = json!({"name": arguments.name, "extra_specs": object(arguments.specs)});
+            if let Some(action) = arguments.end_action {
+                body["end_action"] = json!(action.name());
+            }
+            let answer = session.connection.post("/v1/freepools", &body).await?;
+            print_one(&answer, session)
+        }
+        Command::Rename(arguments) => {
+            let body = json!({ "name": arguments.name });
+            let answer = session.connection.put(&path(&arguments.pool), &body).await?;
+            print_one(&answer, session)
+        }
+        Command::Update(arguments) => update(arguments, session).await,
+        Command::Delete(arguments) => {
+            for pool in &arguments.pools {
+                session.connection.delete(&path(pool)).await?;
+                if !session.json {
+                    session.print(&format!("Free pool {pool} is removed."))?;
+                }
+            }
+            Ok(())
+        }
+        Command::AddHost(arguments) => {
+            let address = format!("{}/hosts", path(&arguments.pool));
+            for host in &arguments.hosts {
+                let mut body = object(arguments.set.clone());
+                body.insert("name".to_owned(), json!(host));
+                let answer = session.connection.post(&address, &Value::Object(body)).await?;
+                if session.json {
+                    session.print_json(&answer)?;
+                } else {
+                    session.print(&format!("Host {host} is in free pool {}.", arguments.pool))?;
+                }
+            }
+            Ok(())
+        }
+        Command::RemoveHost(arguments) => {
+            for host in &arguments.hosts {
+                let address = format!("{}/hosts/{}", path(&arguments.pool), segment(host));
+                session.connection.delete(&address).await?;
+                if !session.json {
+                    session.print(&format!("Host {host} is given back."))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut answer = session.connection.get(&path(pool), &[]).await?;
+    let hosts = session.connection.get(&format!("{}/hosts", path(pool)), &[]).await?;
+    if session.json {
+        answer["hosts"] = hosts["hosts"].clone();
+        return session.print_json(&answer);
+    }
+    let found: FreePool = read(&answer, "freepool")?;
+    let hosts: Vec<Host> = read(&hosts, "hosts")?;
+    print(&answer, &[found], session)?;
+    if hosts.is_empty() { Ok(()) } else { session.print(&table_of(&hosts, session.style)) }
+}
+
+async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut body = Map::new();
+    if !arguments.specs.is_empty() || !arguments.unset.is_empty() {
+        let known: FreePool = read(&session.connection.get(&path(&arguments.pool), &[]).await?, "freepool")?;
+        let mut specs = known.extra_specs;
+        specs.retain(|name, _| !arguments.unset.contains(name));
+        specs.extend(arguments.specs);
+        body.insert("extra_specs".to_owned(), json!(specs));
+    }
+    if arguments.end_action.is_some() || arguments.default_end_action {
+        body.insert("end_action".to_owned(), json!(arguments.end_action.map(EndAction::name)));
+    }
+    if body.is_empty() {
+        return Err(ClientError::Usage(
+            "say what is to be different: --spec, --unset or --end-action".into(),
+        ));
+    }
+    let answer = session.connection.put(&path(&arguments.pool), &Value::Object(body)).await?;
+    print_one(&answer, session)
+}
+
+fn path(pool: &str) -> String {
+    format!("/v1/freepools/{}", segment(pool))
+}
+
+fn object(pairs: Vec<(String, String)>) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
+}
+
+fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let found: FreePool = read(answer, "freepool")?;
+    print(answer, &[found], session)
+}
+
+fn print(answer: &Value, found: &[FreePool], session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    let mut table = session.style.table(&["ID", "NAME", "HOSTS", "EXTRA SPECS", "END ACTION"]);
+    for pool in found {
+        let specs: Vec<String> =
+            pool.extra_specs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        table.add_row([
+            pool.id.clone(),
+            pool.name.clone(),
+            pool.hosts.to_string(),
+            specs.join(", "),
+            pool.end_action.clone().unwrap_or_else(|| "default".to_owned()),
+        ]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,96 @@
+//! Free pools: where hosts are that nobody leases (seed 003; spec §5.2).
+//!
+//! Every host is in one, and stays in it while it is leased: it comes back to where it was. What a pool says of its hosts
+//! is a capability of each of them, unless a host says otherwise of itself.
+
+use std::collections::BTreeMap;
+
+use crate::host::Host;
+use crate::ids::FreePoolId;
+use crate::lease::EndAction;
+
+/// The property of a host that has the name of its pool.
+pub const POOL_PROPERTY: &str = "free_pool";
+
+/// A free pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreePool {
+    /// Its identifier.
+    pub id: FreePoolId,
+    /// Its name; no other has it.
+    pub name: String,
+    /// What all its hosts are like, by the names of capabilities.
+    pub extra_specs: BTreeMap<String, String>,
+    /// What becomes of guests at the end of leases that do not say; what the service does by default if absent.
+    pub end_action: Option<EndAction>,
+}
+
+impl FreePool {
+    /// The pool of hosts for which no other was named. It is always there.
+    pub const DEFAULT: FreePoolId = FreePoolId(1);
+
+    /// The host, with what its pool says of it.
+    #[must_use]
+    pub fn describe(&self, mut host: Host) -> Host {
+        for (name, value) in &self.extra_specs {
+            host.capabilities.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        host.capabilities.insert(POOL_PROPERTY.to_owned(), self.name.clone());
+        host
+    }
+}
+
+impl Default for FreePool {
+    /// The pool that is always there, as it is until somebody changes it: with Blazar's name for its only pool.
+    fn default() -> Self {
+        let name = "freepool".to_owned();
+        Self { id: Self::DEFAULT, name, extra_specs: BTreeMap::new(), end_action: None }
+    }
+}
+
+/// What becomes of guests at the end of a lease whose owner has not said: what the pools of its hosts say, and the
+/// least disruptive of that if they differ. `default` is what the service does for pools that say nothing.
+pub fn end_action_of<'a>(pools: impl IntoIterator<Item = &'a FreePool>, default: EndAction) -> EndAction {
+    let actions = pools.into_iter().map(|pool| pool.end_action.unwrap_or(default));
+    actions.min_by_key(|action| action.disruption()).unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::host;
+
+    fn pool(end_action: Option<EndAction>) -> FreePool {
+        let specs =
+            [("rack", "r1"), ("ssd", "true")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        FreePool { extra_specs: specs.into(), end_action, name: "fast".to_owned(), ..FreePool::default() }
+    }
+
+    #[test]
+    fn fp_hosts_inherit_what_their_pool_says_and_say_otherwise_themselves() {
+        let mut own = host(1);
+        own.capabilities.insert("rack".to_owned(), "r7".to_owned());
+        let described = pool(None).describe(own);
+        let property = |name| described.property(name).map(std::borrow::Cow::into_owned);
+        assert_eq!(property("rack").as_deref(), Some("r7"));
+        assert_eq!(property("ssd").as_deref(), Some("true"));
+        assert_eq!(property(POOL_PROPERTY).as_deref(), Some("fast"));
+    }
+
+    #[test]
+    fn cls_09_the_default_is_that_of_the_pool_and_the_least_disruptive_of_several() {
+        let default = EndAction::DeleteGuests;
+        let of = |actions: &[Option<EndAction>]| {
+            let pools: Vec<FreePool> = actions.iter().map(|action| pool(*action)).collect();
+            end_action_of(&pools, default)
+        };
+        assert_eq!(of(&[]), default);
+        assert_eq!(of(&[None]), default);
+        assert_eq!(of(&[Some(EndAction::SnapshotGuests), None]), EndAction::SnapshotGuests);
+        assert_eq!(
+            of(&[Some(EndAction::MoveGuests), Some(EndAction::SnapshotGuests)]),
+            EndAction::MoveGuests
+        );
+        assert_eq!(of(&[Some(EndAction::MoveGuests), Some(EndAction::KeepGuests)]), EndAction::KeepGuests);
+    }
+}

@@ -1,0 +1,202 @@
+//! Free pools, and which hosts are in them (spec §5.2).
+
+use std::sync::Arc;
+
+use api::v1::body::{
+    FreePoolBody, FreePoolChange, FreePoolCreate, FreePoolsBody, HostBody, HostCreate, HostsBody,
+};
+use api::v1::{FreePool, FreePoolRequest, HostRequest};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use store::FreePoolRecord;
+
+use super::hosts;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Body;
+use crate::listing::Listing;
+use crate::policy::Rule;
+
+/// All free pools.
+#[utoipa::path(
+    get, path = "/v1/freepools", tag = "freepools", operation_id = "list_freepools",
+    responses((status = 200, body = FreePoolsBody))
+)]
+pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<FreePoolsBody>, ApiError> {
+    session.allow(&app, Rule::FreePoolsGet)?;
+    let freepools = app.service().free_pools().iter().map(|record| shown(&app, record)).collect();
+    Ok(Json(FreePoolsBody { freepools }))
+}
+
+/// Makes a free pool.
+#[utoipa::path(
+    post, path = "/v1/freepools", tag = "freepools", operation_id = "create_freepool",
+    request_body = FreePoolCreate,
+    responses(
+        (status = 201, body = FreePoolBody),
+        (status = 409, description = "There is one of that name", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::FreePoolsPost)?;
+    let FreePoolRequest { name, extra_specs, end_action } = FreePoolRequest::read(&body.json()?, true)?;
+    let new = service::NewFreePool {
+        name: name.unwrap_or_default(),
+        extra_specs: extra_specs.unwrap_or_default(),
+        end_action: end_action.flatten(),
+    };
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let record = session.change(async move { service.create_free_pool(&caller, new).await }).await??;
+    Ok((StatusCode::CREATED, Json(FreePoolBody { freepool: shown(&app, &record) })).into_response())
+}
+
+/// A free pool.
+#[utoipa::path(
+    get, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "show_freepool",
+    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    responses((status = 200, body = FreePoolBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(freepool): Path<String>,
+) -> Result<Json<FreePoolBody>, ApiError> {
+    session.allow(&app, Rule::FreePoolsGet)?;
+    Ok(Json(FreePoolBody { freepool: shown(&app, find(&app, &freepool)?.as_ref()) }))
+}
+
+/// Renames a free pool, or changes what it says of its hosts. Leases stay as they are.
+#[utoipa::path(
+    put, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "update_freepool",
+    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    request_body = FreePoolChange,
+    responses(
+        (status = 200, body = FreePoolBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "Another has that name, or a lease rests on what it says",
+         body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    session: Session,
+    Path(freepool): Path<String>,
+    body: Body,
+) -> Result<Json<FreePoolBody>, ApiError> {
+    session.allow(&app, Rule::FreePoolsPut)?;
+    let FreePoolRequest { name, extra_specs, end_action } = FreePoolRequest::read(&body.json()?, false)?;
+    let change = service::FreePoolChange { name, extra_specs, end_action };
+    let id = find(&app, &freepool)?.pool.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let record = session.change(async move { service.update_free_pool(&caller, id, change).await }).await??;
+    Ok(Json(FreePoolBody { freepool: shown(&app, &record) }))
+}
+
+/// Removes a free pool that no host is in.
+#[utoipa::path(
+    delete, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "delete_freepool",
+    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    responses(
+        (status = 204),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "Hosts are in it", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(freepool): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::FreePoolsDelete)?;
+    let id = find(&app, &freepool)?.pool.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    session.change(async move { service.delete_free_pool(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The hosts of a free pool, leased or not.
+#[utoipa::path(
+    get, path = "/v1/freepools/{freepool}/hosts", tag = "freepools", operation_id = "list_freepool_hosts",
+    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    responses((status = 200, body = HostsBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn list_hosts(
+    State(app): State<App>,
+    session: Session,
+    Path(freepool): Path<String>,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::FreePoolsGet)?;
+    let pool = find(&app, &freepool)?.pool.id;
+    let hosts = app.service().hosts().into_iter().filter(|record| record.host.pool == pool).collect();
+    Ok(Listing::new("hosts", hosts::in_pools(&app, hosts), hosts::shown).into_response())
+}
+
+/// Takes a machine of the fleet on as a host of a free pool. It may be in no other, and nobody may be on it.
+#[utoipa::path(
+    post, path = "/v1/freepools/{freepool}/hosts", tag = "freepools", operation_id = "add_freepool_host",
+    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    request_body = HostCreate,
+    responses(
+        (status = 201, body = HostBody),
+        (status = 404, description = "There is no such pool, or no such machine", body = api::v1::ErrorBody),
+        (status = 409, description = "It is in a pool already, or in use", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn add_host(
+    State(app): State<App>,
+    session: Session,
+    Path(freepool): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::FreePoolsPost)?;
+    let pool = find(&app, &freepool)?.pool.id;
+    let HostRequest { which, capabilities } = HostRequest::read(&body.json()?)?;
+    let (service, caller, which) = (Arc::clone(app.service()), session.caller(), hosts::selector(which));
+    let added = async move { service.add_host(&caller, which, capabilities, pool).await };
+    let record = session.change(added).await??;
+    Ok((StatusCode::CREATED, Json(HostBody { host: hosts::show_one(&app, record) })).into_response())
+}
+
+/// Gives a host of a free pool back to the fleet. Leases that are to start with it get others; if there are none, or
+/// one has started, it stays.
+#[utoipa::path(
+    delete, path = "/v1/freepools/{freepool}/hosts/{host_id}", tag = "freepools",
+    operation_id = "remove_freepool_host",
+    params(
+        ("freepool" = String, Path, description = "The free pool: its identifier or name"),
+        ("host_id" = String, Path, description = "The host: its identifier or name"),
+    ),
+    responses(
+        (status = 204),
+        (status = 404, description = "There is no such pool, or no such host in it", body = api::v1::ErrorBody),
+        (status = 409, description = "A lease needs it", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn remove_host(
+    State(app): State<App>,
+    session: Session,
+    Path((freepool, host)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::FreePoolsDelete)?;
+    let pool = find(&app, &freepool)?.pool.id;
+    let mut known = app.service().hosts().into_iter().filter(|record| record.host.pool == pool);
+    let id = known.find(|record| record.host.id.to_string() == host || record.host.name == host);
+    let id = id.ok_or_else(|| ApiError::not_found("host_id", &host))?.host.id;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    session.change(async move { service.remove_host_from_pool(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn find(app: &App, freepool: &str) -> Result<Arc<FreePoolRecord>, ApiError> {
+    app.service().free_pool(freepool).ok_or_else(|| ApiError::not_found("freepool", freepool))
+}
+
+fn shown(app: &App, record: &FreePoolRecord) -> FreePool {
+    FreePool::of(record, app.service().hosts_in(record.pool.id))
+}

@@ -1,0 +1,258 @@
+//! Free pools: making, changing and removing them, and what becomes of leases when a host leaves (spec §5.2).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::{HealingInterval, heal_all};
+use leases::free_pool::{FreePool, POOL_PROPERTY, end_action_of};
+use leases::ids::{FreePoolId, HostId};
+use leases::lease::{Allocation, EndAction, Lease};
+use leases::status::LeaseStatus;
+use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
+
+use crate::hosts::{check_keys, relied_on};
+use crate::notices::{self, notice};
+use crate::state::State;
+use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::{Caller, FreePoolChange, NewFreePool, NotFound, Service, ServiceError};
+
+impl Service {
+    /// All free pools, by identifier; the first is the one that is always there.
+    pub fn free_pools(&self) -> Vec<Arc<FreePoolRecord>> {
+        self.state().free_pools.values().cloned().collect()
+    }
+
+    /// The free pool of that identifier or name.
+    pub fn free_pool(&self, id_or_name: &str) -> Option<Arc<FreePoolRecord>> {
+        let state = self.state();
+        let by_id = state.free_pools.values().find(|record| record.pool.id.to_string() == id_or_name);
+        by_id.or_else(|| state.free_pools.values().find(|record| record.pool.name == id_or_name)).cloned()
+    }
+
+    /// The free pool of a host.
+    pub fn free_pool_of(&self, host: &HostRecord) -> Arc<FreePoolRecord> {
+        let state = self.state();
+        Arc::clone(state.free_pools.get(&host.host.pool).unwrap_or(&state.free_pools[&FreePool::DEFAULT]))
+    }
+
+    /// How many hosts a free pool has.
+    pub fn hosts_in(&self, pool: FreePoolId) -> usize {
+        self.state().hosts.values().filter(|record| record.host.pool == pool).count()
+    }
+
+    /// Makes a free pool without hosts (FP-1).
+    pub async fn create_free_pool(
+        &self,
+        caller: &Caller,
+        new: NewFreePool,
+    ) -> Result<Arc<FreePoolRecord>, ServiceError> {
+        let NewFreePool { name, extra_specs, end_action } = new;
+        check_keys(extra_specs.keys())?;
+        let id = FreePoolId(self.parts.ids.uuid());
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            self.check_name(&name, id)?;
+            let now = self.now();
+            let pool = FreePool { id, name: name.clone(), extra_specs: extra_specs.clone(), end_action };
+            let record = FreePoolRecord { pool, version: Version::FIRST, created_at: now, updated_at: None };
+            match enter(&writer, caller, "freepool.create", &record, None).await {
+                Ok(()) => return Ok(Arc::new(record)),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Changes a free pool (FP-3). Its leases stay as they are: what they were made for cannot be taken from its hosts.
+    pub async fn update_free_pool(
+        &self,
+        caller: &Caller,
+        id: FreePoolId,
+        change: FreePoolChange,
+    ) -> Result<Arc<FreePoolRecord>, ServiceError> {
+        if let Some(specs) = &change.extra_specs {
+            check_keys(specs.keys())?;
+        }
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.known(id)?;
+            let FreePoolChange { name, extra_specs, end_action } = change.clone();
+            let pool = FreePool {
+                id,
+                name: name.unwrap_or_else(|| before.pool.name.clone()),
+                extra_specs: extra_specs.unwrap_or_else(|| before.pool.extra_specs.clone()),
+                end_action: end_action.unwrap_or(before.pool.end_action),
+            };
+            if pool == before.pool {
+                return Ok(before);
+            }
+            self.check_name(&pool.name, id)?;
+            check_relied_on(&self.state(), &before.pool, &pool)?;
+            let now = self.now();
+            let stored = (before.version != Version(0)).then_some(before.version);
+            let created_at = stored.map_or(now, |_| before.created_at);
+            let version = before.version.next();
+            let record = FreePoolRecord { pool, version, created_at, updated_at: Some(now) };
+            match enter(&writer, caller, "freepool.update", &record, stored).await {
+                Ok(()) => {
+                    // A lease that waits, or lacks something, may do with its hosts now.
+                    self.wake.notify_one();
+                    return Ok(Arc::new(record));
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Removes a free pool that no host is in (FP-2).
+    pub async fn delete_free_pool(&self, caller: &Caller, id: FreePoolId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.known(id)?;
+            let name = &before.pool.name;
+            if id == FreePool::DEFAULT {
+                let text =
+                    format!("Can't delete free pool {name}. It is for hosts of which no other is named.");
+                return Err(ServiceError::Conflict(text));
+            }
+            let hosts = self.hosts_in(id);
+            if hosts > 0 {
+                let text = format!("Can't delete free pool {name}. {hosts} host(s) are in it.");
+                return Err(ServiceError::Conflict(text));
+            }
+            let mut commit = Commit::new(self.now());
+            commit.audit.push(audit(caller, commit.at, "freepool.delete", &id));
+            commit.writes.push(Write::RemoveFreePool { id, expected: before.version });
+            match writer.commit(commit).await {
+                Ok(()) => return Ok(()),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    fn known(&self, id: FreePoolId) -> Result<Arc<FreePoolRecord>, ServiceError> {
+        let known = self.state().free_pools.get(&id).cloned();
+        known.ok_or_else(|| ServiceError::NotFound(NotFound::FreePool(id.to_string())))
+    }
+
+    fn check_name(&self, name: &str, own: FreePoolId) -> Result<(), ServiceError> {
+        let taken =
+            self.state().free_pools.values().any(|record| record.pool.name == name && record.pool.id != own);
+        if taken {
+            Err(ServiceError::Conflict(format!("There is a free pool named {name} already.")))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+async fn enter(
+    writer: &Writer<'_>,
+    caller: &Caller,
+    action: &str,
+    record: &FreePoolRecord,
+    expected: Option<Version>,
+) -> Result<(), store::CommitError> {
+    let at = record.updated_at.unwrap_or(record.created_at);
+    let mut commit = Commit::new(at);
+    commit.audit.push(audit(caller, at, action, &record.pool.id));
+    commit.writes.push(Write::FreePool { record: Box::new(record.clone()), expected });
+    writer.commit(commit).await
+}
+
+/// A pool may not say anything else where reservations, present or coming, were made for what it says. Its name is only
+/// a name.
+fn check_relied_on(state: &State, before: &FreePool, after: &FreePool) -> Result<(), ServiceError> {
+    for record in state.hosts.values().filter(|record| record.host.pool == before.id) {
+        let [old, new] = [before, after].map(|pool| pool.describe(record.host.clone()));
+        let mut relied_on = relied_on(state, &old, &new);
+        relied_on.remove(POOL_PROPERTY);
+        if let Some(name) = relied_on.first() {
+            let host = record.host.id;
+            let text = format!(
+                "Can't change '{name}' of free pool {}: host {host} is reserved for it.",
+                before.name
+            );
+            return Err(ServiceError::Conflict(text));
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of a lease's guests at its end: what its owner says, or else its hosts' pools. Where hosts are shared
+/// nobody is moved or imaged; they stay then.
+pub(crate) fn end_action(
+    state: &State,
+    asked: Option<EndAction>,
+    default: EndAction,
+    allocations: &[Allocation],
+) -> EndAction {
+    let hosts: BTreeSet<HostId> = allocations.iter().flat_map(Allocation::hosts).collect();
+    let hosts = hosts.iter().filter_map(|host| state.hosts.get(host));
+    let pools = hosts.map(|record| state.free_pool(record.host.pool));
+    let action = asked.unwrap_or_else(|| end_action_of(pools, default));
+    let shared = allocations.iter().any(|allocation| matches!(allocation, Allocation::Slots(_)));
+    if asked.is_none() && shared && action.needs_whole_hosts() { EndAction::KeepGuests } else { action }
+}
+
+/// The leases that are to have the host, with others in its stead, and what each is like now (FP-5). A lease that has
+/// begun does not lose a host; nor does one for which there is no other.
+pub(crate) fn without_host(
+    state: &State,
+    rules: &leases::admission::Rules,
+    host: HostId,
+    now: Timestamp,
+) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError> {
+    let bookings = state.calendar.bookings(host);
+    let ids: BTreeSet<_> = bookings.map(|(_, booking)| booking.lease).collect();
+    let concerned: Vec<&Arc<LeaseRecord>> = ids.into_iter().filter_map(|id| state.leases.get(id)).collect();
+    let concerned: Vec<_> = concerned.into_iter().filter(|record| record.lease.keeps_resources()).collect();
+    let needed = |id, why: &str| {
+        let text = format!("Can't remove host {host}. Lease {id} {why}.");
+        ServiceError::Conflict(text)
+    };
+    if let Some(begun) = concerned.iter().find(|record| record.lease.status != LeaseStatus::Pending) {
+        return Err(needed(begun.lease.id, "has it"));
+    }
+    let mut inventory = state.inventory.clone();
+    inventory.remove_host(host);
+    let mut calendar = state.calendar.clone();
+    let before = concerned.iter().map(|record| &record.lease);
+    let healed = heal_all(&mut calendar, &inventory, rules, before, HealingInterval(None), now);
+    let mut moved = Vec::with_capacity(concerned.len());
+    for record in concerned {
+        let after = healed.iter().find(|lease| lease.id == record.lease.id).cloned();
+        let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
+        let after = after.filter(|after| !has(after) && same_amounts(&record.lease, after));
+        let after =
+            after.ok_or_else(|| needed(record.lease.id, "is to have it, and there is no other for it"))?;
+        moved.push((record.clone(), after));
+    }
+    Ok(moved)
+}
+
+/// Whether the lease has as much as before.
+fn same_amounts(before: &Lease, after: &Lease) -> bool {
+    let mut both = before.reservations.iter().zip(&after.reservations);
+    both.all(|(before, after)| {
+        before.allocation.amount() == after.allocation.amount()
+            && before.missing_resources == after.missing_resources
+    })
+}
+
+/// Enters leases that were given other hosts.
+pub(crate) fn enter_moved(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, Lease)>) {
+    for (before, lease) in moved {
+        let record = LeaseRecord {
+            lease,
+            version: before.version.next(),
+            updated_at: Some(commit.at),
+            ..LeaseRecord::clone(&before)
+        };
+        commit.notifications.push(notice(notices::UPDATE, &record));
+        commit.writes.push(Write::Lease { record: Box::new(record), expected: Some(before.version) });
+    }
+}

@@ -1,0 +1,145 @@
+//! Free pools. Tests are named by the calls of spec §5.2.
+
+use std::collections::BTreeMap;
+
+use leases::free_pool::FreePool;
+use leases::ids::{FreePoolId, HostId};
+use leases::lease::EndAction;
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{HostsTerms, ReservationTerms};
+use service::{FreePoolChange, HostSelector, NewFreePool, NewLease, NotFound, ServiceError};
+use simulation::{World, operator};
+
+use crate::terms::{asking, at, conflict, hosts, hosts_of, make, slots, status, world};
+
+fn pool(name: &str, specs: &[(&str, &str)]) -> NewFreePool {
+    let extra_specs: BTreeMap<_, _> =
+        specs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    NewFreePool { name: name.to_owned(), extra_specs, end_action: None }
+}
+
+async fn create(world: &World, new: NewFreePool) -> FreePoolId {
+    world.service.create_free_pool(&operator(), new).await.expect("a new name").pool.id
+}
+
+/// Takes a host out of the pool that is always there, and puts it into that one.
+async fn transfer(world: &World, host: u64, to: FreePoolId) {
+    world.service.remove_host_from_pool(&operator(), HostId(host)).await.expect("free");
+    let selector = HostSelector::Id(HostId(host));
+    world.service.add_host(&operator(), selector, Vec::new(), to).await.expect("in no pool");
+}
+
+fn of_rack(rack: &str, count: u32) -> ReservationTerms {
+    let rack = Requirement::compare(Operator::Equal, "rack", rack.to_owned()).expect("well formed");
+    ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range").requiring(rack))
+}
+
+#[tokio::test]
+async fn fp_1_names_of_free_pools_are_unique() {
+    let world = world(0).await;
+    create(&world, pool("fast", &[])).await;
+    for taken in ["fast", "freepool"] {
+        let again = world.service.create_free_pool(&operator(), pool(taken, &[])).await;
+        assert_eq!(conflict(again), format!("There is a free pool named {taken} already."));
+    }
+    let long = world.service.create_free_pool(&operator(), pool("x", &[(&"k".repeat(65), "v")])).await;
+    assert!(matches!(long, Err(ServiceError::Invalid(_))), "{long:?}");
+    assert_eq!(world.service.free_pools().len(), 2, "a refused one leaves nothing behind");
+}
+
+#[tokio::test]
+async fn fp_2_a_free_pool_is_removed_only_without_hosts() {
+    let world = world(1).await;
+    let fast = create(&world, pool("fast", &[])).await;
+    transfer(&world, 1, fast).await;
+    let refused = world.service.delete_free_pool(&operator(), fast).await;
+    assert_eq!(conflict(refused), "Can't delete free pool fast. 1 host(s) are in it.");
+    world.service.remove_host(&operator(), HostId(1)).await.expect("free");
+    world.service.delete_free_pool(&operator(), fast).await.expect("empty");
+    assert!(world.service.free_pool("fast").is_none());
+    let gone = world.service.delete_free_pool(&operator(), fast).await;
+    assert!(matches!(gone, Err(ServiceError::NotFound(NotFound::FreePool(_)))), "{gone:?}");
+    let always = world.service.delete_free_pool(&operator(), FreePool::DEFAULT).await;
+    assert!(conflict(always).starts_with("Can't delete free pool freepool."));
+}
+
+#[tokio::test]
+async fn fp_3_a_free_pool_is_renamed_and_its_leases_stay() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let renamed = FreePoolChange { name: Some("house".to_owned()), ..FreePoolChange::default() };
+    let record =
+        world.service.update_free_pool(&operator(), FreePool::DEFAULT, renamed).await.expect("a name");
+    assert_eq!((record.pool.id, record.pool.name.as_str()), (FreePool::DEFAULT, "house"));
+    world.run_until(at(1)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    assert_eq!(world.service.host(HostId(1)).expect("there").host.pool, FreePool::DEFAULT);
+    create(&world, pool("freepool", &[])).await;
+    let back = FreePoolChange { name: Some("freepool".to_owned()), ..FreePoolChange::default() };
+    conflict(world.service.update_free_pool(&operator(), FreePool::DEFAULT, back).await);
+    world.restart().await.expect("it opens");
+    let names: Vec<_> = world.service.free_pools().iter().map(|record| record.pool.name.clone()).collect();
+    assert_eq!(names, ["house", "freepool"], "after a restart");
+}
+
+#[tokio::test]
+async fn fp_4_a_host_is_in_one_pool_and_has_what_that_says() {
+    let mut world = world(2).await;
+    let fast = create(&world, pool("fast", &[("rack", "r9")])).await;
+    let selector = || HostSelector::Id(HostId(2));
+    let again = world.service.add_host(&operator(), selector(), Vec::new(), fast).await;
+    assert!(conflict(again).starts_with("Conflict on creating resource provider"), "it is in another pool");
+    transfer(&world, 2, fast).await;
+    world.run_until(at(1)).await;
+    let lease = make(&mut world, asking(1, 60, vec![of_rack("r9", 1)])).await.expect("by its pool's word");
+    assert_eq!(hosts_of(&lease), [HostId(2)]);
+    let own = vec![("rack".to_owned(), Some("r1".to_owned()))];
+    let refused = world.service.update_host(&operator(), HostId(2), own).await;
+    assert_eq!(conflict(refused), "Can't add extracapabilities ['rack'] to Host 2");
+    let other = FreePoolChange { extra_specs: Some(BTreeMap::new()), ..FreePoolChange::default() };
+    let refused = world.service.update_free_pool(&operator(), fast, other).await;
+    assert_eq!(conflict(refused), "Can't change 'rack' of free pool fast: host 2 is reserved for it.");
+    let properties = world.service.properties();
+    let of =
+        |name: &str| properties.iter().find(|known| known.name == name).map(|known| known.values.clone());
+    assert_eq!(of("free_pool"), Some(vec!["fast".to_owned(), "freepool".to_owned()]));
+    let stored = &world.service.host(HostId(2)).expect("there").host.capabilities;
+    assert!(stored.is_empty(), "what the pool says stays with the pool: {stored:?}");
+}
+
+#[tokio::test]
+async fn fp_5_a_host_that_leaves_is_replaced_in_leases_that_have_not_begun() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("free");
+    let [leaving] = hosts_of(&lease)[..] else { panic!("one host") };
+    world.service.remove_host_from_pool(&operator(), leaving).await.expect("there is another");
+    let replaced = hosts_of(&world.service.lease(lease.lease.id).expect("there"));
+    assert!(replaced.len() == 1 && replaced[0] != leaving, "{replaced:?}");
+    let last = world.service.remove_host_from_pool(&operator(), replaced[0]).await;
+    let id = lease.lease.id;
+    let text =
+        format!("Can't remove host {}. Lease {id} is to have it, and there is no other for it.", replaced[0]);
+    assert_eq!(conflict(last), text);
+    world.run_until(at(31)).await;
+    assert_eq!(status(&world, id), "ACTIVE");
+    let held = world.service.remove_host_from_pool(&operator(), replaced[0]).await;
+    assert_eq!(conflict(held), format!("Can't remove host {}. Lease {id} has it.", replaced[0]));
+}
+
+#[tokio::test]
+async fn cls_09_the_end_action_is_that_of_the_pool_of_the_hosts() {
+    let mut world = world(2).await;
+    let new = NewFreePool { end_action: Some(EndAction::MoveGuests), ..pool("fast", &[("rack", "r9")]) };
+    let fast = create(&world, new).await;
+    transfer(&world, 2, fast).await;
+    world.run_until(at(1)).await;
+    let mut action = async |new: NewLease| make(&mut world, new).await.expect("free").lease.end_action;
+    assert_eq!(action(asking(10, 20, vec![of_rack("r9", 1)])).await, EndAction::MoveGuests);
+    assert_eq!(action(asking(10, 20, vec![hosts(1)])).await, EndAction::DeleteGuests, "as the service does");
+    let said =
+        NewLease { end_action: Some(EndAction::DeleteGuests), ..asking(30, 40, vec![of_rack("r9", 1)]) };
+    assert_eq!(action(said).await, EndAction::DeleteGuests);
+    assert_eq!(action(asking(50, 60, vec![hosts(2)])).await, EndAction::MoveGuests, "the least disruptive");
+    let shared = asking(70, 80, vec![slots(2, 16)]);
+    assert_eq!(action(shared).await, EndAction::KeepGuests, "nobody is moved from hosts that are shared");
+}
