@@ -42,6 +42,7 @@ Leasing hosts:
   lease             list, show, create, update, delete leases, or wait for one
   host              list, show, take on, update, give back hosts
   freepool          the same for the pools that hosts are in while nobody leases them
+  leasepool         list, show, make, grow the pools of hosts of leases that run
   floatingip        the same for addresses
   flavor            the same for sizes of instances
   instance          list, show, start, destroy instances, where there is no cloud

@@ -48,6 +48,7 @@ pub mod hunt;
 pub mod ids;
 pub mod instance;
 pub mod lease;
+pub mod lease_pool;
 pub mod lease_type;
 pub mod plan;
 pub mod project;

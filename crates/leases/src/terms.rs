@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::host::NetworkId;
+use crate::lease_pool::LeasePool;
 use crate::lease_type::LeaseType;
 use crate::properties::HostProperties;
 use crate::requirement::Requirement;
@@ -178,6 +179,8 @@ pub struct HostsTerms {
     pub properties: Box<HostProperties>,
     /// What to do shortly before the end.
     pub before_end: BeforeEndAction,
+    /// How its hosts are dealt with while the lease runs.
+    pub pool: LeasePool,
 }
 
 impl HostsTerms {
@@ -196,6 +199,7 @@ impl HostsTerms {
             resource: Requirement::NONE,
             properties: Box::default(),
             before_end: BeforeEndAction::Default,
+            pool: LeasePool::default(),
         })
     }
 

@@ -18,8 +18,8 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, leases, notifications,
-    operation, versions,
+    audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
+    notifications, operation, versions,
 };
 
 /// The routes with their parts of the document.
@@ -43,6 +43,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(free_pools::show, free_pools::update, free_pools::delete))
         .routes(routes!(free_pools::list_hosts, free_pools::add_host))
         .routes(routes!(free_pools::remove_host))
+        .routes(routes!(lease_pools::list, lease_pools::create))
+        .routes(routes!(lease_pools::show, lease_pools::update, lease_pools::delete))
+        .routes(routes!(lease_pools::list_hosts, lease_pools::add_hosts))
         .routes(routes!(floating_ips::list, floating_ips::create))
         .routes(routes!(floating_ips::show, floating_ips::delete))
         .routes(routes!(flavors::list, flavors::create))

@@ -14,6 +14,7 @@ mod floating_ips;
 mod free_pools;
 mod hosts;
 mod instances;
+mod lease_pools;
 mod leasing;
 mod notices;
 mod reading;
@@ -36,11 +37,12 @@ use crate::state::State;
 
 pub use drift::Drift;
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
+pub use lease_pools::LeasePoolHost;
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
-    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewFreePool,
-    NewInstance, NewLease, NotFound, OpenError, Property, ServiceError, Statistics,
+    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, NewFloatingIp,
+    NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

@@ -12,6 +12,7 @@ use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::LeaseHint;
 use leases::lease::EndAction;
+use leases::lease_pool::Ratio;
 use leases::plan::GuestSize;
 use leases::project::{ProjectId, UserId};
 use leases::status::LeaseStatus;
@@ -43,6 +44,17 @@ pub struct NewLease {
     pub wording: Vec<Wording>,
     /// What becomes of guests at the end; if absent, what the pools of its hosts say.
     pub end_action: Option<EndAction>,
+}
+
+/// A change of a lease pool; what is absent stays, and none takes back what was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeasePoolChange {
+    /// Another name.
+    pub name: Option<Option<String>>,
+    /// How far CPUs are over-committed.
+    pub cpu_ratio: Option<Option<Ratio>>,
+    /// The same of memory.
+    pub ram_ratio: Option<Option<Ratio>>,
 }
 
 /// A free pool that is asked for.
@@ -283,6 +295,9 @@ pub enum NotFound {
     /// A free pool.
     #[error("Free pool {0} not found")]
     FreePool(String),
+    /// A lease pool.
+    #[error("Lease pool {0} not found")]
+    LeasePool(ReservationId),
     /// A machine of the fleet.
     #[error("Host '{0}' not found!")]
     Machine(String),

@@ -1,4 +1,4 @@
-//! Commands that talk to a running service: `lease`, `host`, `freepool`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
+//! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
 //! `audit`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
@@ -16,6 +16,7 @@ mod free_pool;
 mod host;
 mod instance;
 mod lease;
+mod lease_pool;
 mod login;
 mod requirement;
 mod table;
@@ -43,10 +44,11 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 11] = [
     "lease",
     "host",
     "freepool",
+    "leasepool",
     "floatingip",
     "flavor",
     "instance",
@@ -91,6 +93,9 @@ enum Command {
     /// Where hosts are that nobody leases; for administrators
     #[command(subcommand, name = "freepool")]
     FreePool(free_pool::Command),
+    /// Hosts of leases that run, as pools
+    #[command(subcommand, name = "leasepool")]
+    LeasePool(lease_pool::Command),
     /// Addresses that may be leased
     #[command(subcommand, name = "floatingip")]
     FloatingIp(floating_ip::Command),
@@ -227,6 +232,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::FloatingIp(command) => floating_ip::run(command, &mut session).await,
             Command::Flavor(command) => flavor::run(command, &mut session).await,
             Command::FreePool(command) => free_pool::run(command, &mut session).await,
+            Command::LeasePool(command) => lease_pool::run(command, &mut session).await,
             Command::Instance(command) => instance::run(command, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,

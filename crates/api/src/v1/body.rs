@@ -8,8 +8,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease, Notification,
-    Plan, Property, ResourceProperty,
+    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
+    LeasePoolHost, Notification, Plan, Property, ResourceProperty,
 };
 
 macro_rules! envelope {
@@ -44,6 +44,12 @@ envelope! {
     FreePoolBody { freepool: FreePool }
     /// All free pools.
     FreePoolsBody { freepools: Vec<FreePool> }
+    /// A lease pool.
+    LeasePoolBody { leasepool: LeasePool }
+    /// Lease pools.
+    LeasePoolsBody { leasepools: Vec<LeasePool> }
+    /// The hosts of a lease pool.
+    LeasePoolHostsBody { hosts: Vec<LeasePoolHost> }
     /// A floating IP.
     FloatingIpBody { floatingip: FloatingIp }
     /// All floating IPs.
@@ -298,6 +304,58 @@ pub struct FreePoolChange {
     /// What becomes of guests at the end of leases that do not say; null for what the service does by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<Option<String>>,
+}
+
+/// A lease that starts at once, of hosts that make one pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeasePoolCreate {
+    /// How many hosts.
+    #[schema(minimum = 1)]
+    pub host_count: u32,
+    /// The pool's name; without one, its identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What its hosts must match.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_specs: BTreeMap<String, String>,
+    /// For how long: `P1DT4H`, `1d 4h`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// Until when, instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_date: Option<String>,
+    /// What becomes of guests at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_action: Option<String>,
+}
+
+/// What is to be different of a lease pool; null takes back what was said.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeasePoolChange {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Option<String>>,
+    /// How far CPUs of its hosts are over-committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_allocation_ratio: Option<Option<f64>>,
+    /// The same of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ram_allocation_ratio: Option<Option<f64>>,
+}
+
+/// Hosts by which a lease pool is to grow.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeasePoolGrowth {
+    /// How many; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub host_count: Option<u32>,
+    /// What they must match, beside what the others do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_specs: BTreeMap<String, String>,
 }
 
 /// The visibility of a property.

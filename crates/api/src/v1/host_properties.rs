@@ -44,7 +44,7 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
 }
 
 /// An object of texts; numbers, true and false are the text that Python has for them.
-fn texts(name: &'static str, value: &Value) -> Result<Vec<(String, String)>, RequestError> {
+pub(super) fn texts(name: &'static str, value: &Value) -> Result<Vec<(String, String)>, RequestError> {
     let object = match value {
         Value::Null => return Ok(Vec::new()),
         Value::Object(object) => object,

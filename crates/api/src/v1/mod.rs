@@ -15,6 +15,7 @@ mod id;
 mod instance;
 mod lease;
 mod lease_dates;
+mod lease_pool;
 mod lease_request;
 mod notification;
 mod plan;
@@ -36,6 +37,9 @@ pub use host::{
 pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id};
 pub use instance::{Instance, InstanceRequest};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
+pub use lease_pool::{
+    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool,
+};
 pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use notification::Notification;
 pub use plan::{Plan, PlanSummary, PlannedMove};

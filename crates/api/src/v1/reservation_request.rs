@@ -18,6 +18,7 @@ use super::error::RequestError;
 use super::fields::{Fields, amount, count, integer, list, text, word};
 use super::flavor;
 use super::host_properties::read_properties;
+use super::lease_pool::pool_name;
 use super::requirement::read_expression;
 
 /// Finds a flavor that the caller may use.
@@ -54,6 +55,7 @@ fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Request
         terms.properties.apply(property);
     }
     terms.before_end = fields.get("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
+    terms.pool.name = fields.given("pool_name").map(pool_name).transpose()?;
     let wording =
         Wording { hypervisor_properties: hypervisor.wording, resource_properties: resource.wording };
     Ok((ReservationTerms::Hosts(terms), wording))

@@ -25,7 +25,9 @@ impl State {
         if !self.working(id)?.may_have(instance) {
             return Err(FleetError::Refused(format!("instance {} may not run on host {id}", instance.id)));
         }
-        if self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
+        // Whoever holds a host may over-commit it.
+        let held = matches!(self.working(id)?.site, Site::Held { .. });
+        if !held && self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
             return Err(FleetError::Refused(format!("host {id} has no room for instance {}", instance.id)));
         }
         let boot = rules.timing.boot.draw(&mut self.draw());

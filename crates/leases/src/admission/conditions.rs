@@ -4,6 +4,7 @@ use super::{Admission, Refusal, Rules};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
 use crate::host::{Health, Host};
+use crate::lease_pool::overcommitted;
 use crate::project::ProjectId;
 use crate::properties::{CPU_RATIO, DISK_RATIO, ImageProperties, RAM_RATIO};
 use crate::requirement::Requirement;
@@ -158,11 +159,4 @@ impl<'a> Admission<'a> {
             | Filter::Homogeneous => true,
         }
     }
-}
-
-/// How much there is to give of something, with the ratio that the host says, if it says one.
-fn overcommitted(capacity: u32, ratio: Option<&String>) -> u64 {
-    let ratio = ratio.and_then(|text| text.trim().parse::<f64>().ok());
-    let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0).unwrap_or(1.0);
-    (f64::from(capacity) * ratio) as u64
 }

@@ -45,7 +45,8 @@ pub enum NoHost {
 
 impl Admission<'_> {
     /// The host for one more instance of that size. The placement core chooses among those that have room beside what
-    /// was `observed`, which has [guests to come](guests_to_come) as well. CPUs, memory and disk are not over-committed.
+    /// was `observed`, which has [guests to come](guests_to_come) as well. Hosts of a lease are over-committed as its
+    /// [pool](crate::lease_pool) says, no others are.
     pub fn host_for(
         &self,
         within: Within<'_>,
@@ -74,7 +75,15 @@ impl Admission<'_> {
             return Err(NoHost::AllThere(reservation.allocation.amount()));
         }
         let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
-        RoomCluster::new(eligible.iter().map(|(host, used)| (*host, used)))
+        let pool = match within {
+            Within::Reservation(_, Reservation { terms: ReservationTerms::Hosts(terms), .. }) => {
+                Some(&terms.pool)
+            }
+            _ => None,
+        };
+        let host = |host: &Host| pool.map_or_else(|| host.clone(), |pool| pool.overcommitted(host));
+        let hosts: Vec<(Host, &Resources)> = eligible.iter().map(|(own, used)| (host(own), used)).collect();
+        RoomCluster::new(hosts.iter().map(|(host, used)| (host, *used)))
             .and_then(|mut cluster| cluster.place(&size.resources(), 1, &on))
             .ok_or(NoHost::NoRoom { size, considered })
     }

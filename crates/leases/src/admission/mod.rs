@@ -11,6 +11,7 @@ mod alike;
 mod conditions;
 mod departing;
 mod earliest;
+mod growing;
 mod healing;
 mod hosts;
 mod hunting;

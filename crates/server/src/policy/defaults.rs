@@ -66,6 +66,14 @@ rules! {
     FreePoolsPut "blazar:freepools:put" ADMIN;
     /// Removing free pools, and taking hosts out of them.
     FreePoolsDelete "blazar:freepools:delete" ADMIN;
+    /// Seeing lease pools.
+    LeasePoolsGet "blazar:leasepools:get" READER;
+    /// Making lease pools.
+    LeasePoolsPost "blazar:leasepools:post" MEMBER;
+    /// Changing lease pools, and adding hosts to them.
+    LeasePoolsPut "blazar:leasepools:put" MEMBER;
+    /// Ending the leases of lease pools.
+    LeasePoolsDelete "blazar:leasepools:delete" MEMBER;
     /// Seeing floating IPs.
     FloatingIpsGet "blazar:floatingips:get" READER;
     /// Entering floating IPs.

@@ -8,9 +8,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use leases::hunt::{Move, MoveState};
 use leases::lease_type::LeaseType;
 use leases::status::LeaseStatus;
+use serde_json::Value;
 use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
 use store::{FlavorRecord, LeaseRecord};
 
@@ -117,8 +119,19 @@ pub(crate) async fn create(
             return answer(&app, created).await;
         }
     }
-    let flavors = |id: &str| usable_flavor(&app, &session, id);
-    let request = LeaseRequest::read(&body.json()?, asked_at, &app.service().deadlines(), &flavors)?;
+    answer(&app, make(&app, &session, &body.json()?, asked_at, key).await?).await
+}
+
+/// Makes the lease that a body asks for.
+pub(super) async fn make(
+    app: &App,
+    session: &Session,
+    body: &Value,
+    asked_at: Timestamp,
+    key: Option<IdempotencyKey>,
+) -> Result<Created, ApiError> {
+    let flavors = |id: &str| usable_flavor(app, session, id);
+    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
     let new = NewLease {
         asked_at,
         name: request.name,
@@ -128,7 +141,7 @@ pub(crate) async fn create(
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let created = session.change(async move { service.create_lease(&caller, new, key).await }).await?;
-    answer(&app, created.map_err(ApiError::of_creation)?).await
+    created.map_err(ApiError::of_creation)
 }
 
 /// The lease; of one that starts at once, when it has.

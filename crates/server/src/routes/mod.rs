@@ -19,6 +19,7 @@ pub(crate) mod free_pools;
 pub(crate) mod hosts;
 pub(crate) mod identity;
 pub(crate) mod instances;
+pub(crate) mod lease_pools;
 pub(crate) mod leases;
 pub(crate) mod notifications;
 pub(crate) mod operation;

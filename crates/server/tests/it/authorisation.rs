@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 50] = [
+const MATRIX: [(&str, &str, &str); 57] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -47,6 +47,13 @@ const MATRIX: [(&str, &str, &str); 50] = [
     ("GET", "/v1/freepools/{freepool}/hosts", "admin"),
     ("POST", "/v1/freepools/{freepool}/hosts", "admin"),
     ("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}", "admin"),
+    ("GET", "/v1/leasepools", "admin member reader foreign"),
+    ("POST", "/v1/leasepools", "admin member foreign"),
+    ("GET", "/v1/leasepools/{leasepool_id}", "admin member reader foreign"),
+    ("PUT", "/v1/leasepools/{leasepool_id}", "admin member foreign"),
+    ("DELETE", "/v1/leasepools/{leasepool_id}", "admin member foreign"),
+    ("GET", "/v1/leasepools/{leasepool_id}/hosts", "admin member reader foreign"),
+    ("POST", "/v1/leasepools/{leasepool_id}/hosts", "admin member foreign"),
     ("GET", "/v1/flavors", "admin member reader foreign"),
     ("POST", "/v1/flavors", "admin"),
     ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),
@@ -104,6 +111,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{floatingip_id}", text(&ip["floatingip"]["id"])),
         ("{flavor_id}", "f1".to_owned()),
         ("{freepool}", "fast".to_owned()),
+        ("{leasepool_id}", text(&lease["lease"]["id"])),
         ("{instance_id}", text(&instance["instance"]["id"])),
         ("{name}", "rack".to_owned()),
     ]);

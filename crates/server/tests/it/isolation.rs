@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 50] = [
+const ROWS: [Row; 57] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -79,6 +79,13 @@ const ROWS: [Row; 50] = [
     row("GET", "/v1/freepools/{freepool}/hosts"),
     row("POST", "/v1/freepools/{freepool}/hosts").sending(|_| json!({"id": "3"})),
     row("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}"),
+    row("GET", "/v1/leasepools").with(&[("project_id", "q")]),
+    row("POST", "/v1/leasepools").sending(|_| json!({"host_count": 1, "duration": "1h"})),
+    row("GET", "/v1/leasepools/{leasepool_id}"),
+    row("PUT", "/v1/leasepools/{leasepool_id}").sending(|_| json!({"name": "mine"})),
+    row("DELETE", "/v1/leasepools/{leasepool_id}"),
+    row("GET", "/v1/leasepools/{leasepool_id}/hosts"),
+    row("POST", "/v1/leasepools/{leasepool_id}/hosts").sending(|_| json!({"host_count": 1})),
     row("GET", "/v1/flavors"),
     row("POST", "/v1/flavors").sending(|_| json!({"id": "f2", "name": "g", "vcpus": 1, "ram": 1, "disk": 1})),
     row("GET", "/v1/flavors/{flavor_id}"),
@@ -238,6 +245,7 @@ fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Opti
         .replace("{host_id}", "1")
         .replace("{flavor_id}", "f3")
         .replace("{freepool}", "secret")
+        .replace("{leasepool_id}", theirs.lease["reservations"][0]["id"].as_str().expect("text"))
         .replace("{name}", "rack");
     let path = path.replace("{floatingip_id}", "nosuch");
     let path = path.replace("{instance_id}", theirs.instance["id"].as_str().expect("text"));

@@ -11,6 +11,7 @@ mod hostile;
 mod hosts;
 mod instances;
 mod isolation;
+mod lease_pools;
 mod leases;
 mod limits;
 mod native;

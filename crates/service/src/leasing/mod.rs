@@ -4,7 +4,7 @@ mod create;
 mod delete;
 mod enforcing;
 mod immediate;
-mod update;
+pub(crate) mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 

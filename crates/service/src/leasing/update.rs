@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use leases::admission::Updated;
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::Lease;
 use store::{Commit, LeaseRecord, Wording, Write};
 
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
+use crate::state::State;
 use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, LeaseChanges, NotFound, Service, ServiceError};
+
+/// The words of reservations.
+pub(crate) type Words = BTreeMap<ReservationId, Wording>;
 
 /// A change that can be had.
 struct Change {
@@ -37,10 +42,26 @@ impl Service {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
+        let decide = |state: &State, before: &LeaseRecord| {
+            let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
+            let wording = reworded(&before.wording, &changes.wording);
+            Ok((updated, wording))
+        };
+        self.change_lease(caller, id, now, decide).await
+    }
+
+    /// Has a lease become what is decided, if whoever limits leases agrees.
+    pub(crate) async fn change_lease(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        now: Timestamp,
+        decide: impl Fn(&State, &LeaseRecord) -> Result<(Updated, Words), ServiceError>,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
-            let change = self.propose_change(id, &changes, now)?;
+            let change = self.propose_change(id, &decide, now)?;
             let (before, after) = (&change.before, &change.after);
             if before.lease == after.lease && before.wording == after.wording {
                 return Ok(before.clone());
@@ -75,15 +96,15 @@ impl Service {
     fn propose_change(
         &self,
         id: LeaseId,
-        changes: &LeaseChanges,
+        decide: impl Fn(&State, &LeaseRecord) -> Result<(Updated, Words), ServiceError>,
         now: Timestamp,
     ) -> Result<Change, ServiceError> {
         let state = self.state();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let updated = self.admission(&state, None, now).update(&before.lease, &changes.changes)?;
+        let (updated, wording) = decide(&state, &before)?;
         let after = LeaseRecord {
             lease: updated.lease,
-            wording: reworded(&before.wording, &changes.wording),
+            wording,
             version: before.version.next(),
             created_at: before.created_at,
             updated_at: Some(now),
@@ -94,10 +115,7 @@ impl Service {
 
 /// The old words with the new ones in their places. There are none for reservations that do not exist: those
 /// were refused.
-fn reworded(
-    old: &BTreeMap<ReservationId, Wording>,
-    new: &BTreeMap<ReservationId, Wording>,
-) -> BTreeMap<ReservationId, Wording> {
+fn reworded(old: &Words, new: &Words) -> Words {
     let mut all = old.clone();
     for (id, new) in new {
         let words = all.entry(*id).or_default();

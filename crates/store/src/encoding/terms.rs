@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 
 use leases::extra_specs::ExtraSpecs;
 use leases::host::NetworkId;
+use leases::lease_pool::{LeasePool, Ratio};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::terms::{
     Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
@@ -29,6 +30,8 @@ enum Document {
         before_end: BeforeEnd,
         #[serde(default, skip_serializing_if = "is_default")]
         properties: Properties,
+        #[serde(default, skip_serializing_if = "is_default")]
+        pool: Pool,
     },
     #[serde(rename = "virtual:instance")]
     Instances {
@@ -129,6 +132,7 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
                 BeforeEndAction::Snapshot => BeforeEnd::Snapshot,
             },
             properties: Properties::of(&terms.properties),
+            pool: Pool::of(&terms.pool),
         },
         ReservationTerms::Instances(terms) => Document::Instances {
             vcpus: terms.size.vcpus(),
@@ -157,11 +161,43 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
     })
 }
 
+/// How the hosts of a reservation are dealt with; ratios in thousandths.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Pool {
+    #[serde(skip_serializing_if = "is_default")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    cpu_ratio: Option<u32>,
+    #[serde(skip_serializing_if = "is_default")]
+    ram_ratio: Option<u32>,
+}
+
+impl Pool {
+    fn of(pool: &LeasePool) -> Self {
+        let LeasePool { name, cpu_ratio, ram_ratio } = pool;
+        let thousandths = |ratio: &Option<Ratio>| ratio.map(Ratio::thousandths);
+        Self { name: name.clone(), cpu_ratio: thousandths(cpu_ratio), ram_ratio: thousandths(ram_ratio) }
+    }
+
+    fn read(self) -> Result<LeasePool, Unreadable> {
+        let wrong = |ratio| Unreadable::new("ratio", ratio, "it is out of range");
+        let ratio = |ratio: Option<u32>| {
+            ratio.map(|ratio| Ratio::from_thousandths(ratio).ok_or_else(|| wrong(ratio))).transpose()
+        };
+        Ok(LeasePool {
+            name: self.name,
+            cpu_ratio: ratio(self.cpu_ratio)?,
+            ram_ratio: ratio(self.ram_ratio)?,
+        })
+    }
+}
+
 /// What a reservation asks for.
 pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
     let refused = |error: TermsError| Unreadable::new("terms", text, error);
     Ok(match from_json("terms", text)? {
-        Document::Hosts { min, max, hypervisor, resource, before_end, properties } => {
+        Document::Hosts { min, max, hypervisor, resource, before_end, properties, pool } => {
             let mut terms = HostsTerms::new(min, max).map_err(refused)?;
             terms.hypervisor = requirement_from_json(&hypervisor)?;
             terms.resource = requirement_from_json(&resource)?;
@@ -171,6 +207,7 @@ pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
                 BeforeEnd::Snapshot => BeforeEndAction::Snapshot,
             };
             terms.properties = Box::new(properties.read()?);
+            terms.pool = pool.read()?;
             ReservationTerms::Hosts(terms)
         }
         Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement } => {

@@ -58,7 +58,7 @@ impl Known {
     pub fn named(&self, name: &str, rng: &mut SmallRng) -> Option<String> {
         match name {
             "lease_id" | "marker" | "object_id" => self.leases.choose(rng).cloned(),
-            "reservation_id" => self.reservations.choose(rng).map(|one| one.id.clone()),
+            "reservation_id" | "leasepool_id" => self.reservations.choose(rng).map(|one| one.id.clone()),
             "host_id" => self.hosts.choose(rng).cloned(),
             "floatingip_id" => self.floating_ips.choose(rng).cloned(),
             "instance_id" => self.instances.choose(rng).cloned(),

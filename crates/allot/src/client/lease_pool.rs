@@ -1,0 +1,225 @@
+//! `allot leasepool`.
+
+use api::v1::{LeasePool, LeasePoolHost};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::lease::EndAction;
+use super::table::text;
+use super::wire::read;
+use super::{ClientError, Session, pair, segment};
+
+/// What to do with lease pools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List lease pools: the hosts of leases that run
+    List(List),
+    /// Show a lease pool, its hosts, and the instances on them
+    Show(One),
+    /// Lease hosts at once as a pool
+    Create(Create),
+    /// Give a lease pool another name
+    Rename(Rename),
+    /// Say how far hosts of a lease pool are over-committed
+    Set(Set),
+    /// Add hosts to a lease pool, until its lease ends
+    #[command(name = "add-host")]
+    AddHost(AddHost),
+    /// End the leases of lease pools
+    Delete(Several),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Those of that project; for administrators
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct One {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// The pool's name
+    name: String,
+    /// How many hosts
+    #[arg(long, value_name = "N")]
+    hosts: u32,
+    /// For how long: 4h, 2d, P1DT4H
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: String,
+    /// What hosts must match; may be repeated
+    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = pair)]
+    specs: Vec<(String, String)>,
+    /// What becomes of its instances at the end
+    #[arg(long, value_name = "ACTION")]
+    end_action: Option<EndAction>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Rename {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// Its new name
+    name: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Set {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// How many virtual CPUs for each there is; "default" for what hosts say
+    #[arg(long, value_name = "RATIO", required_unless_present = "ram_ratio")]
+    cpu_ratio: Option<String>,
+    /// The same of memory
+    #[arg(long, value_name = "RATIO")]
+    ram_ratio: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AddHost {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    count: u32,
+    /// What they must match, beside what the others do; may be repeated
+    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = pair)]
+    specs: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Several {
+    /// Their identifiers or names
+    #[arg(required = true, value_name = "POOL")]
+    pools: Vec<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List(arguments) => {
+            let parameters: Vec<_> =
+                arguments.project.map(|project| ("project_id", project)).into_iter().collect();
+            let answer = session.connection.get("/v1/leasepools", &parameters).await?;
+            let found: Vec<LeasePool> = read(&answer, "leasepools")?;
+            print(&answer, &found, session)
+        }
+        Command::Show(arguments) => show(&arguments.pool, session).await,
+        Command::Create(arguments) => {
+            let mut body = json!({"name": arguments.name, "host_count": arguments.hosts,
+                "duration": arguments.duration, "extra_specs": object(arguments.specs)});
+            if let Some(action) = arguments.end_action {
+                body["end_action"] = json!(action.name());
+            }
+            let answer = session.connection.post("/v1/leasepools", &body).await?;
+            print_one(&answer, session)
+        }
+        Command::Rename(arguments) => change(&arguments.pool, json!({"name": arguments.name}), session).await,
+        Command::Set(arguments) => {
+            let mut body = Map::new();
+            for (name, ratio) in
+                [("cpu_allocation_ratio", arguments.cpu_ratio), ("ram_allocation_ratio", arguments.ram_ratio)]
+            {
+                let value = |ratio: String| if ratio == "default" { Value::Null } else { json!(ratio) };
+                body.extend(ratio.map(|ratio| (name.to_owned(), value(ratio))));
+            }
+            change(&arguments.pool, Value::Object(body), session).await
+        }
+        Command::AddHost(arguments) => {
+            let address = format!("{}/hosts", path(&arguments.pool, session).await?);
+            let body = json!({"host_count": arguments.count, "extra_specs": object(arguments.specs)});
+            let answer = session.connection.post(&address, &body).await?;
+            print_one(&answer, session)
+        }
+        Command::Delete(arguments) => {
+            for pool in &arguments.pools {
+                session.connection.delete(&path(pool, session).await?).await?;
+                if !session.json {
+                    session.print(&format!("The lease of pool {pool} is ended."))?;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn change(pool: &str, body: Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let answer = session.connection.put(&path(pool, session).await?, &body).await?;
+    print_one(&answer, session)
+}
+
+async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let path = path(pool, session).await?;
+    let mut answer = session.connection.get(&path, &[]).await?;
+    let hosts = session.connection.get(&format!("{path}/hosts"), &[]).await?;
+    if session.json {
+        answer["hosts"] = hosts["hosts"].clone();
+        return session.print_json(&answer);
+    }
+    print_one(&answer, session)?;
+    let hosts: Vec<LeasePoolHost> = read(&hosts, "hosts")?;
+    let mut table = session.style.table(&["HOST", "INSTANCES"]);
+    for host in hosts {
+        let instances: Vec<String> =
+            host.instances.into_iter().map(|instance| instance.name.unwrap_or(instance.id)).collect();
+        table.add_row([host.name, instances.join(", ")]);
+    }
+    session.print(&text(&table))
+}
+
+/// The address of the pool that is called so.
+async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    if super::lease::is_uuid(pool) {
+        return Ok(format!("/v1/leasepools/{}", segment(pool)));
+    }
+    let answer = session.connection.get("/v1/leasepools", &[]).await?;
+    let all: Vec<LeasePool> = read(&answer, "leasepools")?;
+    let mut found = all.iter().filter(|known| known.name == pool);
+    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(format!("/v1/leasepools/{}", segment(&one.id))),
+        (None, _) => Err(refused(format!("there is no lease pool {pool:?}"))),
+        (Some(_), Some(_)) => {
+            Err(refused(format!("there are several lease pools {pool:?}: name one by its identifier")))
+        }
+    }
+}
+
+fn object(pairs: Vec<(String, String)>) -> Map<String, Value> {
+    pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
+}
+
+fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let found: LeasePool = read(answer, "leasepool")?;
+    print(answer, &[found], session)
+}
+
+fn print(answer: &Value, found: &[LeasePool], session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    if found.is_empty() {
+        return session.print("There are no lease pools. `allot leasepool create` makes one.");
+    }
+    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "default".to_owned(), |ratio| ratio.to_string());
+    let mut table = session.style.table(&["ID", "NAME", "LEASE", "HOSTS", "CPU RATIO", "RAM RATIO"]);
+    for pool in found {
+        table.add_row([
+            pool.id.clone(),
+            pool.name.clone(),
+            pool.lease_id.clone(),
+            pool.hosts.to_string(),
+            ratio(pool.cpu_allocation_ratio),
+            ratio(pool.ram_allocation_ratio),
+        ]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,216 @@
+//! Lease pools (spec §5.3).
+
+use std::collections::BTreeMap;
+
+use leases::extra_specs::ExtraSpecs;
+use leases::lease::Reservation;
+use leases::lease_pool::{LEASE_KEY, OWNER_KEY, Ratio};
+use leases::properties::{CPU_RATIO, RAM_RATIO};
+use leases::terms::HostsTerms;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use store::LeaseRecord;
+use utoipa::ToSchema;
+
+use super::error::RequestError;
+use super::fields::{Fields, count, text};
+use super::host_properties::texts;
+
+/// Longest name, in characters.
+const MAX_NAME: usize = 255;
+
+/// The hosts of a reservation while its lease runs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeasePool {
+    /// Its identifier: that of its reservation.
+    pub id: String,
+    /// Its name; its identifier, if it was given none.
+    pub name: String,
+    /// The lease that it belongs to.
+    pub lease_id: String,
+    /// The project that it belongs to.
+    pub project_id: String,
+    /// How many hosts it has.
+    pub hosts: usize,
+    /// How far CPUs of its hosts are over-committed; null if it is what hosts say, or else not at all.
+    pub cpu_allocation_ratio: Option<f64>,
+    /// The same of memory.
+    pub ram_allocation_ratio: Option<f64>,
+    /// What schedulers go by: `filter_lease_id`, `blazar:owner`, and ratios.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl LeasePool {
+    /// The pool of that reservation.
+    pub fn of(record: &LeaseRecord, reservation: &Reservation, terms: &HostsTerms) -> Self {
+        let (lease, pool) = (&record.lease, &terms.pool);
+        let mut metadata = BTreeMap::from([
+            (LEASE_KEY.to_owned(), lease.id.to_string()),
+            (OWNER_KEY.to_owned(), lease.owner.project.0.clone()),
+        ]);
+        for (key, ratio) in [(CPU_RATIO, pool.cpu_ratio), (RAM_RATIO, pool.ram_ratio)] {
+            metadata.extend(ratio.map(|ratio| (key.to_owned(), ratio.get().to_string())));
+        }
+        Self {
+            id: reservation.id.to_string(),
+            name: pool.name.clone().unwrap_or_else(|| reservation.id.to_string()),
+            lease_id: lease.id.to_string(),
+            project_id: lease.owner.project.0.clone(),
+            hosts: reservation.allocation.hosts().len(),
+            cpu_allocation_ratio: pool.cpu_ratio.map(Ratio::get),
+            ram_allocation_ratio: pool.ram_ratio.map(Ratio::get),
+            metadata,
+        }
+    }
+}
+
+/// A host of a lease pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeasePoolHost {
+    /// Its identifier.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The instances on it.
+    pub instances: Vec<LeasePoolInstance>,
+}
+
+/// An instance in a lease pool.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeasePoolInstance {
+    /// Its identifier.
+    pub id: String,
+    /// Its name, if it was started through this service.
+    pub name: Option<String>,
+}
+
+/// What is to be different of a lease pool; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LeasePoolRequest {
+    /// Its name; none for null.
+    pub name: Option<Option<String>>,
+    /// How far CPUs are over-committed; none for null.
+    pub cpu_ratio: Option<Option<Ratio>>,
+    /// The same of memory.
+    pub ram_ratio: Option<Option<Ratio>>,
+}
+
+impl LeasePoolRequest {
+    /// Reads the body of `PUT /leasepools/{id}`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        let name = fields.get("name").map(|value| some(value, pool_name)).transpose()?;
+        let cpu = fields.get(CPU_RATIO).map(|value| some(value, |value| ratio(CPU_RATIO, value)));
+        let ram = fields.get(RAM_RATIO).map(|value| some(value, |value| ratio(RAM_RATIO, value)));
+        fields.finish()?;
+        let request = Self { name, cpu_ratio: cpu.transpose()?, ram_ratio: ram.transpose()? };
+        if request == Self::default() { Err(RequestError::NothingToUpdate) } else { Ok(request) }
+    }
+}
+
+fn some<T>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<T, RequestError>,
+) -> Result<Option<T>, RequestError> {
+    if value.is_null() { Ok(None) } else { read(value).map(Some) }
+}
+
+/// Hosts by which a lease pool is to grow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoreHosts {
+    /// How many.
+    pub count: u32,
+    /// What they must match, beside what the others do.
+    pub extra_specs: ExtraSpecs,
+}
+
+impl MoreHosts {
+    /// Reads the body of `POST /leasepools/{id}/hosts`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        let count = fields.given("host_count").map_or(Ok(1), |value| count("host_count", value, 1))?;
+        let specs = fields.given("extra_specs").map(|value| texts("extra_specs", value)).transpose()?;
+        fields.finish()?;
+        Ok(Self { count, extra_specs: ExtraSpecs::new(specs.unwrap_or_default())? })
+    }
+}
+
+/// Reads the body of `POST /leasepools`: a lease that starts at once, of hosts that make one pool. Returns it as the body
+/// of `POST /leases`.
+pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
+    let mut fields = Fields::body(body)?;
+    fields.require(&["host_count"])?;
+    let count = count("host_count", fields.required("host_count")?, 1)?;
+    let name = fields.given("name").map(pool_name).transpose()?;
+    let mut reservation = json!({"resource_type": "physical:host", "min": count, "max": count,
+        "hypervisor_properties": "", "resource_properties": "", "pool_name": name});
+    if let Some(specs) = fields.given("extra_specs") {
+        reservation["extra_specs"] = specs.clone();
+    }
+    let mut lease = Map::new();
+    let lease_name: String = name.as_deref().unwrap_or("lease pool").chars().take(80).collect();
+    lease.insert("name".to_owned(), json!(lease_name));
+    lease.insert("lease_type".to_owned(), json!("IMMEDIATE"));
+    for field in ["duration", "end_date", "end_action"] {
+        lease.extend(fields.given(field).map(|value| (field.to_owned(), value.clone())));
+    }
+    fields.finish()?;
+    lease.insert("reservations".to_owned(), json!([reservation]));
+    Ok(Value::Object(lease))
+}
+
+pub(super) fn pool_name(value: &Value) -> Result<String, RequestError> {
+    let name = text("name", value)?;
+    if name.trim().is_empty() || name.contains('\0') || name.chars().count() > MAX_NAME {
+        return Err(RequestError::malformed("name", "1 to 255 characters long"));
+    }
+    Ok(name)
+}
+
+fn ratio(name: &'static str, value: &Value) -> Result<Ratio, RequestError> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let wrong = || RequestError::malformed(name, "a number from 0.001 to 1000");
+    number.and_then(Ratio::new).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lp_3_8_9_a_change_names_what_is_to_be_different() {
+        let read = |body: Value| LeasePoolRequest::read(&body);
+        let body = json!({"name": "mine", "cpu_allocation_ratio": "1.5", "ram_allocation_ratio": null});
+        let request = read(body).expect("a change");
+        assert_eq!(request.name, Some(Some("mine".to_owned())));
+        assert_eq!((request.cpu_ratio, request.ram_ratio), (Some(Ratio::new(1.5)), Some(None)));
+        for (body, wrong) in [
+            (json!({"cpu_allocation_ratio": 0}), "Malformed parameter cpu_allocation_ratio"),
+            (json!({"name": " "}), "Malformed parameter name"),
+            (json!({"ratio": 1}), "Unknown parameter ratio"),
+        ] {
+            assert_eq!(read(body).expect_err("wrong").to_string(), wrong);
+        }
+        assert!(matches!(read(json!({})), Err(RequestError::NothingToUpdate)));
+    }
+
+    #[test]
+    fn lp_1_a_pool_is_asked_for_like_a_lease_that_starts_at_once() {
+        let body = json!({"name": "mine", "host_count": 2, "duration": "1d", "extra_specs": {"ssd": "yes"}});
+        let lease = lease_of_pool(&body).expect("complete");
+        assert_eq!((&lease["lease_type"], &lease["duration"]), (&json!("IMMEDIATE"), &json!("1d")));
+        let reservation = &lease["reservations"][0];
+        assert_eq!((&reservation["min"], &reservation["pool_name"]), (&json!(2), &json!("mine")));
+        assert_eq!(reservation["extra_specs"], json!({"ssd": "yes"}));
+        for (body, wrong) in [
+            (json!({"duration": "1d"}), "Missing parameter host_count"),
+            (json!({"host_count": 1, "hosts": 1}), "Unknown parameter hosts"),
+        ] {
+            assert_eq!(lease_of_pool(&body).expect_err("wrong").to_string(), wrong);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Lease pools that grow (spec §5.3, LP-5).
+
+use super::{Admission, Refusal, Resource, Search};
+use crate::extra_specs::ExtraSpecs;
+use crate::filters::Filter;
+use crate::ids::ReservationId;
+use crate::lease::{Allocation, Lease};
+use crate::status::LeaseStatus;
+use crate::terms::{HostsTerms, ReservationTerms};
+
+impl Admission<'_> {
+    /// The running lease with so many more hosts in a reservation, until its end. They are like the others, and match
+    /// these extra specs as well; of the others nobody asks that.
+    pub fn grow(
+        &self,
+        lease: &Lease,
+        reservation: ReservationId,
+        count: u32,
+        specs: ExtraSpecs,
+    ) -> Result<Lease, Refusal> {
+        if lease.status != LeaseStatus::Active || lease.window.end() <= self.now {
+            return Err(Refusal::Busy);
+        }
+        let position = lease.reservations.iter().position(|r| r.id == reservation);
+        let Some(position) = position else { return Err(Refusal::UnknownReservations(vec![reservation])) };
+        let before = &lease.reservations[position];
+        let (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) = (&before.terms, &before.allocation)
+        else {
+            return Err(Refusal::ResourceType(reservation));
+        };
+        let mut wanted = HostsTerms::new(1, 1)?;
+        wanted.properties.extra_specs = specs;
+        self.rules.check_hosts(&wanted)?;
+        let mut search = Search::new(self.asked_by(&lease.owner.project), lease.window, Some(lease.id));
+        for reservation in &lease.reservations {
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        let (mut free, mut report) = search.free_hosts(terms);
+        free.retain(|fit| {
+            let host = self.inventory.host(fit.host);
+            let unsuited = host.and_then(|host| self.unsuited(host, &wanted));
+            if let Some(filter) = &unsuited {
+                *report.removed.entry(filter.clone()).or_insert(0) += 1;
+            }
+            unsuited.is_none()
+        });
+        let all = free.len();
+        let free = search.like(free, terms, held);
+        if free.len() < all {
+            *report.removed.entry(Filter::Homogeneous.into()).or_insert(0) += all - free.len();
+        }
+        if free.len() < count as usize {
+            let (needed, found) = (count.into(), free.len() as u64);
+            return Err(Refusal::NotEnough { position, resource: Resource::Hosts(report), needed, found });
+        }
+        let mut hosts = search.best(&free, count as usize, held);
+        hosts.extend(held);
+        let mut grown = lease.clone();
+        let more = |number: u32| number.saturating_add(count);
+        let after = &mut grown.reservations[position];
+        after.terms =
+            ReservationTerms::Hosts(terms.clone().with_range(more(terms.min()), more(terms.max()))?);
+        after.allocation = Allocation::Hosts(hosts);
+        after.resources_changed = false;
+        Ok(grown)
+    }
+}

@@ -1,0 +1,153 @@
+//! Lease pools: the hosts of a reservation while its lease runs, as their owner deals with them (seed 003; spec §5.3).
+//!
+//! A pool is known by its reservation; it is there from the lease's start to its end, and then its hosts go back to the
+//! [free pools](crate::free_pool) that they came from.
+
+use crate::host::Host;
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::plan::ObservedHost;
+use crate::properties::{CPU_RATIO, RAM_RATIO};
+use crate::resources::Resources;
+use crate::status::LeaseStatus;
+use crate::terms::{HostsTerms, ReservationTerms};
+
+/// The key of a pool's metadata that has its lease (seed 003).
+pub const LEASE_KEY: &str = "filter_lease_id";
+/// The key that has its project (Blazar).
+pub const OWNER_KEY: &str = "blazar:owner";
+
+/// How much more instances may have than there is, in thousandths; from 0.001 to 1,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ratio(u32);
+
+impl Ratio {
+    const MOST: u32 = 1_000_000;
+
+    /// So many thousandths; none if it is out of range.
+    pub fn from_thousandths(thousandths: u32) -> Option<Self> {
+        (1..=Self::MOST).contains(&thousandths).then_some(Self(thousandths))
+    }
+
+    /// The nearest; none if it is out of range, or no number.
+    pub fn new(ratio: f64) -> Option<Self> {
+        let thousandths = (ratio * 1000.0).round();
+        let known = (1.0..=f64::from(Self::MOST)).contains(&thousandths);
+        known.then_some(thousandths as u32).and_then(Self::from_thousandths)
+    }
+
+    /// In thousandths.
+    pub fn thousandths(self) -> u32 {
+        self.0
+    }
+
+    /// As a number.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / 1000.0
+    }
+
+    /// So much of what there is that much of.
+    fn of(self, capacity: u32) -> u32 {
+        let much = u64::from(capacity) * u64::from(self.0) / 1000;
+        u32::try_from(much).unwrap_or(u32::MAX)
+    }
+}
+
+/// What the owner of a reservation of whole hosts says of the pool of its hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeasePool {
+    /// What it is called; its reservation's identifier if absent. Not unique.
+    pub name: Option<String>,
+    /// How far CPUs are over-committed; as hosts say if absent.
+    pub cpu_ratio: Option<Ratio>,
+    /// The same of memory.
+    pub ram_ratio: Option<Ratio>,
+}
+
+impl LeasePool {
+    /// What hosts are taken to have while they are in the pool.
+    pub fn overcommitted(&self, host: &Host) -> Host {
+        let said = |name, capacity| {
+            let much = overcommitted(capacity, host.capabilities.get(name));
+            u32::try_from(much).unwrap_or(u32::MAX)
+        };
+        let more = |own: Option<Ratio>, name, capacity| {
+            own.map_or_else(|| said(name, capacity), |ratio| ratio.of(capacity))
+        };
+        Host {
+            vcpus: more(self.cpu_ratio, CPU_RATIO, host.vcpus),
+            memory_mib: more(self.ram_ratio, RAM_RATIO, host.memory_mib),
+            ..host.clone()
+        }
+    }
+
+    /// Whether what guests use of the host fits into what it would be taken to have.
+    pub fn suffices(&self, host: &Host, seen: &ObservedHost) -> bool {
+        let (host, used) = (self.overcommitted(host), seen.used());
+        let Resources { vcpus, memory_mib, .. } = used;
+        vcpus <= host.vcpus.into() && memory_mib <= host.memory_mib.into()
+    }
+}
+
+/// The pools of a lease; none unless it runs.
+pub fn pools(lease: &Lease) -> impl Iterator<Item = (&Reservation, &HostsTerms)> {
+    let there = lease.status == LeaseStatus::Active;
+    lease.reservations.iter().filter(move |_| there).filter_map(|reservation| {
+        match (&reservation.terms, &reservation.allocation) {
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(_)) => Some((reservation, terms)),
+            _ => None,
+        }
+    })
+}
+
+/// How much there is to give of something, with the ratio that the host says, if it says one.
+pub(crate) fn overcommitted(capacity: u32, ratio: Option<&String>) -> u64 {
+    let ratio = ratio.and_then(|text| text.trim().parse::<f64>().ok());
+    let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0).unwrap_or(1.0);
+    (f64::from(capacity) * ratio) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::GuestId;
+    use crate::plan::{Guest, GuestOwner, GuestSize};
+    use crate::testing::host;
+
+    fn pool(cpu: Option<f64>, ram: Option<f64>) -> LeasePool {
+        LeasePool { name: None, cpu_ratio: cpu.and_then(Ratio::new), ram_ratio: ram.and_then(Ratio::new) }
+    }
+
+    #[test]
+    fn ratios_are_kept_to_the_thousandth() {
+        assert_eq!(Ratio::new(1.5).map(Ratio::thousandths), Some(1500));
+        for wrong in [0.0, -1.0, 0.0004, 1000.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(Ratio::new(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lp_8_9_a_pools_ratio_comes_before_that_of_its_hosts() {
+        let mut own = host(1);
+        let (vcpus, memory_mib) = (own.vcpus, own.memory_mib);
+        let of = |pool: &LeasePool, host: &Host| {
+            let host = pool.overcommitted(host);
+            (host.vcpus, host.memory_mib)
+        };
+        assert_eq!(of(&pool(None, None), &own), (vcpus, memory_mib));
+        own.capabilities.insert(CPU_RATIO.to_owned(), " 4.0 ".to_owned());
+        own.capabilities.insert(RAM_RATIO.to_owned(), "much".to_owned());
+        assert_eq!(of(&pool(None, None), &own), (vcpus * 4, memory_mib));
+        assert_eq!(of(&pool(Some(2.0), Some(1.5)), &own), (vcpus * 2, memory_mib * 3 / 2));
+    }
+
+    #[test]
+    fn lp_8_9_what_is_used_must_fit() {
+        let own = host(1);
+        let mut seen = ObservedHost::free();
+        let size = GuestSize { vcpus: own.vcpus, memory_mib: own.memory_mib, disk_gib: 0 };
+        seen.guests = vec![Guest { size, ..Guest::new(GuestId(1), GuestOwner::Other) }];
+        assert!(pool(Some(1.0), Some(1.0)).suffices(&own, &seen));
+        assert!(!pool(Some(0.9), None).suffices(&own, &seen));
+        assert!(!pool(None, Some(0.9)).suffices(&own, &seen));
+    }
+}

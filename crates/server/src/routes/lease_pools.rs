@@ -1,0 +1,219 @@
+//! Lease pools (spec §5.3).
+
+use std::sync::Arc;
+
+use ::leases::ids::ReservationId;
+use ::leases::lease_pool::pools;
+use api::v1::body::{
+    LeasePoolBody, LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolHostsBody, LeasePoolsBody,
+};
+use api::v1::{
+    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, reservation_id,
+};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use store::LeaseRecord;
+
+use super::{leases, project_to_list};
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::{Body, Options};
+use crate::policy::{Rule, Target};
+
+/// Lease pools of the caller's project; an administrator sees those of all.
+#[utoipa::path(
+    get, path = "/v1/leasepools", tag = "leasepools", operation_id = "list_leasepools",
+    params(("project_id" = Option<String>, Query, description = "Those of this project; administrators only")),
+    responses((status = 200, body = LeasePoolsBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<LeasePoolsBody>, ApiError> {
+    session.allow(&app, Rule::LeasePoolsGet)?;
+    let project = project_to_list(&app, &session, &options, Rule::LeasePoolsGet)?;
+    let records = app.service().leases_with_pools(project.as_ref());
+    let shown = |record: &LeaseRecord| -> Vec<LeasePool> {
+        pools(&record.lease).map(|(reservation, terms)| LeasePool::of(record, reservation, terms)).collect()
+    };
+    let leasepools = records.iter().flat_map(|record| shown(record)).collect();
+    Ok(Json(LeasePoolsBody { leasepools }))
+}
+
+/// Makes a lease pool: a lease that starts at once, or there is none.
+#[utoipa::path(
+    post, path = "/v1/leasepools", tag = "leasepools", operation_id = "create_leasepool",
+    request_body = LeasePoolCreate,
+    responses(
+        (status = 201, body = LeasePoolBody),
+        (status = 409, description = "There are not enough hosts", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::LeasePoolsPost)?;
+    session.allow(&app, Rule::LeasesPost)?;
+    let lease = lease_of_pool(&body.json()?)?;
+    let asked_at = app.service().now();
+    let created = leases::make(&app, &session, &lease, asked_at, None).await?;
+    let record = app.service().started(created.lease.lease.id).await?;
+    let id = record.lease.reservations.first().map(|reservation| reservation.id);
+    let shown = id.and_then(|id| shown(&record, id));
+    let leasepool = shown.ok_or_else(|| ApiError::not_found("lease_id", &record.lease.id.to_string()))?;
+    Ok((StatusCode::CREATED, Json(LeasePoolBody { leasepool })).into_response())
+}
+
+/// A lease pool, with how far its hosts are over-committed.
+#[utoipa::path(
+    get, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "show_leasepool",
+    params(("leasepool_id" = String, Path, description = "The lease pool: the identifier of its reservation")),
+    responses((status = 200, body = LeasePoolBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<LeasePoolBody>, ApiError> {
+    let (record, id) = visible(&app, &session, &id)?;
+    body(&record, id)
+}
+
+/// Renames a lease pool, or says how far its hosts are over-committed while its lease runs.
+#[utoipa::path(
+    put, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "update_leasepool",
+    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    request_body = LeasePoolChange,
+    responses(
+        (status = 200, body = LeasePoolBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "Its instances use more than that", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    request: Body,
+) -> Result<Json<LeasePoolBody>, ApiError> {
+    session.allow(&app, Rule::LeasePoolsPut)?;
+    let (record, id) = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
+    let LeasePoolRequest { name, cpu_ratio, ram_ratio } = LeasePoolRequest::read(&request.json()?)?;
+    let change = service::LeasePoolChange { name, cpu_ratio, ram_ratio };
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let changed = async move { service.update_lease_pool(&caller, id, change).await };
+    body(&*session.change(changed).await??, id)
+}
+
+/// Ends the lease of a lease pool: its hosts go back to the free pools that they came from.
+#[utoipa::path(
+    delete, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "delete_leasepool",
+    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    responses(
+        (status = 204),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "Its lease has other reservations", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::LeasePoolsDelete)?;
+    let (record, _) = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasePoolsDelete, &target(&record))?;
+    let lease = record.lease.id;
+    if record.lease.reservations.len() > 1 {
+        let text = format!("Lease {lease} has other reservations beside this pool: delete the lease.");
+        return Err(ApiError::new(StatusCode::CONFLICT, text));
+    }
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    session.change(async move { service.delete_lease(&caller, lease).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The hosts of a lease pool, with the instances on them.
+#[utoipa::path(
+    get, path = "/v1/leasepools/{leasepool_id}/hosts", tag = "leasepools",
+    operation_id = "list_leasepool_hosts",
+    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    responses((status = 200, body = LeasePoolHostsBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn list_hosts(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<LeasePoolHostsBody>, ApiError> {
+    let (_, id) = visible(&app, &session, &id)?;
+    let hosts = app.service().lease_pool_hosts(id);
+    let shown = |host: &service::LeasePoolHost| LeasePoolHost {
+        id: host.host.host.id.to_string(),
+        name: host.host.host.name.clone(),
+        instances: host
+            .guests
+            .iter()
+            .map(|(id, record)| LeasePoolInstance {
+                id: id.to_string(),
+                name: record.as_ref().map(|record| record.instance.name.clone()),
+            })
+            .collect(),
+    };
+    Ok(Json(LeasePoolHostsBody { hosts: hosts.iter().map(shown).collect() }))
+}
+
+/// Adds hosts to a lease pool, until its lease ends.
+#[utoipa::path(
+    post, path = "/v1/leasepools/{leasepool_id}/hosts", tag = "leasepools", operation_id = "grow_leasepool",
+    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    request_body = LeasePoolGrowth,
+    responses(
+        (status = 200, body = LeasePoolBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "There are not enough hosts", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn add_hosts(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    request: Body,
+) -> Result<Json<LeasePoolBody>, ApiError> {
+    session.allow(&app, Rule::LeasePoolsPut)?;
+    let (record, id) = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
+    let MoreHosts { count, extra_specs } = MoreHosts::read(&request.json()?)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let grown = async move { service.grow_lease_pool(&caller, id, count, extra_specs).await };
+    body(&*session.change(grown).await??, id)
+}
+
+/// The lease of the pool, if there is one and the caller may see it. Of others' it is not said that they are there.
+fn visible(app: &App, session: &Session, id: &str) -> Result<(Arc<LeaseRecord>, ReservationId), ApiError> {
+    session.allow(app, Rule::LeasePoolsGet)?;
+    let missing = || ApiError::not_found("leasepool_id", id);
+    let id = reservation_id(id).ok_or_else(missing)?;
+    let record = app.service().lease_of_pool(id).ok_or_else(missing)?;
+    session.allow_on(app, Rule::LeasePoolsGet, &target(&record)).map_err(|_| missing())?;
+    Ok((record, id))
+}
+
+fn target(record: &LeaseRecord) -> Target<'_> {
+    Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
+}
+
+fn shown(record: &LeaseRecord, id: ReservationId) -> Option<LeasePool> {
+    let mut found = pools(&record.lease).filter(|(reservation, _)| reservation.id == id);
+    found.next().map(|(reservation, terms)| LeasePool::of(record, reservation, terms))
+}
+
+fn body(record: &LeaseRecord, id: ReservationId) -> Result<Json<LeasePoolBody>, ApiError> {
+    let leasepool = shown(record, id).ok_or_else(|| ApiError::not_found("leasepool_id", &id.to_string()))?;
+    Ok(Json(LeasePoolBody { leasepool }))
+}

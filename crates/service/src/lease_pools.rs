@@ -1,0 +1,143 @@
+//! Lease pools: the hosts of a running lease, by reservation (spec §5.3).
+
+use std::sync::Arc;
+
+use leases::admission::{Admission, Updated};
+use leases::extra_specs::ExtraSpecs;
+use leases::ids::{GuestId, HostId, ReservationId};
+use leases::lease::{Allocation, Lease};
+use leases::lease_pool::{LeasePool, pools};
+use leases::project::ProjectId;
+use leases::terms::ReservationTerms;
+use store::{HostRecord, InstanceRecord, LeaseRecord};
+
+use crate::state::State;
+use crate::{Caller, LeasePoolChange, NotFound, Service, ServiceError};
+
+/// A host of a lease pool, and which guests are on it.
+#[derive(Clone, Debug)]
+pub struct LeasePoolHost {
+    /// The host.
+    pub host: Arc<HostRecord>,
+    /// The guests, with what is known of those that are instances of this service.
+    pub guests: Vec<(GuestId, Option<Arc<InstanceRecord>>)>,
+}
+
+impl Service {
+    /// Leases with pools, in the order of their creation; of one project only, if it is given.
+    pub fn leases_with_pools(&self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
+        let state = self.state();
+        let wanted = |record: &&Arc<LeaseRecord>| {
+            project.is_none_or(|project| record.lease.owner.project == *project)
+                && pools(&record.lease).next().is_some()
+        };
+        state.leases.iter().filter(wanted).cloned().collect()
+    }
+
+    /// The lease of a pool.
+    pub fn lease_of_pool(&self, id: ReservationId) -> Option<Arc<LeaseRecord>> {
+        let state = self.state();
+        let record = state.leases.get(state.leases.of_reservation(id)?)?;
+        pools(&record.lease).any(|(reservation, _)| reservation.id == id).then(|| record.clone())
+    }
+
+    /// The hosts of a pool, and who is on them (LP-6).
+    pub fn lease_pool_hosts(&self, id: ReservationId) -> Vec<LeasePoolHost> {
+        let state = self.state();
+        let record = state.leases.of_reservation(id).and_then(|lease| state.leases.get(lease));
+        let hosts = record.and_then(|record| record.lease.reservation(id)).map(|r| r.allocation.hosts());
+        let observed = state.with_guests_to_come(self.progress().observed.clone());
+        let guests = |host: &HostId| {
+            let seen = observed.hosts.get(host).into_iter().flat_map(|seen| &seen.guests);
+            seen.map(|guest| (guest.id, state.instances.get(guest.id).cloned())).collect()
+        };
+        let host =
+            |id: HostId| Some(LeasePoolHost { host: state.hosts.get(&id)?.clone(), guests: guests(&id) });
+        hosts.into_iter().flatten().filter_map(host).collect()
+    }
+
+    /// Changes what the owner says of a pool (LP-3, LP-8, LP-9): all of it, or nothing. What instances there use must
+    /// still be there to give.
+    pub async fn update_lease_pool(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        change: LeasePoolChange,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let lease = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?.lease.id;
+        let decide = |state: &State, before: &LeaseRecord| {
+            let lease = self.changed_pool(state, &before.lease, id, &change)?;
+            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+        };
+        self.change_lease(caller, lease, self.now(), decide).await
+    }
+
+    fn changed_pool(
+        &self,
+        state: &State,
+        lease: &Lease,
+        id: ReservationId,
+        change: &LeasePoolChange,
+    ) -> Result<Lease, ServiceError> {
+        let gone = || ServiceError::NotFound(NotFound::LeasePool(id));
+        if !pools(lease).any(|(reservation, _)| reservation.id == id) {
+            return Err(gone());
+        }
+        let mut changed = lease.clone();
+        let reservation = changed.reservations.iter_mut().find(|r| r.id == id).ok_or_else(gone)?;
+        let ReservationTerms::Hosts(terms) = &mut reservation.terms else { return Err(gone()) };
+        let LeasePoolChange { name, cpu_ratio, ram_ratio } = change.clone();
+        let before = terms.pool.clone();
+        terms.pool = LeasePool {
+            name: name.unwrap_or(before.name),
+            cpu_ratio: cpu_ratio.unwrap_or(before.cpu_ratio),
+            ram_ratio: ram_ratio.unwrap_or(before.ram_ratio),
+        };
+        if (terms.pool.cpu_ratio, terms.pool.ram_ratio) != (before.cpu_ratio, before.ram_ratio) {
+            check_use(self, state, &reservation.allocation, &terms.pool)?;
+        }
+        Ok(changed)
+    }
+
+    /// Adds hosts to a pool that match these extra specs, until its lease ends (LP-5).
+    pub async fn grow_lease_pool(
+        &self,
+        caller: &Caller,
+        id: ReservationId,
+        count: u32,
+        specs: ExtraSpecs,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let lease = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?.lease.id;
+        let now = self.now();
+        let decide = |state: &State, before: &LeaseRecord| {
+            // It is to have them at once, so nobody may be there who cannot be removed.
+            let neighbours = self.neighbours(state);
+            let admission =
+                Admission { used: None, ..self.admission(state, Some(&neighbours.occupied), now) };
+            let lease = admission.grow(&before.lease, id, count, specs.clone())?;
+            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+        };
+        self.change_lease(caller, lease, now, decide).await
+    }
+}
+
+fn check_use(
+    service: &Service,
+    state: &State,
+    allocation: &Allocation,
+    pool: &LeasePool,
+) -> Result<(), ServiceError> {
+    let observed = state.with_guests_to_come(service.progress().observed.clone());
+    for id in allocation.hosts() {
+        let (Some(host), Some(seen)) = (state.inventory.host(id), observed.hosts.get(&id)) else { continue };
+        if !pool.suffices(host, seen) {
+            let used = seen.used();
+            let text = format!(
+                "Instances on host {} use {} vCPUs and {} MiB of memory: more than it would have to give",
+                host.name, used.vcpus, used.memory_mib
+            );
+            return Err(ServiceError::Conflict(text));
+        }
+    }
+    Ok(())
+}
