@@ -324,7 +324,7 @@ impl Lease {
     /// matter any more.
     pub(crate) fn ended(self, status: LeaseStatus) -> Self {
         let hunt = self.hunt.filter(|_| self.end_action != EndAction::MoveGuests);
-        Self { status, hunt, ..self }
+        Self { hunt, status, ..self }
     }
 
     /// The reservation of that identifier.

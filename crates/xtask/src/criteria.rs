@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::places::root;
 
+/// How names of tests of criteria begin, and where their table is.
+const CRITERIA: [(&str, &str); 3] =
+    [("cls_", "docs/lease-types.md"), ("fp_", "docs/pools.md"), ("lp_", "docs/pools.md")];
+
 /// The names of tests of criteria in a text, which follow `before`.
 fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
     let starts = text.match_indices(before).map(move |(at, _)| &text[at + before.len()..]);
@@ -13,7 +17,7 @@ fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + '
         let letters = rest.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_');
         letters.collect::<String>()
     };
-    starts.map(name).filter(|name| name.starts_with("cls_"))
+    starts.map(name).filter(|name| CRITERIA.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
 /// All sources in a directory and those in it.
@@ -31,13 +35,17 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_table_of_criteria_names_the_tests_that_there_are() {
-    let table = fs::read_to_string(root().join("docs/lease-types.md")).expect("the table");
-    let named: BTreeSet<String> = names(&table, "`").collect();
+fn the_tables_of_criteria_name_the_tests_that_there_are() {
     let files = sources(&root().join("crates"));
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
     let there: BTreeSet<String> = texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect();
-    assert!(named.len() > 50, "the table is elsewhere");
-    assert_eq!(named.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new(), "no such tests");
-    assert_eq!(there.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the table");
+    for (prefix, table) in CRITERIA {
+        let of = |name: &String| name.starts_with(prefix);
+        let text = fs::read_to_string(root().join(table)).expect("the table");
+        let named: BTreeSet<String> = names(&text, "`").filter(of).collect();
+        let there: BTreeSet<String> = there.iter().filter(|name| of(name)).cloned().collect();
+        assert!(!there.is_empty(), "no tests of {prefix}");
+        assert_eq!(named.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new(), "no such tests");
+        assert_eq!(there.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "not in {table}");
+    }
 }

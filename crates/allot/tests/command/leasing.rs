@@ -93,6 +93,49 @@ fn cls_08_instances_run_in_a_lease_and_beside_it() {
 }
 
 #[test]
+fn fp_lp_pools_are_dealt_with_from_a_command_line() {
+    let service =
+        Running::start(&database(), &["--simulated-timing", "immediate", "--leases-end-action", "keep"]);
+    service.says("host create r1-h01");
+    let made = service.says("freepool create fast --spec ssd=yes --end-action migrate");
+    assert!(made.contains("ssd=yes") && made.contains("migrate"), "{made}");
+    service.says("freepool add-host fast r1-h02 r1-h03");
+    service.says("freepool rename fast quick");
+    service.says("freepool update quick --spec rack=r9 --unset ssd");
+    let shown = service.says("freepool show quick");
+    assert!(shown.contains("rack=r9") && !shown.contains("ssd") && shown.contains("r1-h03"), "{shown}");
+    let refused = service.allot("freepool delete quick");
+    assert!(refused.status == 1 && refused.err.contains("2 host(s) are in it"), "{}", refused.err);
+    service.says("freepool remove-host quick r1-h03");
+    service.says("lease create db --hosts 1 --where free_pool=quick --for 2h --wait");
+    assert_eq!(service.json("lease show db")["lease"]["end_action"], "migrate", "as its pool says");
+    let pool = service.json("leasepool list")["leasepools"][0]["id"].as_str().expect("an id").to_owned();
+    service.says(&format!("leasepool rename {pool} mine"));
+    let ratios = service.says("leasepool set mine --cpu-ratio 2 --ram-ratio 1.5");
+    assert!(ratios.contains("mine") && ratios.contains("1.5"), "{ratios}");
+    let none = service.allot("leasepool add-host mine");
+    assert!(none.status == 1 && none.err.contains("1 not matching resource_properties"), "{}", none.err);
+    service.says("freepool add-host quick r1-h03");
+    service.says("leasepool add-host mine");
+    service.says("instance create web --lease db --vcpus 1 --memory 1G --wait");
+    let shown = service.says("leasepool show mine");
+    assert!(shown.contains("r1-h02") && shown.contains("r1-h03") && shown.contains("web"), "{shown}");
+    let none = service.allot("leasepool create more --hosts 2 --for 1h");
+    assert!(none.status == 1 && none.err.contains("Not enough hosts available"), "{}", none.err);
+    service.says("leasepool delete mine");
+    let made = service.says("leasepool create more --hosts 1 --for 1h");
+    assert!(made.contains("more"), "{made}");
+    let lease =
+        service.json("leasepool list")["leasepools"][0]["lease_id"].as_str().expect("an id").to_owned();
+    assert_eq!(
+        service.json(&format!("lease show {lease}"))["lease"]["end_action"],
+        "keep",
+        "as the service says"
+    );
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
 fn cls_07_settings_name_the_region_and_filters_and_leases_are_held_to_them() {
     let custom = r#"NotTheSecond=["!=", "$hypervisor_hostname", "r1-h02"]"#;
     let settings = ["--region", "north", "--filters-custom", custom, "--filters-isolated-hosts", "r1-h03"];
