@@ -175,8 +175,8 @@ settings! {
     /// at is refused
     "filters.enabled" filters: BTreeSet<Filter> = "AllHostsFilter,ComputeFilter,IsolatedHostsFilter,\
     AggregateMultiTenancyIsolation,AvailabilityZoneFilter,CoreFilter,RamFilter,DiskFilter,JsonFilter,\
-    ComputeCapabilitiesFilter,AggregateInstanceExtraSpecsFilter,PlacementFilter,ImagePropertiesFilter,\
-    AggregateImagePropertiesIsolation,HomogeneousHostsFilter" as "LIST";
+    ComputeCapabilitiesFilter,AggregateInstanceExtraSpecsFilter,PlacementFilter,TrustedFilter,\
+    NUMATopologyFilter,PciPassthroughFilter,ImagePropertiesFilter,AggregateImagePropertiesIsolation,HomogeneousHostsFilter" as "LIST";
     /// Names of hosts that `IsolatedHostsFilter` keeps from all leases, separated by commas
     "filters.isolated_hosts" isolated_hosts: Vec<String> = "" as "LIST";
     /// Filters of your own, separated by commas, each a name and what hosts must be like:

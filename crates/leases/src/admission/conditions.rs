@@ -58,8 +58,8 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
     if let Some((_, property, filter)) = plain {
         return Some((property.to_owned(), filter));
     }
-    let judges = [Judge::Capabilities, Judge::Aggregates, Judge::Placement];
-    let applied: Vec<Judge> = judges.into_iter().filter(|judge| filters.applies(of_judge(*judge))).collect();
+    let applied: Vec<Judge> =
+        Judge::ALL.into_iter().filter(|judge| filters.applies(of_judge(*judge))).collect();
     let specs = &properties.extra_specs;
     let key = specs.unjudged(&applied).next()?;
     let judge = specs.judges(key).first()?;
@@ -71,6 +71,9 @@ fn of_judge(judge: Judge) -> Filter {
         Judge::Capabilities => Filter::ComputeCapabilities,
         Judge::Aggregates => Filter::AggregateExtraSpecs,
         Judge::Placement => Filter::Placement,
+        Judge::Trust => Filter::Trusted,
+        Judge::Numa => Filter::NumaTopology,
+        Judge::Pci => Filter::PciPassthrough,
     }
 }
 
@@ -148,6 +151,9 @@ impl<'a> Admission<'a> {
                 };
                 wanted.extra_specs.pass(Judge::Placement, host) && (needed.is_nothing() || enough())
             }
+            Filter::Trusted => wanted.extra_specs.pass(Judge::Trust, host),
+            Filter::NumaTopology => wanted.extra_specs.pass(Judge::Numa, host),
+            Filter::PciPassthrough => wanted.extra_specs.pass(Judge::Pci, host),
             Filter::ImageProperties => wanted.image.supported_by(host),
             Filter::AggregateImageProperties => wanted.image.welcome_on(host),
             // The first are about any host, the last is about all of a reservation together.

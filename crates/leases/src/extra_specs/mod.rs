@@ -10,11 +10,13 @@
 //! | `aggregate_instance_extra_specs` | an extra capability; of a list, one that matches is enough |
 //! | `trait` | `required` or `forbidden` |
 //! | `resources` | at least so much of a class, by Placement's name |
+//! | `trust:trusted_host`, `hw:numa_nodes`, `pci_passthrough:alias` | what a host has as a whole |
 //! | any other, such as `hw` or `quota` | nothing to a host |
 //!
 //! Specs are read once, when a lease is asked for; what cannot be read is refused then.
 
 mod condition;
+mod devices;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use self::condition::{Capability, Condition};
+use self::devices::Device;
 use crate::attributes::Attribute;
 use crate::host::Host;
 use crate::resources::Resources;
@@ -76,6 +79,18 @@ pub enum Judge {
     Aggregates,
     /// Placement, which knows traits and amounts.
     Placement,
+    /// Nova's `TrustedFilter`.
+    Trust,
+    /// Nova's `NUMATopologyFilter`.
+    Numa,
+    /// Nova's `PciPassthroughFilter`.
+    Pci,
+}
+
+impl Judge {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Capabilities, Self::Aggregates, Self::Placement, Self::Trust, Self::Numa, Self::Pci];
 }
 
 /// What a spec asks about.
@@ -88,6 +103,8 @@ enum Meaning {
     Aggregate { name: String, condition: Condition },
     /// A trait that is required, or forbidden.
     Trait { name: String, required: bool },
+    /// Something that the host is to have as a whole.
+    Device(Device),
     /// An amount of a class; all of them are in [`ExtraSpecs::resources`].
     Resource,
     /// It concerns guests.
@@ -151,6 +168,9 @@ impl ExtraSpecs {
             let name = some(key).ok_or_else(no_name)?;
             return Ok(Meaning::Property { scoped: false, name, path: Vec::new(), condition });
         };
+        if let Some(device) = Device::read(key, value) {
+            return device.map(Meaning::Device);
+        }
         Ok(match scope {
             "capabilities" => {
                 let mut names = name.split(':').map(some).collect::<Option<Vec<_>>>().ok_or_else(no_name)?;
@@ -233,6 +253,7 @@ impl Meaning {
             Self::Property { scoped: true, .. } => &[Judge::Capabilities],
             Self::Aggregate { .. } => &[Judge::Aggregates],
             Self::Trait { .. } | Self::Resource => &[Judge::Placement],
+            Self::Device(device) => device.judges(),
             Self::Nothing => &[],
         }
     }
@@ -240,6 +261,7 @@ impl Meaning {
     fn property(&self) -> Option<&str> {
         match self {
             Self::Property { name, .. } | Self::Aggregate { name, .. } => Some(name),
+            Self::Device(device) => Some(device.property()),
             Self::Trait { .. } | Self::Resource | Self::Nothing => None,
         }
     }
@@ -257,6 +279,7 @@ impl Meaning {
             }
             Self::Aggregate { name, condition } => aggregate_holds(host, name, condition),
             Self::Trait { name, required } => host.traits.contains(name) == *required,
+            Self::Device(device) => device.holds(host),
             Self::Resource | Self::Nothing => true,
         }
     }

@@ -163,7 +163,7 @@ fn cls_06_every_scope_is_heeded_or_passed_over() {
         ("resources:CUSTOM_NONE", "1", false),
         ("resources:CUSTOM_NONE", "0", true),
         ("hw:cpu_policy", "dedicated", true),
-        ("hw:numa_nodes", ">= many", true),
+        ("hw:mem_page_size", ">= many", true),
         ("quota:cpu_shares", "2048", true),
         ("anything:else", "== no number", true),
     ] {

@@ -57,6 +57,12 @@ filters! {
     AggregateExtraSpecs: "AggregateInstanceExtraSpecsFilter", "without the capabilities of extra_specs";
     /// It has the traits and the resources of extra specs. Nova leaves that to Placement.
     Placement: "PlacementFilter", "without the traits or resources of extra_specs";
+    /// It is trusted as far as extra specs want (capability `trusted_host`).
+    Trusted: "TrustedFilter", "not trusted so";
+    /// It has as many NUMA nodes as extra specs want.
+    NumaTopology: "NUMATopologyFilter", "with too few NUMA nodes";
+    /// It has the PCI devices that extra specs want.
+    PciPassthrough: "PciPassthroughFilter", "without the PCI devices of extra_specs";
     /// It can run the image.
     ImageProperties: "ImagePropertiesFilter", "unable to run the image";
     /// It is there for all images, or for those with that property.

@@ -1,0 +1,154 @@
+//! What flavors ask for of a host as a whole: attestation, NUMA nodes, PCI devices (spec CLS-07). Hosts say it in
+//! capabilities; which guest gets which device is not decided here.
+
+use std::collections::BTreeMap;
+
+use super::{ExtraSpecError, Judge};
+use crate::attributes::Attribute;
+use crate::host::Host;
+
+/// The keys that are understood; each is judged by a filter of its own.
+const TRUST: &str = "trust:trusted_host";
+const NUMA: &str = "hw:numa_nodes";
+const PCI: &str = "pci_passthrough:alias";
+
+/// The capability that says how far a host is trusted.
+const TRUSTED_HOST: &str = "trusted_host";
+/// The capability that says how many NUMA nodes a host has; without it, cells of the topology in `cpu_info`.
+const NUMA_NODES: &str = "numa_nodes";
+
+/// Something that a host is to have as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Device {
+    /// That level of trust: `trusted`, `untrusted`, `unknown`.
+    Trust(String),
+    /// At least so many NUMA nodes.
+    Numa(u32),
+    /// At least so many PCI devices of each alias.
+    Pci(BTreeMap<String, u32>),
+}
+
+impl Device {
+    /// What a spec asks for, if it is one of these.
+    pub fn read(key: &str, value: &str) -> Option<Result<Self, ExtraSpecError>> {
+        let wrong = || ExtraSpecError::NoAmount(key.to_owned(), value.to_owned());
+        Some(match key {
+            TRUST => Ok(Self::Trust(value.to_owned())),
+            NUMA => value.trim().parse().map(Self::Numa).map_err(|_| wrong()),
+            PCI => devices(value).map(Self::Pci).ok_or_else(wrong),
+            _ => return None,
+        })
+    }
+
+    pub fn judges(&self) -> &'static [Judge] {
+        match self {
+            Self::Trust(_) => &[Judge::Trust],
+            Self::Numa(_) => &[Judge::Numa],
+            Self::Pci(_) => &[Judge::Pci],
+        }
+    }
+
+    /// The capability that it looks at.
+    pub fn property(&self) -> &'static str {
+        match self {
+            Self::Trust(_) => TRUSTED_HOST,
+            Self::Numa(_) => NUMA_NODES,
+            Self::Pci(_) => PCI,
+        }
+    }
+
+    pub fn holds(&self, host: &Host) -> bool {
+        let said = host.capabilities.get(self.property()).map(|text| text.trim());
+        match self {
+            // Of a host that says nothing nothing is known.
+            Self::Trust(wanted) => said.unwrap_or("unknown") == wanted,
+            Self::Numa(wanted) => {
+                let cells = || cells_of(host);
+                said.map_or_else(cells, |text| text.parse().ok()).is_some_and(|nodes| nodes >= *wanted)
+            }
+            Self::Pci(wanted) => {
+                let there = said.and_then(devices).unwrap_or_default();
+                wanted.iter().all(|(alias, count)| there.get(alias).is_some_and(|own| own >= count))
+            }
+        }
+    }
+}
+
+/// How many cells the topology in `cpu_info` has: a number, or a list of them.
+fn cells_of(host: &Host) -> Option<u32> {
+    match host.attributes.part("cpu_info", &["topology".to_owned(), "cells".to_owned()])? {
+        Attribute::Text(text) => text.trim().parse().ok(),
+        Attribute::List(cells) => u32::try_from(cells.len()).ok(),
+        Attribute::Parts(_) => None,
+    }
+}
+
+/// `a:2,b` as Nova writes it: two of one alias and one of the other.
+fn devices(text: &str) -> Option<BTreeMap<String, u32>> {
+    let mut devices = BTreeMap::new();
+    for part in text.split(',') {
+        let (alias, count) = part.split_once(':').unwrap_or((part, "1"));
+        let (alias, count) = (alias.trim(), count.trim().parse::<u32>().ok()?);
+        if alias.is_empty() {
+            return None;
+        }
+        let all = devices.entry(alias.to_owned()).or_insert(0_u32);
+        *all = all.saturating_add(count);
+    }
+    Some(devices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::Attributes;
+    use crate::testing::host;
+
+    fn holds(key: &str, value: &str, host: &Host) -> bool {
+        Device::read(key, value).expect("known").expect("well formed").holds(host)
+    }
+
+    #[test]
+    fn cls_07_attestation_numa_nodes_and_pci_devices_are_capabilities() {
+        let plain = host(1);
+        let mut rich = host(2);
+        for (name, value) in [(TRUSTED_HOST, "trusted"), (NUMA_NODES, "2"), (PCI, "gpu:4, nic")] {
+            rich.capabilities.insert(name.to_owned(), value.to_owned());
+        }
+        for (key, value, of_plain, of_rich) in [
+            (TRUST, "trusted", false, true),
+            (TRUST, "unknown", true, false),
+            (NUMA, "2", false, true),
+            (NUMA, "3", false, false),
+            (PCI, "gpu:4", false, true),
+            (PCI, "gpu:5", false, false),
+            (PCI, "gpu:2,gpu:2,nic:1", false, true),
+            (PCI, "gpu:2,gpu:3", false, false),
+            (PCI, "fpga", false, false),
+            (PCI, "gpu:0", false, true),
+        ] {
+            assert_eq!(holds(key, value, &plain), of_plain, "{key}={value}");
+            assert_eq!(holds(key, value, &rich), of_rich, "{key}={value}");
+        }
+        for (key, value) in [(NUMA, "many"), (PCI, ""), (PCI, "gpu:some"), (PCI, "gpu:1,,")] {
+            let refused = Device::read(key, value).expect("known");
+            assert!(matches!(refused, Err(ExtraSpecError::NoAmount(..))), "{key}={value}");
+        }
+        assert_eq!(Device::read("hw:cpu_policy", "dedicated"), None);
+    }
+
+    #[test]
+    fn cls_07_numa_nodes_are_counted_in_cpu_info_where_nothing_else_is_said() {
+        let mut host = host(1);
+        for (cells, nodes) in [
+            (Attribute::Text("2".to_owned()), 2),
+            (Attribute::List(vec![Attribute::Text("a".to_owned()); 4]), 4),
+        ] {
+            let topology = Attribute::Parts([("cells".to_owned(), cells)].into());
+            let cpu_info = Attribute::Parts([("topology".to_owned(), topology)].into());
+            host.attributes = Attributes::new([("cpu_info".to_owned(), cpu_info)]);
+            assert!(holds(NUMA, &nodes.to_string(), &host));
+            assert!(!holds(NUMA, &(nodes + 1).to_string(), &host));
+        }
+    }
+}
