@@ -87,6 +87,16 @@ impl Options {
             .transpose()
     }
 
+    /// Yes or no; no if absent.
+    pub fn truth(&self, name: &str) -> Result<bool, ApiError> {
+        let read = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        };
+        Ok(self.parsed(name, read)?.unwrap_or(false))
+    }
+
     /// Whether there is anything of that name: any text counts as yes (spec §1.12).
     pub fn is_set(&self, name: &str) -> bool {
         self.text(name).is_some()

@@ -46,6 +46,11 @@ impl Service {
         pool: FreePoolId,
     ) -> Result<Arc<HostRecord>, ServiceError> {
         check_keys(capabilities.iter().map(|(key, _)| key))?;
+        let known = || self.state().free_pools.contains_key(&pool);
+        let unknown = || ServiceError::NotFound(NotFound::FreePool(pool.to_string()));
+        if !known() {
+            return Err(unknown());
+        }
         let machine = self.machine(&which).await?;
         if self.host(machine.id).is_some() {
             return Err(known_already(&machine));
@@ -71,7 +76,8 @@ impl Service {
                 self.wake.notify_one();
                 Ok(Arc::new(record))
             }
-            // If it is not that, its pool has been removed meanwhile.
+            // Removed meanwhile, by somebody else.
+            Err(CommitError::Stale { .. }) if !known() => Err(unknown()),
             Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => Err(known_already(&machine)),
             Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
         }

@@ -19,7 +19,12 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     service.says("lease create later --hosts 1 --where rack=r2 --start +2d --for 12h");
     assert!(service.says("lease list --status pending").contains("later"));
 
+    let would = service.says("lease create never --hosts 1 --for 1h --where rack=r2 --dry-run");
+    assert!(would.contains("Lease never") && would.contains("Nothing has been done."), "{would}");
+    assert!(!service.says("lease list").contains("never"));
     let before = service.json("lease show web")["lease"]["end_date"].clone();
+    service.says("lease update web --extend-by 1d --dry-run");
+    assert_eq!(service.json("lease show web")["lease"]["end_date"], before);
     service.says("lease update web --extend-by 1d");
     assert_ne!(service.json("lease show web")["lease"]["end_date"], before);
 

@@ -24,6 +24,8 @@ use crate::extract::{Body, Options};
 use crate::listing::Listing;
 use crate::policy::{Rule, Target};
 
+/// The option of requests that are to have no effect.
+const DRY_RUN: &str = "dry_run";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -95,9 +97,13 @@ fn page(
 /// Makes a lease. A request that is repeated with the same `Idempotency-Key` within a day makes no second one.
 #[utoipa::path(
     post, path = "/v1/leases", tag = "leases", operation_id = "create_lease",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes repeating the request harmless")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes repeating the request harmless"),
+        ("dry_run" = Option<bool>, Query, description = "Say what would be made, and make nothing"),
+    ),
     request_body = LeaseCreate,
     responses(
+        (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseBody),
         (status = 201, body = LeaseBody),
         (status = 409, description = "There is not enough", body = api::v1::ErrorBody),
         (status = 422, description = "The key was used for another request", body = api::v1::ErrorBody),
@@ -107,10 +113,16 @@ pub(crate) async fn create(
     State(app): State<App>,
     session: Session,
     headers: HeaderMap,
+    options: Options,
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasesPost)?;
     let asked_at = app.service().now();
+    if options.truth(DRY_RUN)? {
+        let new = read(&app, &session, &body.json()?, asked_at)?;
+        let record = app.service().preview_lease(&session.caller(), &new).map_err(ApiError::of_creation)?;
+        return Ok(Json(LeaseBody { lease: Lease::from(&record) }).into_response());
+    }
     let key = idempotency_key(&headers, &session, &body)?;
     if let Some(key) = &key {
         // Before the body is read: what it names may be gone since, and its dates over.
@@ -130,18 +142,17 @@ pub(super) async fn make(
     asked_at: Timestamp,
     key: Option<IdempotencyKey>,
 ) -> Result<Created, ApiError> {
-    let flavors = |id: &str| usable_flavor(app, session, id);
-    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
-    let new = NewLease {
-        asked_at,
-        name: request.name,
-        terms: request.terms,
-        wording: request.wording,
-        end_action: request.end_action,
-    };
+    let new = read(app, session, body, asked_at)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let created = session.change(async move { service.create_lease(&caller, new, key).await }).await?;
     created.map_err(ApiError::of_creation)
+}
+
+fn read(app: &App, session: &Session, body: &Value, asked_at: Timestamp) -> Result<NewLease, ApiError> {
+    let flavors = |id: &str| usable_flavor(app, session, id);
+    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
+    let LeaseRequest { name, terms, wording, end_action } = request;
+    Ok(NewLease { asked_at, name, terms, wording, end_action })
 }
 
 /// The lease; of one that starts at once, when it has.
@@ -239,7 +250,10 @@ pub(crate) async fn plan(
 /// Changes a lease, all of it or nothing. The answer has the lease as it is then.
 #[utoipa::path(
     put, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "update_lease",
-    params(("lease_id" = String, Path, description = "The lease")),
+    params(
+        ("lease_id" = String, Path, description = "The lease"),
+        ("dry_run" = Option<bool>, Query, description = "Say what it would be, and change nothing"),
+    ),
     request_body = LeaseChange,
     responses(
         (status = 200, body = LeaseBody),
@@ -251,6 +265,7 @@ pub(crate) async fn update(
     State(app): State<App>,
     session: Session,
     Path(id): Path<String>,
+    options: Options,
     body: Body,
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
@@ -258,6 +273,10 @@ pub(crate) async fn update(
     let asked_at = app.service().now();
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
+    if options.truth(DRY_RUN)? {
+        let record = app.service().preview_update(record.lease.id, &changes)?;
+        return Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }));
+    }
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
     let updated = session.change(async move { service.update_lease(&caller, id, changes).await }).await??;
     Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))

@@ -50,10 +50,12 @@ const ROWS: [Row; 57] = [
         ("name", "{lease_name}"),
         ("project_id", "q"),
     ]),
-    row("POST", "/v1/leases").with(&[("Idempotency-Key", "theirs")]).sending(lease_of_the_same),
+    row("POST", "/v1/leases")
+        .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true")])
+        .sending(lease_of_the_same),
     row("GET", "/v1/leases/{lease_id}"),
     row("GET", "/v1/leases/{lease_id}/plan"),
-    row("PUT", "/v1/leases/{lease_id}").sending(change_of_everything),
+    row("PUT", "/v1/leases/{lease_id}").with(&[("dry_run", "true")]).sending(change_of_everything),
     row("DELETE", "/v1/leases/{lease_id}"),
     row("GET", "/v1/os-hosts"),
     row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),

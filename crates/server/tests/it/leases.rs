@@ -335,3 +335,33 @@ async fn a_project_sees_its_own_leases_only() {
         assert_eq!(answer.error(), (403, text.to_owned()));
     }
 }
+
+#[tokio::test]
+async fn cls_10_a_dry_run_says_what_would_be_and_does_nothing() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 2).await;
+    let send =
+        async |method, path: &str, body: &Value| site.send_as("member", method, path, Some(body)).await;
+    let dry = "/v1/leases?dry_run=true";
+    let many = hosts_lease(3, 3, "2030-01-02 10:00", "2030-01-02 11:00");
+    assert_eq!(send(Method::POST, dry, &many).await.status, 409, "there are two");
+    let fits = hosts_lease(2, 2, "2030-01-02 10:00", "2030-01-02 11:00");
+    let would = send(Method::POST, dry, &fits).await.ok(200)["lease"].clone();
+    assert_eq!(
+        (&would["status"], &would["end_date"]),
+        (&json!("PENDING"), &json!("2030-01-02T11:00:00.000000"))
+    );
+    let all = site.send_as("admin", Method::GET, "/v1/leases", None).await.ok(200);
+    assert_eq!(all["leases"], json!([]), "nothing was made");
+    let made = send(Method::POST, "/v1/leases?dry_run=false", &fits).await.ok(201)["lease"].clone();
+    let path = format!("/v1/leases/{}", made["id"].as_str().expect("an id"));
+    let dry = format!("{path}?dry_run=1");
+    let longer = json!({"end_date": "2030-01-02 12:00"});
+    let would = send(Method::PUT, &dry, &longer).await.ok(200)["lease"].clone();
+    assert_eq!(would["end_date"], "2030-01-02T12:00:00.000000");
+    let backwards = send(Method::PUT, &dry, &json!({"end_date": "2030-01-02 09:00"})).await;
+    assert_eq!(backwards.status, 400, "{}", backwards.text);
+    let is = site.send_as("member", Method::GET, &path, None).await.ok(200)["lease"].clone();
+    assert_eq!(is, made, "nothing was changed");
+    assert_eq!(send(Method::PUT, &format!("{path}?dry_run=maybe"), &longer).await.status, 400);
+}

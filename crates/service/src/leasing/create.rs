@@ -56,6 +56,11 @@ impl Service {
         Err(overtaken())
     }
 
+    /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
+    pub fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
+        self.propose(&self.identify(caller, new), new, as_stored(new.asked_at))
+    }
+
     /// Identifiers for the lease and its reservations: the same however often it is decided.
     fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
         let ids = &self.parts.ids;

@@ -42,12 +42,31 @@ impl Service {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |state: &State, before: &LeaseRecord| {
-            let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
-            let wording = reworded(&before.wording, &changes.wording);
-            Ok((updated, wording))
-        };
+        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, &changes, now);
         self.change_lease(caller, id, now, decide).await
+    }
+
+    /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside is
+    /// not asked.
+    pub fn preview_update(
+        &self,
+        id: LeaseId,
+        changes: &LeaseChanges,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let now = as_stored(changes.asked_at);
+        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, changes, now);
+        Ok(self.propose_change(id, decide, now)?.after)
+    }
+
+    fn updated(
+        &self,
+        state: &State,
+        before: &LeaseRecord,
+        changes: &LeaseChanges,
+        now: Timestamp,
+    ) -> Result<(Updated, Words), ServiceError> {
+        let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
+        Ok((updated, reworded(&before.wording, &changes.wording)))
     }
 
     /// Has a lease become what is decided, if whoever limits leases agrees.

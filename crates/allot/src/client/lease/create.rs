@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     reservations: Reservations,
     #[command(flatten)]
     suiting: Suiting,
+    /// Say what the lease would be, and make none
+    #[arg(long, conflicts_with_all = ["wait", "key"])]
+    dry_run: bool,
     /// Wait until the lease is active, or has failed
     #[arg(long)]
     wait: bool,
@@ -166,6 +169,10 @@ fn document(text: &str) -> Result<Value, String> {
 
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let body = body(arguments, session.now().await, &session.zone)?;
+    if arguments.dry_run {
+        let answer = session.connection.post("/v1/leases?dry_run=true", &body).await?;
+        return super::print_preview(&answer, session);
+    }
     let key = arguments.key.clone().unwrap_or_else(new_key);
     let answer = session.connection.post_once("/v1/leases", &body, &key).await?;
     if arguments.wait {

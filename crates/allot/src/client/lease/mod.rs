@@ -123,6 +123,16 @@ async fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), Cl
     session.print(&text)
 }
 
+/// Prints a lease that there is not.
+fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    let lease: Lease = read(answer, "lease")?;
+    let text = show::one(&lease, &[], &session.zone);
+    session.print(&format!("{text}\nNothing has been done."))
+}
+
 /// The names of a lease's hosts. Plain users may not ask that, unless the operator lets them.
 async fn hosts_of(lease: &Lease, session: &Session<'_>) -> Result<Vec<String>, ClientError> {
     let query = [("lease_id", lease.id.clone())];

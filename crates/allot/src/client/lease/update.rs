@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Instances or addresses: so many
     #[arg(long, value_name = "N", conflicts_with = "hosts")]
     amount: Option<u32>,
+    /// Say what the lease would be, and change nothing
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     suiting: Suiting,
 }
@@ -54,6 +57,10 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let id = super::identify(&arguments.lease, session).await?;
     let present: Lease = read(&super::get(&id, session).await?, "lease")?;
     let body = body(arguments, &present, session.now().await, &session.zone)?;
+    if arguments.dry_run {
+        let answer = session.connection.put(&format!("/v1/leases/{id}?dry_run=true"), &body).await?;
+        return super::print_preview(&answer, session);
+    }
     let answer = session.connection.put(&format!("/v1/leases/{id}"), &body).await?;
     super::print_lease(&answer, session).await
 }
