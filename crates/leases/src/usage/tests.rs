@@ -90,12 +90,12 @@ impl World {
         let inside = number + 100;
         let beside = number + 200;
         if let Deed::Start { length } = deed {
-            if !world.leases.contains_key(&number) {
+            world.leases.entry(number).or_insert_with(|| {
                 let mut new = lease(number, window(minute, minute + length), &[number as u64]);
                 new.owner.project.0 = format!("p{}", number % 2);
                 active(&mut new);
-                world.leases.insert(number, new);
-            }
+                new
+            });
             return world;
         }
         if let Deed::StartBeside(on) = deed {

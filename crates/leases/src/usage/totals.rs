@@ -67,7 +67,7 @@ pub struct Group {
 }
 
 /// How long things of one size were held.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
     /// By whom.
     pub group: Group,

@@ -13,6 +13,7 @@ mod requirement;
 mod terms;
 #[cfg(test)]
 mod tests;
+pub mod usage;
 
 use std::fmt;
 
