@@ -19,6 +19,7 @@ mod reading;
 mod settings;
 mod state;
 mod types;
+mod usage;
 mod writing;
 
 use std::sync::atomic::AtomicBool;
@@ -38,8 +39,8 @@ pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, GrantedLease, HostAllocation, HostSelector,
-    IdempotencyKey, LeaseChanges, LeaseFilter, NewFloatingIp, NewInstance, NewLease, NotFound, OpenError,
-    Property, ServiceError, Statistics,
+    IdempotencyKey, LeaseChanges, LeaseFilter, LeaseUsage, NewFloatingIp, NewInstance, NewLease, NotFound,
+    OpenError, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.
@@ -98,6 +99,7 @@ impl Service {
         });
         // A wrong clock is found out before anybody is served.
         service.writer().await?;
+        service.count_what_is_held().await?;
         Ok(service)
     }
 

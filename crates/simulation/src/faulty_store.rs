@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
 use leases::project::ProjectId;
-use leases::usage::{Event, Query, Sum};
+use leases::usage::{Event, Query, Span, Sum};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use store::archive::{Archive, ImportError};
@@ -108,6 +108,12 @@ impl FaultyStore {
     /// Everything that is in it, without faults.
     pub async fn contents(&self) -> Snapshot {
         self.inner.load().await.unwrap_or_default()
+    }
+
+    /// All usage that is in it: spans, and what happened.
+    pub async fn contents_usage(&self) -> (Vec<Span>, Vec<Event>) {
+        let usage = self.inner.export().await.unwrap_or_default().usage;
+        (usage.opened, usage.events)
     }
 
     /// The types of all notifications that are in it, oldest first.

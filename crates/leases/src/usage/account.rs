@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::event::{of_instance, of_lease};
-use super::{Entries, Held, Size, Span, SpanChange, pool_of};
+use super::{Entries, Held, Query, Size, Span, SpanChange, Totals, pool_of, sums};
 use crate::host::Host;
 use crate::ids::HostId;
-use crate::instance::{Instance, InstanceStatus};
-use crate::lease::{Allocation, Lease};
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::lease::{Allocation, EventStatuses, Lease};
 use crate::status::{EventStatus, LeaseStatus};
 use crate::window::Window;
 
@@ -156,8 +156,8 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             return None;
         }
         let reservation = match instance.kind {
-            crate::instance::InstanceKind::Reserved { reservation, .. } => Some(reservation),
-            crate::instance::InstanceKind::Regular => None,
+            InstanceKind::Reserved { reservation, .. } => Some(reservation),
+            InstanceKind::Regular => None,
         };
         let start = lease.map_or(self.now, |lease| lease.window.start());
         Some(Span {
@@ -188,4 +188,19 @@ fn window_until(start: Timestamp, end: Timestamp) -> Window {
     let kept = |at: Timestamp| Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
     let start = kept(start);
     Window::starting(start, kept(end).duration_since(start))
+}
+
+/// What a lease will come to if it starts when it is to and nothing happens to it: not before that instant.
+pub fn foreseen<'h>(lease: &Lease, now: Timestamp, hosts: impl Fn(HostId) -> Option<&'h Host>) -> Totals {
+    let mut going = lease.clone();
+    going.status = LeaseStatus::Active;
+    going.events = EventStatuses { start: EventStatus::Done, ..EventStatuses::UNDONE };
+    let start = lease.window.start().max(now);
+    let mut account = Account::new(start, hosts);
+    account.lease(None, Some(&going));
+    let period = window_until(start, lease.window.end());
+    let query = Query { periods: vec![period], ..Query::default() };
+    let mut totals = Totals::default();
+    sums(&account.entries().opened, &query).iter().for_each(|sum| totals.add(sum));
+    totals
 }

@@ -25,7 +25,7 @@ mod totals;
 
 use jiff::Timestamp;
 
-pub use self::account::Account;
+pub use self::account::{Account, foreseen};
 pub use self::event::{Event, Occurrence};
 pub use self::ledger::Ledger;
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
