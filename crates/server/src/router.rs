@@ -18,7 +18,7 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, hosts, identity, instances, leases, notifications, operation,
+    audit, drift, flavors, floating_ips, hosts, identity, instances, leases, notifications, operation, usage,
     versions,
 };
 
@@ -47,6 +47,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
+        .routes(routes!(usage::show))
+        .routes(routes!(usage::billing))
+        .routes(routes!(usage::events))
         .routes(routes!(drift::list))
         .routes(routes!(drift::repair))
         .routes(routes!(identity::versions))

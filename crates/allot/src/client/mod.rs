@@ -1,5 +1,5 @@
 //! Commands that talk to a running service: `lease`, `host`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
-//! `audit`, `doctor`.
+//! `audit`, `usage`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -18,6 +18,7 @@ mod lease;
 mod login;
 mod requirement;
 mod table;
+mod usage;
 mod wire;
 
 use std::io::{self, Write};
@@ -42,8 +43,8 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 9] =
-    ["lease", "host", "floatingip", "flavor", "instance", "calendar", "events", "audit", "doctor"];
+pub(crate) const NAMES: [&str; 10] =
+    ["lease", "host", "floatingip", "flavor", "instance", "calendar", "events", "audit", "usage", "doctor"];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -92,6 +93,8 @@ enum Command {
     Events(events::Arguments),
     /// Who did what; for administrators
     Audit(audit::Arguments),
+    /// What was reserved and used, and what it costs
+    Usage(usage::Arguments),
     /// Where what is stored and what the fleet shows differ; exit status 1 if they do
     Doctor(doctor::Arguments),
 }
@@ -216,6 +219,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
+            Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody};
-use api::v1::{Lease, LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, lease_id};
+use api::v1::{Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -189,7 +189,11 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
-    Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }))
+    let usage = app.service().lease_usage(&record).await;
+    // The lease itself is known; that it cannot be said what it comes to is no reason not to show it.
+    let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
+    let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
+    Ok(Json(LeaseBody { lease: Lease { usage, ..Lease::from(record.as_ref()) } }))
 }
 
 /// How a lease gets hosts that others have instances on, and how far that is.

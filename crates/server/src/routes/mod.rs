@@ -21,6 +21,7 @@ pub(crate) mod instances;
 pub(crate) mod leases;
 pub(crate) mod notifications;
 pub(crate) mod operation;
+pub(crate) mod usage;
 pub(crate) mod versions;
 
 /// The same question for what comes after that.

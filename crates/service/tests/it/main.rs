@@ -18,3 +18,4 @@ mod telling;
 mod terms;
 mod timing;
 mod types;
+mod usage;
