@@ -86,6 +86,14 @@ impl Service {
     /// What a lease has come to, and will come to (spec CLS-12).
     pub async fn lease_usage(&self, record: &LeaseRecord) -> Result<LeaseUsage, ServiceError> {
         let (lease, now) = (&record.lease, self.now());
+        let waits =
+            matches!(lease.status, LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting);
+        if waits {
+            // Nothing is counted yet, so the store need not be asked.
+            let state = self.state();
+            let whole = foreseen(lease, now, |host| state.inventory.host(host));
+            return Ok(LeaseUsage { whole, so_far: Totals::default() });
+        }
         let periods = vec![
             Window::new(Timestamp::MIN, now).unwrap_or(Window::ALWAYS),
             Window::new(now, Timestamp::MAX).unwrap_or(Window::ALWAYS),
@@ -98,12 +106,6 @@ impl Service {
             if sum.group.period == 0 {
                 so_far.add(sum);
             }
-        }
-        let waits =
-            matches!(lease.status, LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting);
-        if waits && sums.is_empty() {
-            let state = self.state();
-            whole = foreseen(lease, now, |host| state.inventory.host(host));
         }
         Ok(LeaseUsage { whole, so_far })
     }

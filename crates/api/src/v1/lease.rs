@@ -56,7 +56,7 @@ pub struct Lease {
     pub reservations: Vec<Reservation>,
     /// What happens when.
     pub events: Vec<Event>,
-    /// What it comes to, where one lease is asked for. Not in Blazar.
+    /// What it comes to; not in lists. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
 }

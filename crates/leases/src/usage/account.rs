@@ -66,7 +66,10 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             let span = side.and_then(|(instance, lease)| self.used_by(instance, lease));
             span.map(|span| (span.key(), span)).into_iter().collect::<Holdings>()
         };
-        let (was, is) = (used(before), used(after));
+        let (was, mut is) = (used(before), used(after));
+        // One that ran already only goes on: elsewhere, or for its owner after its lease.
+        let ran = before.is_some_and(|(instance, _)| instance.status == InstanceStatus::Active);
+        is.values_mut().for_each(|span| span.begins &= !ran);
         self.enter(was, is);
     }
 
@@ -82,7 +85,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             let end = span.window.end();
             if let Some(before) = &before {
                 let old_end = before.window.end();
-                let alike = (before.size, before.host) == (span.size, span.host);
+                let alike = (before.size, before.host, before.lease) == (span.size, span.host, span.lease);
                 if alike && old_end == end {
                     continue;
                 }

@@ -483,6 +483,32 @@ fn usage_b_room_and_addresses_are_counted_by_slots_and_by_addresses() {
 }
 
 #[test]
+fn usage_b_an_instance_that_its_lease_leaves_behind_is_counted_beside_leases() {
+    let mut going = lease(1, window(0, 60), &[1]);
+    active(&mut going);
+    let inside = instance(100, Some(1), 1);
+    let left = Instance { kind: InstanceKind::Regular, ..inside.clone() };
+    let building = Instance { status: InstanceStatus::Building, ..inside.clone() };
+    let inventory = all_hosts();
+    let mut ledger = Ledger::default();
+    let mut step = |minute, before: &Instance, after: &Instance, over: bool| {
+        let mut account = Account::new(at(minute), |id| inventory.host(id));
+        let lease = (!over).then_some(&going);
+        account.instance(Some((before, Some(&going))), Some((after, lease)));
+        ledger.enter(&account.entries());
+    };
+    step(10, &building, &inside, false);
+    // In one commit with the end of its lease.
+    step(20, &inside, &left, true);
+    let query = Query { periods: vec![window(0, 30)], ..Query::default() };
+    let totals = by_group(&sums(ledger.spans(), &query))[&Group::default()];
+    let ten = 600_000_000;
+    let (within, beside) = (totals.in_leases, totals.beside_leases);
+    assert_eq!((within.started, within.count_us), (1, ten));
+    assert_eq!((beside.started, beside.count_us), (0, ten), "it was started once");
+}
+
+#[test]
 fn prices_are_decimal_and_amounts_exact_to_the_millionth() {
     let decimal = |text: &str| text.parse::<Decimal>().expect("a number");
     for text in ["0", "0.25", "12", "12.000001", "0.1"] {

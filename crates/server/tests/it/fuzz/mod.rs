@@ -28,7 +28,7 @@ use self::requests::Drawn;
 use crate::site::{Answer, Site};
 
 /// Requests of each seed.
-const REQUESTS: usize = 170;
+const REQUESTS: usize = 220;
 /// An answer that takes longer does not come.
 const PATIENCE: Duration = Duration::from_mins(1);
 
