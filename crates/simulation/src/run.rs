@@ -258,7 +258,7 @@ impl Simulation {
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
         let skew = if several { ways.settings.longest_clock_skew } else { SignedDuration::ZERO };
         // What one service has under way comes late for the others.
-        let agreed = ways.clocks.iter().all(|ahead| ahead.is_zero());
+        let agreed = ways.clocks.iter().all(SignedDuration::is_zero);
         let schedule = agreed.then(Schedule::default);
         let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
         Ok(Self {

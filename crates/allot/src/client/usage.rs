@@ -58,8 +58,12 @@ struct Period {
 struct Sums {
     #[command(flatten)]
     period: Period,
-    /// By what, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month
-    #[arg(long, value_name = "LIST", default_value = "project")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "project",
+        help = "By what, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
+    )]
     by: String,
     /// Only of this user
     #[arg(long, value_name = "USER")]
@@ -157,13 +161,13 @@ struct Row {
     lease_id: String,
     #[serde(default)]
     lease_type: String,
-    reserved: Hours,
-    used: Hours,
-    unleased: Hours,
+    reserved: Figures,
+    used: Figures,
+    unleased: Figures,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Hours {
+struct Figures {
     #[serde(default)]
     host_hours: f64,
     #[serde(default)]

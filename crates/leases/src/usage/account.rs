@@ -69,7 +69,9 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         let (was, mut is) = (used(before), used(after));
         // One that ran already only goes on: elsewhere, or for its owner after its lease.
         let ran = before.is_some_and(|(instance, _)| instance.status == InstanceStatus::Active);
-        is.values_mut().for_each(|span| span.begins &= !ran);
+        for span in is.values_mut() {
+            span.begins &= !ran;
+        }
         self.enter(was, is);
     }
 
@@ -204,6 +206,8 @@ pub fn foreseen<'h>(lease: &Lease, now: Timestamp, hosts: impl Fn(HostId) -> Opt
     let period = window_until(start, lease.window.end());
     let query = Query { periods: vec![period], ..Query::default() };
     let mut totals = Totals::default();
-    sums(&account.entries().opened, &query).iter().for_each(|sum| totals.add(sum));
+    for sum in &sums(&account.entries().opened, &query) {
+        totals.add(sum);
+    }
     totals
 }
