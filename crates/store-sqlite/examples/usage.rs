@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "the last month of one project",
             Query { project: Some(ProjectId("project-7".into())), ..whole.clone() },
         ),
-        ("a lease", Query { lease: Some(LeaseId(70_003)), ..whole }),
+        ("a lease", Query { lease: Some(LeaseId(70_345)), ..whole }),
     ];
     for (what, query) in questions {
         let begun = Instant::now();
