@@ -22,6 +22,7 @@
 //!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
+//! - [`usage`] says what leases hold and what runs in them, for sums over time and for bills.
 //! - The planner, [`plan`], compares what leases want now with what was observed and says what to do next. It
 //!   remembers nothing: after a crash it goes on from what is there.
 //!
@@ -59,4 +60,5 @@ pub mod status;
 pub mod terms;
 #[cfg(test)]
 mod testing;
+pub mod usage;
 pub mod window;

@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
-    notifications, operation, versions,
+    notifications, operation, usage, versions,
 };
 
 /// The routes with their parts of the document.
@@ -54,6 +54,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
+        .routes(routes!(usage::show))
+        .routes(routes!(usage::billing))
+        .routes(routes!(usage::events))
         .routes(routes!(drift::list))
         .routes(routes!(drift::repair))
         .routes(routes!(identity::versions))

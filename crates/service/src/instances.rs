@@ -20,6 +20,8 @@ use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 #[derive(Debug, Default)]
 pub(crate) struct Instances {
     records: BTreeMap<GuestId, Arc<InstanceRecord>>,
+    /// Those that are part of a lease, by lease.
+    in_leases: BTreeSet<(LeaseId, GuestId)>,
     /// Those that are part of no lease, by host.
     without_lease: BTreeSet<(HostId, GuestId)>,
     /// The hosts that these are on.
@@ -36,6 +38,11 @@ impl Instances {
         self.records.values()
     }
 
+    /// Those of a lease.
+    pub fn of_lease(&self, lease: LeaseId) -> impl Iterator<Item = GuestId> {
+        self.in_leases.range((lease, GuestId(0))..=(lease, GuestId(u128::MAX))).map(|(_, id)| *id)
+    }
+
     /// Hosts where instances that are part of no lease run, or are to.
     pub fn hosts_without_lease(&self) -> &BTreeSet<HostId> {
         &self.hosts
@@ -44,6 +51,7 @@ impl Instances {
     pub fn put(&mut self, record: Arc<InstanceRecord>) {
         let instance = &record.instance;
         self.remove(instance.id);
+        self.in_leases.extend(instance.kind.lease().map(|lease| (lease, instance.id)));
         if instance.kind == InstanceKind::Regular && instance.needs_place() {
             self.without_lease.insert((instance.host, instance.id));
             self.hosts.insert(instance.host);
@@ -54,6 +62,9 @@ impl Instances {
     pub fn remove(&mut self, id: GuestId) {
         let Some(record) = self.records.remove(&id) else { return };
         let host = record.instance.host;
+        if let Some(lease) = record.instance.kind.lease() {
+            self.in_leases.remove(&(lease, id));
+        }
         self.without_lease.remove(&(host, id));
         let all = (host, GuestId(0))..=(host, GuestId(u128::MAX));
         if self.without_lease.range(all).next().is_none() {

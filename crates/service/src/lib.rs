@@ -21,6 +21,7 @@ mod reading;
 mod settings;
 mod state;
 mod types;
+mod usage;
 mod writing;
 
 use std::sync::atomic::AtomicBool;
@@ -41,8 +42,9 @@ pub use lease_pools::LeasePoolHost;
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
-    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, NewFloatingIp,
-    NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property, ServiceError, Statistics,
+    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage,
+    NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property, ServiceError,
+    Statistics,
 };
 
 /// What a service is made of.
@@ -101,6 +103,7 @@ impl Service {
         });
         // A wrong clock is found out before anybody is served.
         service.writer().await?;
+        service.count_what_is_held().await?;
         Ok(service)
     }
 

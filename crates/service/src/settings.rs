@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
+use leases::usage::Prices;
 use store::Holder;
 
 /// Settings of the service.
@@ -40,6 +41,10 @@ pub struct Settings {
     pub longest_clock_skew: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
+    /// How long usage that is over is kept; none means for ever.
+    pub keep_usage: Option<SignedDuration>,
+    /// What is charged for usage.
+    pub prices: Prices,
 }
 
 impl Default for Settings {
@@ -59,6 +64,8 @@ impl Default for Settings {
             enforcer_timeout: Duration::from_secs(10),
             longest_clock_skew: SignedDuration::from_secs(5),
             keep_records: SignedDuration::from_hours(24 * 30),
+            keep_usage: None,
+            prices: Prices::default(),
         }
     }
 }

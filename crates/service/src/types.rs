@@ -17,6 +17,7 @@ use leases::plan::GuestSize;
 use leases::project::{ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
+use leases::usage::Totals;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
 use thiserror::Error;
 
@@ -181,6 +182,15 @@ pub struct NewInstance {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
     pub hint: Option<LeaseHint>,
+}
+
+/// What a lease comes to (spec CLS-12).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseUsage {
+    /// From its start to its end, as things stand; of one that has not started, what is foreseen.
+    pub whole: Totals,
+    /// What of that is past.
+    pub so_far: Totals,
 }
 
 /// Figures for metrics.

@@ -147,7 +147,8 @@ fn skew(theirs: Timestamp, before: Timestamp, after: Timestamp) -> SignedDuratio
 impl Writer<'_> {
     /// Commits, and shows what was committed. After an error it is not known what the store holds; the next
     /// writer learns it.
-    pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+    pub async fn commit(&self, mut commit: Commit) -> Result<(), CommitError> {
+        self.service.account(&mut commit);
         let mut doubt = Doubt { service: self.service, settled: false };
         let advance = self.service.parts.store.commit(&commit).await?;
         doubt.settled = true;

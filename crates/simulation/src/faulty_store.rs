@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::usage::{Event, Query, Span, Sum};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
 };
 
 /// What goes wrong with a call.
@@ -107,6 +108,12 @@ impl FaultyStore {
     /// Everything that is in it, without faults.
     pub async fn contents(&self) -> Snapshot {
         self.inner.load().await.unwrap_or_default()
+    }
+
+    /// All usage that is in it: spans, and what happened.
+    pub async fn contents_usage(&self) -> (Vec<Span>, Vec<Event>) {
+        let usage = self.inner.export().await.unwrap_or_default().usage;
+        (usage.opened, usage.events)
     }
 
     /// The types of all notifications that are in it, oldest first.
@@ -253,6 +260,27 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
         self.unless(self.inner.audit_page(filter, before, limit)).await
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        self.unless(self.inner.usage(query)).await
+    }
+
+    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+        self.unless(self.inner.open_usage()).await
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        self.unless(self.inner.usage_events(filter, after, limit)).await
+    }
+
+    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+        self.unless(self.inner.prune_usage(before)).await
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

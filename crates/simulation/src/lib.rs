@@ -16,6 +16,7 @@
 mod checker;
 mod faulty_store;
 mod run;
+mod schedule;
 mod traffic;
 mod world;
 

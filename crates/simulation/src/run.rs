@@ -22,6 +22,7 @@ use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
+use crate::schedule::{Schedule, check_usage};
 use crate::world::{Happened, Setup, World, operator};
 
 mod requests;
@@ -218,6 +219,8 @@ struct Simulation {
     world: World,
     checker: Checker,
     checked_commits: u64,
+    /// What leases had, if all services agree on the time.
+    schedule: Option<Schedule>,
     /// What was in the store then.
     contents: Snapshot,
     report: Report,
@@ -256,6 +259,8 @@ impl Simulation {
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
         let skew = if several { ways.settings.longest_clock_skew } else { SignedDuration::ZERO };
         // What one service has under way comes late for the others.
+        let agreed = ways.clocks.iter().all(SignedDuration::is_zero);
+        let schedule = agreed.then(Schedule::default);
         let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
         Ok(Self {
             rng,
@@ -263,6 +268,7 @@ impl Simulation {
             world,
             checker,
             checked_commits: 0,
+            schedule,
             contents: Snapshot::default(),
             report: Report::default(),
             trail: VecDeque::new(),
@@ -384,6 +390,9 @@ impl Simulation {
         if commits != self.checked_commits {
             self.checked_commits = commits;
             self.contents = self.world.store.contents().await;
+            if let Some(schedule) = &mut self.schedule {
+                schedule.follow(&self.contents);
+            }
             return self.checker.check(&self.contents, &self.world.fleet, self.world.now());
         }
         self.checker.check_machines(&self.contents, &self.world.fleet)
@@ -505,6 +514,11 @@ impl Simulation {
             .await?;
         let contents = self.world.store.contents().await;
         self.checker.check_instances(&contents)?;
+        let (usage, events) = self.world.store.contents_usage().await;
+        check_usage(&contents, &usage, &events)?;
+        if let Some(schedule) = &self.schedule {
+            schedule.check(&usage, self.world.now())?;
+        }
         check_calm(&contents, &self.world.fleet)
     }
 

@@ -5,14 +5,14 @@ use leases::project::ProjectId;
 use sqlx::PgConnection;
 use store::archive::Archive;
 use store::encoding::action_key;
-use store::{IdempotencyRecord, Notification, Snapshot};
+use store::{IdempotencyRecord, Notification, Snapshot, UsageFilter};
 use uuid::Uuid;
 
 use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
-use crate::{feed, journal};
+use crate::{feed, journal, usage};
 
 /// Notifications that are entered by one statement.
 const TOGETHER: usize = 1000;
@@ -30,6 +30,9 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     archive.audit = journal::audit(db, u32::MAX).await?;
     archive.audit.reverse();
     archive.requests = requests(db).await?;
+    archive.usage.opened = usage::spans(db).await?;
+    let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
+    archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.last_fence = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await?.cast_unsigned();
     Ok(archive)
 }

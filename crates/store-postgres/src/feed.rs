@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use leases::usage::Event;
 use sqlx::PgConnection;
+use store::encoding::usage::hosts_json;
 use store::encoding::{record_key_from_text, record_key_text};
 use store::{Advance, Changes, Commit, Delta, KEPT_REVISIONS, RecordKey, Revision, StoreError};
 use uuid::Uuid;
@@ -14,6 +16,7 @@ use uuid::Uuid;
 use crate::columns::{plain, text, us, uuid};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
+use crate::usage::maybe;
 
 /// So many are forgotten together.
 const FORGOTTEN_TOGETHER: u64 = 1000;
@@ -46,7 +49,7 @@ async fn enter(
     commit: &Commit,
 ) -> Result<Advance, Trouble> {
     let keys: Vec<String> = keys.iter().map(|key| text(&record_key_text(key)).into_owned()).collect();
-    let (told, audited) = (&commit.notifications, &commit.audit);
+    let (told, audited, events) = (&commit.notifications, &commit.audit, &commit.usage.events);
     let leases: Vec<Uuid> = told.iter().map(|new| uuid(new.lease.0)).collect();
     let audited_us: Vec<i64> = audited.iter().map(|record| us(record.at)).collect();
     let row = sqlx::query!(
@@ -68,6 +71,16 @@ async fn enter(
              FROM made, unnest($7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
                  WITH ORDINALITY AS new (at_us, user_id, project, request_id, action, object, position)
              ORDER BY position
+         ), accounted AS (
+             INSERT INTO usage_event (at_us, what, lease, instance, project, user_id, lease_type, status,
+                 starts_us, ends_us, hosts, reason)
+             SELECT new.at_us, what, new.lease, instance, project, user_id, lease_type, status, starts_us, ends_us,
+                 hosts, reason
+             FROM made, unnest($13::text[], $14::uuid[], $15::uuid[], $16::text[], $17::text[], $18::text[],
+                 $19::text[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::bigint[])
+                 WITH ORDINALITY AS new (what, lease, instance, project, user_id, lease_type, status,
+                     starts_us, ends_us, hosts, reason, at_us, position)
+             ORDER BY position
          )
          SELECT number, mark, previous_mark FROM made",
         &keys,
@@ -82,6 +95,18 @@ async fn enter(
         &column(audited, |record| &record.request_id),
         &column(audited, |record| &record.action),
         &column(audited, |record| &record.object),
+        &column(events, |event| event.what.name()),
+        &each(events, |event| event.lease.map(|id| uuid(id.0))) as &[Option<Uuid>],
+        &each(events, |event| event.instance.map(|id| uuid(id.0))) as &[Option<Uuid>],
+        &column(events, |event| &event.owner.project.0),
+        &column(events, |event| &event.owner.user.0),
+        &each(events, |event| maybe(event.lease_type.as_deref())) as &[Option<String>],
+        &column(events, |event| &event.status),
+        &each(events, |event| event.window.map(|window| us(window.start()))) as &[Option<i64>],
+        &each(events, |event| event.window.map(|window| us(window.end()))) as &[Option<i64>],
+        &each(events, |event| hosts_json(&event.hosts)),
+        &each(events, |event| maybe(event.reason.as_deref())) as &[Option<String>],
+        &each(events, |event| us(event.at)),
     );
     let row = row.fetch_one(&mut *db).await?;
     let number = row.number.cast_unsigned();
@@ -93,6 +118,11 @@ async fn enter(
         from: Revision { number: number - 1, mark: row.previous_mark.as_u128() },
         to: Revision { number, mark: row.mark.as_u128() },
     })
+}
+
+/// A column of these events that is no plain text.
+fn each<T>(events: &[Event], of: impl FnMut(&Event) -> T) -> Vec<T> {
+    events.iter().map(of).collect()
 }
 
 /// A column of these records.

@@ -23,6 +23,7 @@ mod open;
 mod pool;
 mod servers;
 mod steps;
+mod usage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +32,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::usage::{Event, Query, Sum};
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
 };
 
 pub use self::open::{OpenError, SchemaState};
@@ -220,6 +222,27 @@ impl Store for PostgresStore {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
         Ok(asking!(self, db => journal::audit_page(db, filter, before, limit).await)?)
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        Ok(asking!(self, db => usage::sums(db, query).await)?)
+    }
+
+    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+        Ok(asking!(self, db => usage::open_keys(db).await)?)
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        Ok(asking!(self, db => usage::events(db, filter, after, limit).await)?)
+    }
+
+    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+        Ok(writing!(self, db => usage::prune(db, before).await)?)
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

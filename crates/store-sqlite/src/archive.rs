@@ -5,11 +5,11 @@ use ::leases::project::ProjectId;
 use sqlx::SqliteConnection;
 use store::archive::{Archive, ImportError};
 use store::encoding::action_key;
-use store::{IdempotencyRecord, Snapshot, StoreError};
+use store::{IdempotencyRecord, Snapshot, StoreError, UsageFilter};
 
 use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
-use crate::{commit, journal, load};
+use crate::{commit, journal, load, usage};
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
@@ -24,6 +24,9 @@ pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreEr
     archive.audit = journal::audit(db, u32::MAX).await?;
     archive.audit.reverse();
     archive.requests = requests(db).await?;
+    archive.usage.opened = usage::spans(db).await?;
+    let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
+    archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await.map_err(unavailable)?;
     archive.last_fence = last.cast_unsigned();
     Ok(archive)

@@ -21,6 +21,7 @@ mod open;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::usage::{Event, Query, Sum};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError,
+    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
@@ -282,6 +284,30 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
         journal::audit_page(&mut *self.reading().await?, filter, before, limit).await
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        usage::sums(&mut *self.reading().await?, query).await
+    }
+
+    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+        usage::open_keys(&mut *self.reading().await?).await
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        usage::events(&mut *self.reading().await?, filter, after, limit).await
+    }
+
+    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        usage::prune(&mut transaction, before).await?;
+        transaction.commit().await.map_err(unavailable)
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

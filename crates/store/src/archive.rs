@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use leases::usage::Entries;
 use thiserror::Error;
 
 use crate::{AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, Snapshot, StoreError, Write};
@@ -22,6 +23,8 @@ pub struct Archive {
     pub audit: Vec<AuditRecord>,
     /// Keys of requests.
     pub requests: Vec<IdempotencyRecord>,
+    /// Usage: all spans, and what happened, oldest first.
+    pub usage: Entries,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
     pub last_fence: u64,
 }
@@ -50,7 +53,7 @@ impl From<CommitError> for ImportError {
 }
 
 impl Archive {
-    /// A commit that enters all records, with the audit log.
+    /// A commit that enters all records, with the audit log and usage.
     pub fn commit(&self) -> Commit {
         let Snapshot { free_pools, hosts, floating_ips, flavors, properties, leases, instances, .. } =
             &self.snapshot;
@@ -75,7 +78,8 @@ impl Archive {
                 .map(|record| Write::Instance { record: Box::new(record.clone()), expected: None }),
         );
         // No record takes its time from it.
-        Commit { writes, audit: self.audit.clone(), ..Commit::new(Timestamp::UNIX_EPOCH) }
+        let (audit, usage) = (self.audit.clone(), self.usage.clone());
+        Commit { writes, audit, usage, ..Commit::new(Timestamp::UNIX_EPOCH) }
     }
 
     /// Whether there is nothing in it, and never was.
@@ -90,6 +94,7 @@ impl Archive {
             && leases.is_empty()
             && instances.is_empty()
             && self.audit.is_empty()
+            && self.usage.is_empty()
             && self.last_notification == 0
     }
 }

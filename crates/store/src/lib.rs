@@ -13,6 +13,7 @@
 //!   ([`leases::plan::History`]);
 //! - notifications in the order of their commits, with how far each listener has read;
 //! - the audit log;
+//! - usage: spans of time in which something was held, and what happened ([`leases::usage`]);
 //! - keys of requests that were served ([`IdempotencyRecord`]).
 //!
 //! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
@@ -35,6 +36,7 @@ use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
+use leases::usage::{Entries, Event, Query, Sum};
 use thiserror::Error;
 
 use crate::archive::{Archive, ImportError};
@@ -42,7 +44,8 @@ use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
     AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
-    InstanceRecord, LeaseRecord, NewNotification, Notification, PropertyRecord, Version, Wording,
+    InstanceRecord, LeaseRecord, NewNotification, Notification, PropertyRecord, UsageFilter, Version,
+    Wording,
 };
 
 /// Everything that a service keeps in memory.
@@ -175,12 +178,21 @@ pub struct Commit {
     pub notifications: Vec<NewNotification>,
     /// The key of the request, if it came with one.
     pub idempotency: Option<IdempotencyRecord>,
+    /// What it means for usage.
+    pub usage: Entries,
 }
 
 impl Commit {
     /// A commit of nothing yet.
     pub fn new(at: Timestamp) -> Self {
-        Self { at, writes: Vec::new(), audit: Vec::new(), notifications: Vec::new(), idempotency: None }
+        Self {
+            at,
+            writes: Vec::new(),
+            audit: Vec::new(),
+            notifications: Vec::new(),
+            idempotency: None,
+            usage: Entries::default(),
+        }
     }
 }
 
@@ -430,6 +442,23 @@ pub trait Store: fmt::Debug + Send + Sync {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError>;
+
+    /// Usage, summed as [`leases::usage::sums`] does; in the order of sums.
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError>;
+
+    /// The keys ([`leases::usage::Span::key`]) of all spans of usage that are open, in order.
+    async fn open_usage(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Such events of usage after that number, oldest first, with their numbers: later commits have higher ones.
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError>;
+
+    /// Forgets usage that is over, and its events, from before that time.
+    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError>;
 
     /// Everything that is in it, as of one instant.
     async fn export(&self) -> Result<Archive, StoreError>;

@@ -10,6 +10,8 @@ use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::project::{ProjectId, UserId};
 use leases::terms::FlavorSize;
+use leases::usage::{Event, Occurrence};
+use leases::window::Window;
 
 /// An instance, with what is known of it beside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +177,29 @@ impl AuditFilter {
             && is(&self.request_id, &record.request_id)
             && is(&self.action, &record.action)
             && is(&self.object, &record.object)
+    }
+}
+
+/// Which events of usage: those of which all that is given is so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageFilter {
+    /// In that time.
+    pub period: Option<Window>,
+    /// Of that project.
+    pub project: Option<ProjectId>,
+    /// Of that lease, or of instances in it.
+    pub lease: Option<LeaseId>,
+    /// Of that kind.
+    pub what: Option<Occurrence>,
+}
+
+impl UsageFilter {
+    /// Whether it is such an event.
+    pub fn lets_through(&self, event: &Event) -> bool {
+        self.period.is_none_or(|period| period.contains(event.at))
+            && self.project.as_ref().is_none_or(|project| *project == event.owner.project)
+            && self.lease.is_none_or(|lease| event.lease == Some(lease))
+            && self.what.is_none_or(|what| event.what == what)
     }
 }
 

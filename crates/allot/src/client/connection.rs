@@ -141,6 +141,8 @@ impl Connection {
     async fn send_once(&self, request: RequestBuilder) -> Result<Value, ClientError> {
         let mut answer = request.timeout(TOTAL).send().await.map_err(|error| self.failed(&error))?;
         let status = answer.status();
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let table = kind.is_some_and(|kind| kind.starts_with("text/csv"));
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.failed(&error))? {
             if body.len() + chunk.len() > MOST_BYTES {
@@ -153,6 +155,10 @@ impl Connection {
         }
         if body.is_empty() {
             return Ok(Value::Null);
+        }
+        if table {
+            // Nothing but text, as it is.
+            return Ok(Value::String(String::from_utf8_lossy(&body).into_owned()));
         }
         serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))
     }

@@ -1,5 +1,5 @@
-//! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`, `calendar`, `events`,
-//! `audit`, `doctor`.
+//! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
+//! `calendar`, `events`, `audit`, `usage`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -20,6 +20,7 @@ mod lease_pool;
 mod login;
 mod requirement;
 mod table;
+mod usage;
 mod wire;
 
 use std::io::{self, Write};
@@ -44,7 +45,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 12] = [
     "lease",
     "host",
     "freepool",
@@ -55,6 +56,7 @@ pub(crate) const NAMES: [&str; 11] = [
     "calendar",
     "events",
     "audit",
+    "usage",
     "doctor",
 ];
 
@@ -111,6 +113,8 @@ enum Command {
     Events(events::Arguments),
     /// Who did what; for administrators
     Audit(audit::Arguments),
+    /// What was reserved and used, and what it costs
+    Usage(usage::Arguments),
     /// Where what is stored and what the fleet shows differ; exit status 1 if they do
     Doctor(doctor::Arguments),
 }
@@ -237,6 +241,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
+            Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })

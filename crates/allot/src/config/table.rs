@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use leases::filters::{CustomFilter, Filter};
 use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
+use leases::usage::Decimal;
 
 use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
 use super::{ConfigError, Values};
@@ -28,11 +29,12 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 9] = [
+const HEADINGS: [(&str, &str); 10] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
+    ("usage", "Usage and what it costs"),
     ("filters", "Filters that hosts pass before they are leased"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
@@ -170,6 +172,23 @@ settings! {
     "leases.extension_window" extension_window: Option<Span> = "" as "DURATION";
     /// Projects without limits on the length of leases, separated by commas
     "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+
+    /// How long usage that is over is kept, and what happened; without it, for ever
+    "usage.keep" keep_usage: Option<Span> = "" as "DURATION";
+    /// What prices are in, as it is to be shown
+    "usage.currency" currency: String = "" as "NAME";
+    /// Price of a lease, once, when it starts
+    "usage.price_lease" price_lease: Decimal = "0" as "PRICE";
+    /// Price of a whole host for an hour
+    "usage.price_host_hour" price_host_hour: Decimal = "0" as "PRICE";
+    /// Price of a CPU of room for instances for an hour
+    "usage.price_core_hour" price_core_hour: Decimal = "0" as "PRICE";
+    /// Price of a GiB of memory of room for instances for an hour
+    "usage.price_gib_hour" price_gib_hour: Decimal = "0" as "PRICE";
+    /// Price of an address for an hour
+    "usage.price_address_hour" price_address_hour: Decimal = "0" as "PRICE";
+    /// Price of an instance in a lease for an hour, beside what the lease costs
+    "usage.price_instance_hour" price_instance_hour: Decimal = "0" as "PRICE";
 
     /// Those that are applied, by Nova's names, separated by commas; what a lease asks for that none of them looks
     /// at is refused

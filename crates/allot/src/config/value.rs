@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
 use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
+use leases::usage::{Decimal, NotDecimal};
 use serde_json::{Deserializer, Value as Json};
 use store_postgres::{AddressError, Servers};
 
@@ -61,6 +62,12 @@ impl<T: Value> Value for Option<T> {
 }
 
 /// Separated by commas.
+impl Value for Decimal {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: NotDecimal| error.to_string())
+    }
+}
+
 impl Value for Vec<String> {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())

@@ -15,6 +15,7 @@ use leases::filters::Filters;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
+use leases::usage::Prices;
 use secrecy::SecretString;
 use server::{
     App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, RateLimit,
@@ -314,6 +315,16 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
         longest_clock_skew: configuration.longest_clock_skew.0,
         keep_records: configuration.keep_records.0,
+        keep_usage: configuration.keep_usage.map(|kept| kept.0),
+        prices: Prices {
+            currency: configuration.currency.clone(),
+            lease: configuration.price_lease,
+            host_hour: configuration.price_host_hour,
+            core_hour: configuration.price_core_hour,
+            gib_hour: configuration.price_gib_hour,
+            address_hour: configuration.price_address_hour,
+            instance_hour: configuration.price_instance_hour,
+        },
     }
 }
 

@@ -304,3 +304,28 @@ fn completions_and_manual_pages_are_made() {
         assert!(directory.join(page).exists(), "{page} is missing");
     }
 }
+
+#[test]
+fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
+    let service = Running::start(
+        "memory",
+        &["--usage-price-lease", "2.5", "--usage-currency", "EUR", "--usage-price-host-hour", "1"],
+    );
+    service.says("host create r1-h01");
+    service.says("lease create first --hosts 1 --for 1h --wait");
+    let table = service.says("usage --utc --by project,user");
+    assert!(table.contains("PROJECT") && table.contains("HOST HOURS"), "{table}");
+    let csv = service.says("usage --from 2020-01-01 --by project,lease --format csv");
+    assert!(csv.starts_with("start,end,project_id,lease_id,leases_started,host_hours,"), "{csv}");
+    let json: serde_json::Value = serde_json::from_str(&service.says("usage --format json")).expect("JSON");
+    assert_eq!(json["usage"][0]["leases_started"], 1, "{json}");
+    let bill = service.says("usage billing");
+    assert!(bill.contains("Total: 2.5") && bill.contains("EUR") && bill.contains("host-hour"), "{bill}");
+    let lines = service.says("usage billing --format csv");
+    assert!(lines.contains(",lease,1,lease,2.5,2.5"), "{lines}");
+    let events = service.says("usage events --event lease.started");
+    assert!(events.contains("lease.started") && events.contains("ACTIVE"), "{events}");
+    assert!(service.says("usage events --after 1000").contains("There are no such events."));
+    let wrong = service.allot("usage --by colour");
+    assert_eq!(wrong.status, 1, "{}", wrong.out);
+}

@@ -8,8 +8,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
-    LeasePoolHost, Notification, Plan, Property, ResourceProperty,
+    Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
+    LeasePool, LeasePoolHost, Notification, Plan, Property, ResourceProperty, Usage, UsageEvent,
 };
 
 macro_rules! envelope {
@@ -100,6 +100,41 @@ pub struct AuditBody {
 pub struct NotificationsBody {
     /// Notifications, oldest first.
     pub notifications: Vec<Notification>,
+    /// What to ask for next: `after` this.
+    pub last: u64,
+}
+
+/// Usage, by period and by what it was asked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct UsageBody {
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// Until when; not later than now.
+    pub end: String,
+    /// Sums; none of what there is nothing of.
+    pub usage: Vec<Usage>,
+}
+
+/// What leases cost.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BillingBody {
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// Until when; not later than now.
+    pub end: String,
+    /// What amounts are in, as the operator calls it; empty if it has no name.
+    pub currency: String,
+    /// The lines.
+    pub billing: Vec<BillingLine>,
+    /// The sum of their amounts: a decimal number.
+    pub total: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct UsageEventsBody {
+    /// Events, oldest first.
+    pub events: Vec<UsageEvent>,
     /// What to ask for next: `after` this.
     pub last: u64,
 }

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use super::date::{created_at, date};
 use super::lease_request::end_action_name;
 use super::plan::PlanSummary;
+use super::usage::LeaseUsage;
 
 /// A lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -56,6 +57,9 @@ pub struct Lease {
     pub reservations: Vec<Reservation>,
     /// What happens when.
     pub events: Vec<Event>,
+    /// What it comes to; not in lists. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<LeaseUsage>,
 }
 
 /// A reservation of a lease.
@@ -207,6 +211,7 @@ impl From<&LeaseRecord> for Lease {
             updated_at: record.updated_at.map(created_at),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),
             events: lease.events().iter().map(|event| event_of(record, event)).collect(),
+            usage: None,
         }
     }
 }

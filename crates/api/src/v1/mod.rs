@@ -22,6 +22,7 @@ mod plan;
 mod python;
 mod requirement;
 mod reservation_request;
+mod usage;
 
 pub use audit::AuditEntry;
 pub use date::{created_at, date, minute};
@@ -45,3 +46,4 @@ pub use notification::Notification;
 pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use requirement::read_requirement;
 pub use reservation_request::FindFlavor;
+pub use usage::{BillingLine, LeaseUsage, Reserved, Usage, UsageEvent, Used};

@@ -98,6 +98,8 @@ rules! {
     NotificationsGet "blazar:notifications:get" READER;
     /// Seeing who did what.
     AuditGet "blazar:audit:get" ADMIN;
+    /// Seeing usage and what it costs.
+    UsageGet "blazar:usage:get" READER;
     /// Seeing where store and fleet differ.
     DriftGet "blazar:drift:get" ADMIN;
     /// Setting such differences right.

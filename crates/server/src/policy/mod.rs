@@ -217,6 +217,7 @@ mod tests {
             ("blazar:instances:delete", member),
             ("blazar:notifications:get", reader),
             ("blazar:audit:get", admin),
+            ("blazar:usage:get", reader),
             ("blazar:drift:get", admin),
             ("blazar:drift:repair", admin),
         ];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody};
-use api::v1::{Lease, LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, lease_id};
+use api::v1::{Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -160,7 +160,7 @@ async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
     if matches!(created.lease.lease.lease_type, LeaseType::Immediate { .. }) {
         created.lease = app.service().started(created.lease.lease.id).await?;
     }
-    let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
+    let body = LeaseBody { lease: shown(app, &created.lease).await };
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     if created.repeated {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
@@ -197,6 +197,15 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
     Ok(record)
 }
 
+/// The lease with what it comes to, as answers about one lease have it (spec CLS-12).
+async fn shown(app: &App, record: &LeaseRecord) -> Lease {
+    let usage = app.service().lease_usage(record).await;
+    // The lease itself is known; that it cannot be said what it comes to is no reason not to show it.
+    let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
+    let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
+    Lease { usage, ..Lease::from(record) }
+}
+
 fn target(record: &LeaseRecord) -> Target<'_> {
     Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
 }
@@ -213,7 +222,7 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
-    Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }))
+    Ok(Json(LeaseBody { lease: shown(&app, &record).await }))
 }
 
 /// How a lease gets hosts that others have instances on, and how far that is.
@@ -279,7 +288,7 @@ pub(crate) async fn update(
     }
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
     let updated = session.change(async move { service.update_lease(&caller, id, changes).await }).await??;
-    Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))
+    Ok(Json(LeaseBody { lease: shown(&app, &updated).await }))
 }
 
 /// Deletes a lease, in whatever state it is.

@@ -23,6 +23,7 @@ pub(crate) mod lease_pools;
 pub(crate) mod leases;
 pub(crate) mod notifications;
 pub(crate) mod operation;
+pub(crate) mod usage;
 pub(crate) mod versions;
 
 /// The same question for what comes after that.

@@ -24,6 +24,9 @@ pub fn check(method: &str, path: &str, status: u16, body: &str) {
         assert!(status != 204 || body.is_empty(), "{method} {path} answers {status} with a body");
         return;
     };
+    if path.contains("format=csv") && content.contains_key("text/csv") && status == 200 {
+        return;
+    }
     let Some(media) = content.get("application/json") else { return };
     let value: Value =
         serde_json::from_str(body).unwrap_or_else(|_| panic!("{method} {path}: no JSON: {body}"));

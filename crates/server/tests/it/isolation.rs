@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 57] = [
+const ROWS: [Row; 60] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -98,6 +98,33 @@ const ROWS: [Row; 57] = [
     row("GET", "/v1/instances/{instance_id}"),
     row("DELETE", "/v1/instances/{instance_id}"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
+    row("GET", "/v1/usage").with(&[
+        ("start", "2030-01-01"),
+        ("end", "now"),
+        ("group_by", "project,user,pool,lease,lease_type"),
+        ("project_id", "q"),
+        ("user_id", "foreign"),
+        ("lease_id", "{lease}"),
+        ("pool", "freepool"),
+        ("format", "csv"),
+    ]),
+    row("GET", "/v1/usage/billing").with(&[
+        ("start", "2030-01-01"),
+        ("end", "now"),
+        ("interval", "day"),
+        ("project_id", "q"),
+        ("lease_id", "{lease}"),
+        ("format", "csv"),
+    ]),
+    row("GET", "/v1/usage/events").with(&[
+        ("start", "2030-01-01"),
+        ("end", "now"),
+        ("project_id", "q"),
+        ("lease_id", "{lease}"),
+        ("event", "lease.started"),
+        ("after", "0"),
+        ("limit", "1000"),
+    ]),
     row("GET", "/v1/drift"),
     row("POST", "/v1/drift/repair"),
     row("GET", "/v1/audit").with(&[

@@ -22,5 +22,6 @@ mod site;
 mod sockets;
 mod suiting;
 mod types;
+mod usage;
 mod vectors;
 mod webhook;

@@ -140,6 +140,9 @@ impl Service {
                 writer.advanced(advance).await;
             }
         }
+        if let Some(before) = self.settings.keep_usage.and_then(|kept| now.checked_sub(kept).ok()) {
+            store.prune_usage(before).await?;
+        }
         store.prune(now - self.settings.keep_records).await
     }
 

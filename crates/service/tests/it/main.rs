@@ -19,3 +19,4 @@ mod telling;
 mod terms;
 mod timing;
 mod types;
+mod usage;

@@ -1,7 +1,7 @@
 //! Commits: leases give up, hosts and addresses come and go, leases take; at last it becomes a revision.
 //!
 //! Locks are taken in one order by all commits, so that they wait for each other in no circle: the key of the
-//! request, leases, hosts, addresses, each sorted, and the row of the revision at the very end. What else may
+//! request, leases, hosts, addresses, spans of usage, each sorted, and the row of the revision at the very end. What else may
 //! collide, as two new hosts of one name, the database notices and undoes, and it is tried again.
 
 mod bookings;
@@ -20,7 +20,7 @@ use store::{Advance, Commit, Write};
 
 use crate::columns::uuid;
 use crate::error::Trouble;
-use crate::{feed, journal};
+use crate::{feed, journal, usage};
 
 pub(crate) use take::Pace;
 
@@ -34,6 +34,7 @@ pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) ->
         inventory::write(db, write).await?;
     }
     take::all(db, &mut taken, pace).await?;
+    usage::write(db, &commit.usage).await?;
     feed::commit(db, commit).await
 }
 

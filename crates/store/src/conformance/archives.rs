@@ -18,6 +18,7 @@ async fn fill(store: &Arc<dyn Store>) {
         audit: vec![audit("a"), audit("b")],
         notifications: vec![notification("a"), notification("b")],
         idempotency: Some(request("key", at(0))),
+        usage: super::usage::some_usage(),
         ..Commit::new(at(0))
     };
     store.commit(&rich).await.expect("accepted");

@@ -27,6 +27,7 @@ mod random;
 mod records;
 pub mod sample;
 mod steps;
+mod usage;
 
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub use races::*;
 pub use random::*;
 pub use records::*;
 pub use steps::*;
+pub use usage::*;
 
 use crate::Store;
 
@@ -93,6 +95,10 @@ macro_rules! promises {
             what_was_exported_can_be_imported
             a_store_with_something_in_it_imports_nothing
             an_archive_that_contradicts_itself_is_imported_not_at_all
+            usage_a_events_are_read_as_they_were_written
+            usage_c_a_refused_commit_leaves_no_usage
+            usage_d_sums_do_not_overflow
+            usage_e_is_summed_as_the_model_sums_it
             random_commits_are_answered_as_the_model_answers_them
         }
     };

@@ -14,6 +14,7 @@ mod requirement;
 mod terms;
 #[cfg(test)]
 mod tests;
+pub mod usage;
 
 use std::fmt;
 

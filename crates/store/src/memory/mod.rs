@@ -17,6 +17,7 @@ use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
+use leases::usage::{Entries, Event, Ledger, Query, Span, Sum, sums};
 use tokio::sync::watch;
 
 use self::draft::{apply, work_out};
@@ -27,7 +28,7 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError,
+    Notification, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError, UsageFilter,
 };
 
 /// A store in memory.
@@ -62,6 +63,10 @@ struct State {
     audit: VecDeque<(u64, AuditRecord)>,
     last_audit: u64,
     requests: BTreeMap<(ProjectId, String), IdempotencyRecord>,
+    usage: Ledger,
+    /// With their numbers.
+    usage_events: VecDeque<(u64, Event)>,
+    last_usage_event: u64,
     log: Log,
     /// Who leads, by role, and until when.
     leaders: BTreeMap<String, (Holder, Timestamp)>,
@@ -122,6 +127,11 @@ impl State {
             delivered: self.delivered.clone(),
             audit: self.audit.iter().map(|(_, record)| record.clone()).collect(),
             requests: self.requests.values().cloned().collect(),
+            usage: Entries {
+                changed: Vec::new(),
+                opened: self.usage.spans().to_vec(),
+                events: self.usage_events.iter().map(|(_, event)| event.clone()).collect(),
+            },
             last_fence: self.last_fence,
         }
     }
@@ -164,6 +174,11 @@ impl State {
             self.last_number += 1;
             let number = self.last_number;
             self.notifications.push_back(Notification { number, at: commit.at, content: content.clone() });
+        }
+        self.usage.enter(&commit.usage);
+        for event in &commit.usage.events {
+            self.last_usage_event += 1;
+            self.usage_events.push_back((self.last_usage_event, event.clone()));
         }
         if let Some(record) = &commit.idempotency {
             self.requests.insert((record.project.clone(), record.key.clone()), record.clone());
@@ -392,6 +407,36 @@ impl Store for MemoryStore {
             state.audit.iter().rev().filter(|(number, _)| before.is_none_or(|before| *number < before));
         let found = earlier.filter(|(_, record)| filter.lets_through(record));
         Ok(found.take(limit as usize).cloned().collect())
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        Ok(sums(self.state().usage.spans(), query))
+    }
+
+    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+        let state = self.state();
+        let mut keys: Vec<_> = state.usage.spans().iter().filter(|span| span.open).map(Span::key).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        let state = self.state();
+        let first = state.usage_events.partition_point(|(number, _)| *number <= after);
+        let found = state.usage_events.range(first..).filter(|(_, event)| filter.lets_through(event));
+        Ok(found.take(limit as usize).cloned().collect())
+    }
+
+    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+        let mut state = self.state();
+        state.usage.prune(before);
+        state.usage_events.retain(|(_, event)| event.at >= before);
+        Ok(())
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

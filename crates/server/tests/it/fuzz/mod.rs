@@ -28,7 +28,7 @@ use self::requests::Drawn;
 use crate::site::{Answer, Site};
 
 /// Requests of each seed.
-const REQUESTS: usize = 170;
+const REQUESTS: usize = 260;
 /// An answer that takes longer does not come.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -135,7 +135,7 @@ async fn whatever_is_sent_harms_nothing_in_sqlite() {
 async fn whatever_is_sent_harms_nothing_in_postgresql() {
     let server = ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"));
     let mut tried = Vec::new();
-    for seed in seeds(2000..2004) {
+    for seed in seeds(2000..2006) {
         let url = server.database(None).expect("a database");
         let store = PostgresStore::open(url.parse().expect("an address")).await.expect("a store");
         tried.push(go_through(seed, Arc::new(store)).await);

@@ -1,0 +1,355 @@
+//! `allot usage`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::dates::{When, show_seconds, zone_name};
+use super::table::text;
+use super::wire::read;
+use super::{ClientError, Session};
+
+/// Events asked for at once.
+const PAGE: usize = 500;
+
+/// What was reserved and used, or what of that is to be seen.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    sums: Sums,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What leases cost, line by line
+    Billing(Billing),
+    /// What happened to leases and instances
+    Events(Events),
+}
+
+/// How answers are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Json,
+}
+
+#[derive(Args, Debug)]
+struct Period {
+    /// From when; the beginning of this month (UTC) if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Until when; now if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+    /// Only of this project; of others for administrators only
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+    /// Only of this lease, by its identifier
+    #[arg(long, value_name = "ID")]
+    lease: Option<String>,
+}
+
+#[derive(Args, Debug)]
+struct Sums {
+    #[command(flatten)]
+    period: Period,
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "project",
+        help = "By what, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
+    )]
+    by: String,
+    /// Only of this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Only of hosts of this free pool
+    #[arg(long, value_name = "POOL")]
+    pool: Option<String>,
+    /// How the answer is laid out
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Args, Debug)]
+struct Billing {
+    #[command(flatten)]
+    period: Period,
+    /// Lines for each hour, day or month
+    #[arg(long, value_name = "STEP", value_parser = ["hour", "day", "month"])]
+    each: Option<String>,
+    /// How the answer is laid out
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Args, Debug)]
+struct Events {
+    #[command(flatten)]
+    period: Period,
+    /// Only those of this kind: lease.extended, instance.started
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+    /// Only those after this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    after: u64,
+}
+
+type Query = Vec<(&'static str, String)>;
+
+pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match &arguments.command {
+        None => sums(&arguments.sums, session).await,
+        Some(Command::Billing(billing)) => bill(billing, session).await,
+        Some(Command::Events(wanted)) => events(wanted, session).await,
+    }
+}
+
+/// What is the same for all questions.
+async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientError> {
+    let now = session.now().await;
+    let mut query = Vec::new();
+    for (name, text) in [("start", &period.from), ("end", &period.to)] {
+        if let Some(text) = text {
+            let instant = When::parse(text, now, &session.zone)?.instant(now);
+            query.push((name, instant.to_string()));
+        }
+    }
+    query.extend(period.project.clone().map(|project| ("project_id", project)));
+    query.extend(period.lease.clone().map(|lease| ("lease_id", lease)));
+    Ok(query)
+}
+
+/// Asks, and prints the answer unless it is to be a table.
+async fn ask(
+    path: &str,
+    mut query: Query,
+    format: Format,
+    session: &mut Session<'_>,
+) -> Result<Option<Value>, ClientError> {
+    let csv = format == Format::Csv && !session.json;
+    if csv {
+        query.push(("format", "csv".to_owned()));
+    }
+    let answer = session.connection.get(path, &query).await?;
+    if let (true, Some(table)) = (csv, answer.as_str()) {
+        write!(session.out, "{table}")?;
+        return Ok(None);
+    }
+    if session.json || format == Format::Json {
+        session.print_json(&answer)?;
+        return Ok(None);
+    }
+    Ok(Some(answer))
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Row {
+    start: String,
+    #[serde(default)]
+    project_id: String,
+    #[serde(default)]
+    user_id: String,
+    #[serde(default)]
+    pool: String,
+    #[serde(default)]
+    lease_id: String,
+    #[serde(default)]
+    lease_type: String,
+    reserved: Figures,
+    used: Figures,
+    unleased: Figures,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Figures {
+    #[serde(default)]
+    host_hours: f64,
+    #[serde(default)]
+    core_hours: f64,
+    #[serde(default)]
+    gib_hours: f64,
+    #[serde(default)]
+    instance_hours: f64,
+    #[serde(default)]
+    instances_started: u64,
+}
+
+async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut query = query(&arguments.period, session).await?;
+    query.push(("group_by", arguments.by.clone()));
+    query.extend(arguments.user.clone().map(|user| ("user_id", user)));
+    query.extend(arguments.pool.clone().map(|pool| ("pool", pool)));
+    let Some(answer) = ask("/v1/usage", query, arguments.format, session).await? else { return Ok(()) };
+    let rows: Vec<Row> = read(&answer, "usage")?;
+    say_period(&answer, session)?;
+    if rows.is_empty() {
+        return session.print("Nothing was reserved or used.");
+    }
+    let asked: Vec<&str> = arguments.by.split(',').map(str::trim).collect();
+    let stepwise = asked.iter().any(|word| ["hour", "day", "month"].contains(word));
+    // In the order in which they are asked for, after the period.
+    let columns: Vec<&str> =
+        asked.iter().copied().filter(|word| !["hour", "day", "month"].contains(word)).collect();
+    let headings: Vec<String> = stepwise
+        .then(|| "FROM".to_owned())
+        .into_iter()
+        .chain(columns.iter().map(|word| word.to_uppercase().replace('_', " ")))
+        .chain(
+            [
+                "HOST HOURS",
+                "CORE HOURS",
+                "GIB HOURS",
+                "INSTANCES",
+                "INSTANCE HOURS",
+                "USED CORE HOURS",
+                "UNLEASED CORE HOURS",
+            ]
+            .map(str::to_owned),
+        )
+        .collect();
+    let mut table = session.style.table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in rows {
+        let start = row.start.parse().map_or(row.start.clone(), |at| show_seconds(at, &session.zone));
+        let named = |column: &&str| match *column {
+            "project" => row.project_id.clone(),
+            "user" => row.user_id.clone(),
+            "pool" => row.pool.clone(),
+            "lease" => row.lease_id.clone(),
+            _ => row.lease_type.clone(),
+        };
+        let figures = [
+            hours(row.reserved.host_hours),
+            hours(row.reserved.core_hours),
+            hours(row.reserved.gib_hours),
+            row.used.instances_started.to_string(),
+            hours(row.used.instance_hours),
+            hours(row.used.core_hours),
+            hours(row.unleased.core_hours),
+        ];
+        let cells = stepwise.then_some(start).into_iter().chain(columns.iter().map(named)).chain(figures);
+        table.add_row(cells.collect::<Vec<_>>());
+    }
+    session.print(&text(&table))
+}
+
+/// Hours to a hundredth.
+fn hours(hours: f64) -> String {
+    format!("{hours:.2}")
+}
+
+fn say_period(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let shown = |name: &str| {
+        let text = answer[name].as_str().unwrap_or_default();
+        text.parse().map_or(text.to_owned(), |at| show_seconds(at, &session.zone))
+    };
+    let line = format!("From {} to {} ({}).", shown("start"), shown("end"), zone_name(&session.zone));
+    session.print(&line)
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    start: String,
+    project_id: String,
+    user_id: String,
+    lease_id: String,
+    item: String,
+    quantity: String,
+    unit: String,
+    unit_price: String,
+    amount: String,
+}
+
+async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut query = query(&arguments.period, session).await?;
+    query.extend(arguments.each.clone().map(|step| ("interval", step)));
+    let Some(answer) = ask("/v1/usage/billing", query, arguments.format, session).await? else {
+        return Ok(());
+    };
+    let lines: Vec<Line> = read(&answer, "billing")?;
+    say_period(&answer, session)?;
+    if lines.is_empty() {
+        return session.print("Nothing is charged.");
+    }
+    let headings = ["FROM", "PROJECT", "USER", "LEASE", "ITEM", "QUANTITY", "UNIT", "PRICE", "AMOUNT"];
+    let mut table = session.style.table(&headings);
+    for line in lines {
+        let start = line.start.parse().map_or(line.start.clone(), |at| show_seconds(at, &session.zone));
+        table.add_row([
+            start,
+            line.project_id,
+            line.user_id,
+            line.lease_id,
+            line.item,
+            line.quantity,
+            line.unit,
+            line.unit_price,
+            line.amount,
+        ]);
+    }
+    session.print(&text(&table))?;
+    let (total, currency) = (&answer["total"], &answer["currency"]);
+    let said = format!("Total: {} {}", total.as_str().unwrap_or("?"), currency.as_str().unwrap_or_default());
+    session.print(said.trim_end())
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    timestamp: String,
+    event: String,
+    lease_id: Option<String>,
+    instance_id: Option<String>,
+    project_id: String,
+    status: String,
+    #[serde(default)]
+    hosts: Vec<String>,
+    reason: Option<String>,
+}
+
+async fn events(arguments: &Events, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut filters = query(&arguments.period, session).await?;
+    filters.extend(arguments.event.clone().map(|event| ("event", event)));
+    filters.push(("limit", PAGE.to_string()));
+    let (mut found, mut after): (Vec<Value>, u64) = (Vec::new(), arguments.after);
+    loop {
+        let mut query = filters.clone();
+        query.push(("after", after.to_string()));
+        let answer = session.connection.get("/v1/usage/events", &query).await?;
+        let page: Vec<Value> = read(&answer, "events")?;
+        after = answer["last"].as_u64().unwrap_or(after);
+        let more = page.len() == PAGE;
+        found.extend(page);
+        if !more {
+            break;
+        }
+    }
+    if session.json {
+        return session.print_json(&json!({"events": found, "last": after}));
+    }
+    if found.is_empty() {
+        return session.print("There are no such events.");
+    }
+    session.print(&format!("Times are {}.", zone_name(&session.zone)))?;
+    let mut table =
+        session.style.table(&["TIME", "EVENT", "LEASE", "INSTANCE", "PROJECT", "STATUS", "HOSTS", "REASON"]);
+    for entry in read::<Vec<Entry>>(&json!({"events": found}), "events")? {
+        let at =
+            entry.timestamp.parse().map_or(entry.timestamp, |instant| show_seconds(instant, &session.zone));
+        table.add_row([
+            at,
+            entry.event,
+            entry.lease_id.unwrap_or_default(),
+            entry.instance_id.unwrap_or_default(),
+            entry.project_id,
+            entry.status,
+            entry.hosts.join(","),
+            entry.reason.unwrap_or_default(),
+        ]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,324 @@
+//! Usage in answers (spec §5.4, CLS-12). Not in Blazar.
+//!
+//! Sums are exact inside; here they are hours to a millionth. Money is text, since numbers of JSON are binary.
+
+use leases::usage::{Amounts, By, Charge, Decimal, Event, Group, Instances, Item, Totals};
+use leases::window::Window;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Microseconds of an hour.
+const HOUR_US: u128 = 3_600_000_000;
+/// MiB of a GiB.
+const MIB: u128 = 1024;
+
+/// Hours, or what else there are so many parts of in one.
+fn hours(parts: u128, in_one: u128) -> f64 {
+    Decimal::of_parts(parts, HOUR_US * in_one).millionths as f64 / 1e6
+}
+
+/// What was reserved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Reserved {
+    /// Whole hosts times hours.
+    pub host_hours: f64,
+    /// Slots of room for instances times hours.
+    pub slot_hours: f64,
+    /// Addresses times hours.
+    pub address_hours: f64,
+    /// CPUs, of whole hosts and of room, times hours.
+    pub core_hours: f64,
+    /// GiB of memory times hours.
+    pub gib_hours: f64,
+    /// GiB of disk times hours.
+    pub disk_gib_hours: f64,
+}
+
+/// What instances used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Used {
+    /// Instances that were started.
+    pub instances_started: u64,
+    /// Instances times hours.
+    pub instance_hours: f64,
+    /// CPUs times hours.
+    pub core_hours: f64,
+    /// GiB of memory times hours.
+    pub gib_hours: f64,
+    /// GiB of disk times hours.
+    pub disk_gib_hours: f64,
+}
+
+impl From<&Totals> for Reserved {
+    fn from(totals: &Totals) -> Self {
+        let Amounts { cores_us, memory_mib_us, disk_gib_us } = totals.reserved();
+        Self {
+            host_hours: hours(totals.hosts_us, 1),
+            slot_hours: hours(totals.slots_us, 1),
+            address_hours: hours(totals.addresses_us, 1),
+            core_hours: hours(cores_us, 1),
+            gib_hours: hours(memory_mib_us, MIB),
+            disk_gib_hours: hours(disk_gib_us, 1),
+        }
+    }
+}
+
+impl From<&Instances> for Used {
+    fn from(instances: &Instances) -> Self {
+        Self {
+            instances_started: instances.started,
+            instance_hours: hours(instances.count_us, 1),
+            core_hours: hours(instances.amounts.cores_us, 1),
+            gib_hours: hours(instances.amounts.memory_mib_us, MIB),
+            disk_gib_hours: hours(instances.amounts.disk_gib_us, 1),
+        }
+    }
+}
+
+/// What a lease comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LeaseUsage {
+    /// What is reserved from its start to its end, as things stand.
+    pub reserved: Reserved,
+    /// What of that is past.
+    pub reserved_so_far: Reserved,
+    /// What instances in it have used.
+    pub used: Used,
+}
+
+impl LeaseUsage {
+    /// Of a lease that comes to that.
+    pub fn new(whole: &Totals, so_far: &Totals) -> Self {
+        Self { reserved: whole.into(), reserved_so_far: so_far.into(), used: (&so_far.in_leases).into() }
+    }
+}
+
+/// Usage of one period, and of whom or what it was asked by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Usage {
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// Until when.
+    pub end: String,
+    /// The project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// The user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// The free pool that hosts came from; absent for what is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The lease; absent for instances that are in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_id: Option<String>,
+    /// The type of the lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_type: Option<String>,
+    /// Leases that started.
+    pub leases_started: u64,
+    /// What leases reserved.
+    pub reserved: Reserved,
+    /// What instances in leases used.
+    pub used: Used,
+    /// What instances beside all leases used.
+    pub unleased: Used,
+}
+
+impl Usage {
+    /// What that group comes to in its period.
+    pub fn new(period: Window, group: &Group, totals: &Totals) -> Self {
+        Self {
+            start: period.start().to_string(),
+            end: period.end().to_string(),
+            project_id: group.project.as_ref().map(|project| project.0.clone()),
+            user_id: group.user.as_ref().map(|user| user.0.clone()),
+            pool: group.pool.clone(),
+            lease_id: group.lease.map(|lease| lease.to_string()),
+            lease_type: group.lease_type.clone(),
+            leases_started: totals.leases_started,
+            reserved: totals.into(),
+            used: (&totals.in_leases).into(),
+            unleased: (&totals.beside_leases).into(),
+        }
+    }
+
+    /// The headings of a table of these, by what they were asked.
+    pub fn headings(by: By) -> Vec<&'static str> {
+        let asked = [
+            ("project_id", by.project),
+            ("user_id", by.user),
+            ("pool", by.pool),
+            ("lease_id", by.lease),
+            ("lease_type", by.lease_type),
+        ];
+        let asked = asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name);
+        let fixed = [
+            "leases_started",
+            "host_hours",
+            "slot_hours",
+            "address_hours",
+            "core_hours",
+            "gib_hours",
+            "disk_gib_hours",
+            "instances_started",
+            "instance_hours",
+            "used_core_hours",
+            "used_gib_hours",
+            "used_disk_gib_hours",
+            "unleased_instances_started",
+            "unleased_instance_hours",
+            "unleased_core_hours",
+            "unleased_gib_hours",
+            "unleased_disk_gib_hours",
+        ];
+        ["start", "end"].into_iter().chain(asked).chain(fixed).collect()
+    }
+
+    /// The row of such a table.
+    pub fn row(&self, by: By) -> Vec<String> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let asked = [
+            (text(&self.project_id), by.project),
+            (text(&self.user_id), by.user),
+            (text(&self.pool), by.pool),
+            (text(&self.lease_id), by.lease),
+            (text(&self.lease_type), by.lease_type),
+        ];
+        let asked = asked.into_iter().filter(|(_, asked)| *asked).map(|(text, _)| text);
+        let Reserved { host_hours, slot_hours, address_hours, core_hours, gib_hours, disk_gib_hours } =
+            &self.reserved;
+        let reserved = [host_hours, slot_hours, address_hours, core_hours, gib_hours, disk_gib_hours];
+        let instances = [&self.used, &self.unleased].into_iter().flat_map(|used| {
+            let hours = [used.instance_hours, used.core_hours, used.gib_hours, used.disk_gib_hours];
+            std::iter::once(used.instances_started.to_string()).chain(hours.map(|hours| hours.to_string()))
+        });
+        [self.start.clone(), self.end.clone()]
+            .into_iter()
+            .chain(asked)
+            .chain([self.leases_started.to_string()])
+            .chain(reserved.map(ToString::to_string))
+            .chain(instances)
+            .collect()
+    }
+}
+
+/// A line of a bill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BillingLine {
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// Until when.
+    pub end: String,
+    /// The project.
+    pub project_id: String,
+    /// The user.
+    pub user_id: String,
+    /// The lease.
+    pub lease_id: String,
+    /// For what: lease, host, room-core, room-memory, address or instance.
+    pub item: String,
+    /// How much of it: a decimal number, rounded to six decimals.
+    pub quantity: String,
+    /// What that is measured in: `host-hour`.
+    pub unit: String,
+    /// What a unit costs: a decimal number.
+    pub unit_price: String,
+    /// What the line comes to: a decimal number, rounded to six decimals once.
+    pub amount: String,
+}
+
+impl BillingLine {
+    /// The headings of a table of these.
+    pub const HEADINGS: [&str; 10] = [
+        "start",
+        "end",
+        "project_id",
+        "user_id",
+        "lease_id",
+        "item",
+        "quantity",
+        "unit",
+        "unit_price",
+        "amount",
+    ];
+
+    /// What is charged for a lease in a period; nothing for what is not of a lease.
+    pub fn new(period: Window, group: &Group, charge: &Charge) -> Option<Self> {
+        let item: Item = charge.item;
+        Some(Self {
+            start: period.start().to_string(),
+            end: period.end().to_string(),
+            project_id: group.project.as_ref()?.0.clone(),
+            user_id: group.user.as_ref()?.0.clone(),
+            lease_id: group.lease?.to_string(),
+            item: item.name().to_owned(),
+            quantity: charge.quantity.to_string(),
+            unit: item.unit().to_owned(),
+            unit_price: charge.unit_price.to_string(),
+            amount: charge.amount.to_string(),
+        })
+    }
+
+    /// The row of such a table.
+    pub fn row(&self) -> Vec<String> {
+        let Self { start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount } =
+            self;
+        [start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount]
+            .map(Clone::clone)
+            .to_vec()
+    }
+}
+
+/// Something that happened to a lease or an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsageEvent {
+    /// Its number: later ones have higher numbers.
+    pub number: u64,
+    /// When: UTC, RFC 3339.
+    pub timestamp: String,
+    /// What: `lease.started`, `instance.moved`.
+    pub event: String,
+    /// The lease, or that of the instance.
+    pub lease_id: Option<String>,
+    /// The instance.
+    pub instance_id: Option<String>,
+    /// The project.
+    pub project_id: String,
+    /// The user.
+    pub user_id: String,
+    /// The type of the lease.
+    pub lease_type: Option<String>,
+    /// The status after it.
+    pub status: String,
+    /// From when the lease is then: UTC, RFC 3339.
+    pub start_date: Option<String>,
+    /// Until when it is then.
+    pub end_date: Option<String>,
+    /// The hosts that it has then, by their identifiers; that of the instance.
+    pub hosts: Vec<String>,
+    /// Why, where that is known.
+    pub reason: Option<String>,
+}
+
+impl UsageEvent {
+    /// The event of that number. `show_hosts` says whether the reader may know hosts.
+    pub fn new(number: u64, event: Event, show_hosts: bool) -> Self {
+        let hosts = event.hosts.iter().filter(|_| show_hosts).map(ToString::to_string).collect();
+        Self {
+            number,
+            timestamp: event.at.to_string(),
+            event: event.what.name().to_owned(),
+            lease_id: event.lease.map(|lease| lease.to_string()),
+            instance_id: event.instance.map(|instance| instance.to_string()),
+            project_id: event.owner.project.0,
+            user_id: event.owner.user.0,
+            lease_type: event.lease_type,
+            status: event.status,
+            start_date: event.window.map(|window| window.start().to_string()),
+            end_date: event.window.map(|window| window.end().to_string()),
+            hosts,
+            reason: event.reason,
+        }
+    }
+}

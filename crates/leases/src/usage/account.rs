@@ -1,0 +1,213 @@
+//! What changes of leases and instances mean for usage.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::event::{of_instance, of_lease};
+use super::{Entries, Held, Query, Size, Span, SpanChange, Totals, pool_of, sums};
+use crate::host::Host;
+use crate::ids::HostId;
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::lease::{Allocation, EventStatuses, Lease};
+use crate::status::{EventStatus, LeaseStatus};
+use crate::window::Window;
+
+/// Follows changes that are made at one instant.
+#[derive(Debug)]
+pub struct Account<H> {
+    now: Timestamp,
+    hosts: H,
+    entries: Entries,
+}
+
+/// Open spans by their keys, with the ends that follow from the lease.
+type Holdings = BTreeMap<String, Span>;
+
+impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
+    /// For changes at that instant. `hosts` knows hosts as they are then.
+    pub fn new(now: Timestamp, hosts: H) -> Self {
+        Self { now, hosts, entries: Entries::default() }
+    }
+
+    /// A lease becomes another: it is new if there was none before, and forgotten if there is none after.
+    pub fn lease(&mut self, before: Option<&Lease>, after: Option<&Lease>) {
+        self.entries.events.extend(of_lease(before, after, self.now));
+        let (was, is) = (before.filter(|lease| holds(lease)), after.filter(|lease| holds(lease)));
+        let same = |was: &Lease, is: &Lease| {
+            let pairs = || was.reservations.iter().zip(&is.reservations);
+            was.window.end() == is.window.end()
+                && was.reservations.len() == is.reservations.len()
+                && pairs().all(|(was, is)| was.id == is.id && was.allocation == is.allocation)
+        };
+        match (was, is) {
+            (None, None) => {}
+            (Some(was), Some(is)) if same(was, is) => {}
+            _ => {
+                let held = |lease: Option<&Lease>| lease.map(|lease| self.held_by(lease)).unwrap_or_default();
+                let (was, is) = (held(was), held(is));
+                self.enter(was, is);
+            }
+        }
+    }
+
+    /// An instance becomes another, or its lease does. Each with the lease that it is part of, if there is one.
+    pub fn instance(
+        &mut self,
+        before: Option<(&Instance, Option<&Lease>)>,
+        after: Option<(&Instance, Option<&Lease>)>,
+    ) {
+        let alone = |side: Option<(&'_ Instance, _)>| side.map(|(instance, _)| instance.clone());
+        let (was, is) = (alone(before), alone(after));
+        if was != is {
+            self.entries.events.extend(of_instance(was.as_ref(), is.as_ref(), self.now));
+        }
+        let used = |side: Option<(&Instance, Option<&Lease>)>| {
+            let span = side.and_then(|(instance, lease)| self.used_by(instance, lease));
+            span.map(|span| (span.key(), span)).into_iter().collect::<Holdings>()
+        };
+        let (was, mut is) = (used(before), used(after));
+        // One that ran already only goes on: elsewhere, or for its owner after its lease.
+        let ran = before.is_some_and(|(instance, _)| instance.status == InstanceStatus::Active);
+        for span in is.values_mut() {
+            span.begins &= !ran;
+        }
+        self.enter(was, is);
+    }
+
+    /// What is to be written down.
+    pub fn entries(self) -> Entries {
+        self.entries
+    }
+
+    /// Enters what becomes of what was held.
+    fn enter(&mut self, mut was: Holdings, is: Holdings) {
+        for (key, mut span) in is {
+            let before = was.remove(&key);
+            let end = span.window.end();
+            if let Some(before) = &before {
+                let old_end = before.window.end();
+                let alike = (before.size, before.host, before.lease) == (span.size, span.host, span.lease);
+                if alike && old_end == end {
+                    continue;
+                }
+                // What was over already does not come back to life: the time between is nobody's.
+                if alike && self.now < old_end {
+                    self.entries.changed.push(SpanChange { key, end: end.max(self.now), closes: false });
+                    continue;
+                }
+                self.entries.changed.push(SpanChange { key, end: self.now, closes: true });
+                span.begins = false;
+            }
+            span.window = window_until(self.now, end);
+            self.entries.opened.push(span);
+        }
+        let over = was.into_keys().map(|key| SpanChange { key, end: self.now, closes: true });
+        self.entries.changed.extend(over);
+    }
+
+    /// What a lease holds, until its end.
+    fn held_by(&self, lease: &Lease) -> Holdings {
+        let whole = Span {
+            held: Held::Lease,
+            host: None,
+            pool: None,
+            size: Size::ONE,
+            lease: Some(lease.id),
+            reservation: None,
+            owner: lease.owner.clone(),
+            lease_type: Some(lease.lease_type.name().to_owned()),
+            begins: true,
+            window: window_until(lease.window.start(), lease.window.end()),
+            open: true,
+        };
+        let mut spans = vec![];
+        for reservation in &lease.reservations {
+            let part = Span { reservation: Some(reservation.id), ..whole.clone() };
+            let on = |id: HostId, held, size| {
+                let host = (self.hosts)(id);
+                let pool = host.map(|host| pool_of(host).to_owned());
+                Span { held, host: Some(id), pool, size, ..part.clone() }
+            };
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => spans.extend(hosts.iter().map(|id| {
+                    let size = (self.hosts)(*id).map(|host| Size::of(1, &host.capacity()));
+                    on(*id, Held::Host, size.unwrap_or(Size::ONE))
+                })),
+                Allocation::Slots(slots) => {
+                    let each = reservation.terms.slots().map(|slots| slots.size).unwrap_or_default();
+                    let room = |(id, count): (&HostId, &u32)| {
+                        on(*id, Held::Room, Size::of(u64::from(*count), &each))
+                    };
+                    spans.extend(slots.iter().map(room));
+                }
+                Allocation::FloatingIps(ips) => {
+                    spans.extend(ips.iter().map(|id| Span { held: Held::Address(*id), ..part.clone() }));
+                }
+            }
+        }
+        spans.push(whole);
+        spans.into_iter().map(|span| (span.key(), span)).collect()
+    }
+
+    /// What an instance uses, if it does: one of a lease until the end of that.
+    fn used_by(&self, instance: &Instance, lease: Option<&Lease>) -> Option<Span> {
+        if instance.status != InstanceStatus::Active {
+            return None;
+        }
+        let part_of = instance.kind.lease();
+        let lease = part_of.and(lease);
+        if part_of.is_some() && !lease.is_some_and(holds) {
+            return None;
+        }
+        let reservation = match instance.kind {
+            InstanceKind::Reserved { reservation, .. } => Some(reservation),
+            InstanceKind::Regular => None,
+        };
+        let start = lease.map_or(self.now, |lease| lease.window.start());
+        Some(Span {
+            held: Held::Instance(instance.id),
+            host: Some(instance.host),
+            pool: (self.hosts)(instance.host).map(|host| pool_of(host).to_owned()),
+            size: Size::of(1, &instance.size.resources()),
+            lease: part_of,
+            reservation,
+            owner: instance.owner.clone(),
+            lease_type: lease.map(|lease| lease.lease_type.name().to_owned()),
+            begins: true,
+            window: window_until(start, lease.map_or(Timestamp::MAX, |lease| lease.window.end())),
+            open: true,
+        })
+    }
+}
+
+/// Whether it has what it was given.
+fn holds(lease: &Lease) -> bool {
+    matches!(lease.status, LeaseStatus::Active | LeaseStatus::Updating)
+        && lease.events.start == EventStatus::Done
+        && lease.events.end == EventStatus::Undone
+}
+
+/// From an instant to another one, empty if that is earlier; to the microsecond, as stores keep it.
+fn window_until(start: Timestamp, end: Timestamp) -> Window {
+    let kept = |at: Timestamp| Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
+    let start = kept(start);
+    Window::starting(start, kept(end).duration_since(start))
+}
+
+/// What a lease will come to if it starts when it is to and nothing happens to it: not before that instant.
+pub fn foreseen<'h>(lease: &Lease, now: Timestamp, hosts: impl Fn(HostId) -> Option<&'h Host>) -> Totals {
+    let mut going = lease.clone();
+    going.status = LeaseStatus::Active;
+    going.events = EventStatuses { start: EventStatus::Done, ..EventStatuses::UNDONE };
+    let start = lease.window.start().max(now);
+    let mut account = Account::new(start, hosts);
+    account.lease(None, Some(&going));
+    let period = window_until(start, lease.window.end());
+    let query = Query { periods: vec![period], ..Query::default() };
+    let mut totals = Totals::default();
+    for sum in &sums(&account.entries().opened, &query) {
+        totals.add(sum);
+    }
+    totals
+}

@@ -1,0 +1,219 @@
+//! What happened to leases and instances, in order, to be accounted for.
+
+use jiff::Timestamp;
+
+use crate::ids::{GuestId, HostId, LeaseId};
+use crate::instance::{Instance, InstanceStatus};
+use crate::lease::Lease;
+use crate::lease_type::LeaseState;
+use crate::project::Owner;
+use crate::status::{EventStatus, LeaseStatus};
+use crate::window::Window;
+
+macro_rules! occurrences {
+    ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Occurrence { $($(#[$doc])* $variant),* }
+
+        impl Occurrence {
+            /// All of them.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// The one of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|occurrence| occurrence.name() == name)
+            }
+        }
+    };
+}
+
+occurrences! {
+    /// A lease was made.
+    Created "lease.created";
+    /// It waits again for its start.
+    Waiting "lease.waiting";
+    /// Its hosts are being handed over.
+    Starting "lease.starting";
+    /// It has what it was given, and is counted from here on.
+    Started "lease.started";
+    /// It is being changed.
+    Updating "lease.updating";
+    /// It starts at another time.
+    Rescheduled "lease.rescheduled";
+    /// It ends later.
+    Extended "lease.extended";
+    /// It ends earlier.
+    Shortened "lease.shortened";
+    /// It has other hosts, room or addresses.
+    Reallocated "lease.reallocated";
+    /// It has less than it was promised.
+    Degraded "lease.degraded";
+    /// It has again what it was promised.
+    Healed "lease.healed";
+    /// It was too late to start.
+    TimedOut "lease.timed_out";
+    /// It failed.
+    Failed "lease.failed";
+    /// Its hosts are being taken back.
+    Ending "lease.ending";
+    /// It is over.
+    Ended "lease.ended";
+    /// It is being taken back before it is forgotten.
+    Deleting "lease.deleting";
+    /// It is gone.
+    Deleted "lease.deleted";
+    /// An instance was asked for.
+    InstanceCreated "instance.created";
+    /// It runs.
+    InstanceStarted "instance.started";
+    /// It is on another host.
+    InstanceMoved "instance.moved";
+    /// It could not be started.
+    InstanceFailed "instance.failed";
+    /// It is being destroyed.
+    InstanceDeleting "instance.deleting";
+    /// It is gone.
+    InstanceDeleted "instance.deleted";
+}
+
+/// Something that happened to a lease or an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: Occurrence,
+    /// The lease, or that of the instance.
+    pub lease: Option<LeaseId>,
+    /// The instance.
+    pub instance: Option<GuestId>,
+    /// Whose.
+    pub owner: Owner,
+    /// The type of the lease, by its name.
+    pub lease_type: Option<String>,
+    /// The status that follows, by its name.
+    pub status: String,
+    /// From when to when the lease is then.
+    pub window: Option<Window>,
+    /// The hosts that it has then, whole or in part; that of the instance.
+    pub hosts: Vec<HostId>,
+    /// Why, where that is known.
+    pub reason: Option<String>,
+}
+
+/// What happened to a lease.
+pub(super) fn of_lease(before: Option<&Lease>, after: Option<&Lease>, now: Timestamp) -> Vec<Event> {
+    let Some(lease) = after.or(before) else { return Vec::new() };
+    let hosts = || {
+        let all = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        let mut all: Vec<HostId> = all.collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let what = match (before, after) {
+        (None, _) => vec![Occurrence::Created],
+        (Some(_), None) => vec![Occurrence::Deleted],
+        (Some(before), Some(after)) => occurrences_of(before, after),
+    };
+    let event = |what| Event {
+        at: now,
+        what,
+        lease: Some(lease.id),
+        instance: None,
+        owner: lease.owner.clone(),
+        lease_type: Some(lease.lease_type.name().to_owned()),
+        status: lease.status.name().to_owned(),
+        window: Some(lease.window),
+        hosts: hosts(),
+        reason: lease.reason.clone(),
+    };
+    what.into_iter().map(event).collect()
+}
+
+fn occurrences_of(before: &Lease, after: &Lease) -> Vec<Occurrence> {
+    let mut what = Vec::new();
+    let start_fails = before.events.start != EventStatus::Error && after.events.start == EventStatus::Error;
+    if start_fails {
+        let in_time = after.lease_type.deadline().is_none();
+        what.push(if in_time { Occurrence::Failed } else { Occurrence::TimedOut });
+    }
+    let deleting = after.status == LeaseStatus::Deleting;
+    let (was, is) = (before.window, after.window);
+    if was.start() != is.start() {
+        what.push(Occurrence::Rescheduled);
+    }
+    // One that is deleted ends because of that, and one that starts at another time usually ends at another as well.
+    if !deleting && (was.start() == is.start() || was.length() != is.length()) && was.end() != is.end() {
+        what.push(if was.end() < is.end() { Occurrence::Extended } else { Occurrence::Shortened });
+    }
+    let pairs = || before.reservations.iter().zip(&after.reservations);
+    if before.reservations.len() != after.reservations.len()
+        || pairs().any(|(was, is)| was.allocation != is.allocation)
+    {
+        what.push(Occurrence::Reallocated);
+    }
+    match (before.degraded(), after.degraded()) {
+        (false, true) => what.push(Occurrence::Degraded),
+        (true, false) => what.push(Occurrence::Healed),
+        _ => {}
+    }
+    if before.status != after.status {
+        let step = match after.status {
+            LeaseStatus::Creating | LeaseStatus::Pending => Some(Occurrence::Waiting),
+            LeaseStatus::Starting => Some(Occurrence::Starting),
+            LeaseStatus::Active => Some(Occurrence::Started),
+            LeaseStatus::Updating => Some(Occurrence::Updating),
+            LeaseStatus::Terminating => Some(Occurrence::Ending),
+            LeaseStatus::Terminated => Some(Occurrence::Ended),
+            LeaseStatus::Deleting => Some(Occurrence::Deleting),
+            LeaseStatus::Error if start_fails => None,
+            LeaseStatus::Error if after.state() == LeaseState::TimedOut => Some(Occurrence::Ended),
+            LeaseStatus::Error => Some(Occurrence::Failed),
+        };
+        what.extend(step);
+    } else if before.events.end != EventStatus::Done && after.events.end == EventStatus::Done {
+        // A failed one, of which nothing is left anywhere.
+        what.push(Occurrence::Ended);
+    }
+    what
+}
+
+/// What happened to an instance.
+pub(super) fn of_instance(
+    before: Option<&Instance>,
+    after: Option<&Instance>,
+    now: Timestamp,
+) -> Option<Event> {
+    let instance = after.or(before)?;
+    let what = match (before, after) {
+        (None, _) => Occurrence::InstanceCreated,
+        (Some(_), None) => Occurrence::InstanceDeleted,
+        (Some(before), Some(after)) if before.status != after.status => match after.status {
+            InstanceStatus::Building => Occurrence::InstanceCreated,
+            InstanceStatus::Active => Occurrence::InstanceStarted,
+            InstanceStatus::Deleting => Occurrence::InstanceDeleting,
+            InstanceStatus::Error => Occurrence::InstanceFailed,
+        },
+        (Some(before), Some(after)) if before.host != after.host => Occurrence::InstanceMoved,
+        _ => return None,
+    };
+    Some(Event {
+        at: now,
+        what,
+        lease: instance.kind.lease(),
+        instance: Some(instance.id),
+        owner: instance.owner.clone(),
+        lease_type: None,
+        status: instance.status.name().to_owned(),
+        window: None,
+        hosts: vec![instance.host],
+        reason: instance.reason.clone(),
+    })
+}

@@ -1,0 +1,245 @@
+//! Usage, and what it costs (spec §5.4). Not in Blazar, which leaves both to those who read its notifications.
+
+mod period;
+
+use api::v1::body::{BillingBody, UsageBody, UsageEventsBody};
+use api::v1::{BillingLine, Usage, UsageEvent, lease_id};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use leases::project::UserId;
+use leases::usage::{By, Decimal, Occurrence, Query};
+use leases::window::Window;
+use store::UsageFilter;
+
+use self::period::{Step, asked, parts};
+use super::project_to_list;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// Most events of an answer.
+const MOST: u32 = 1000;
+
+/// How many an answer has unless it is said.
+const USUAL: u32 = 100;
+
+/// What usage is asked by.
+struct Grouping {
+    by: By,
+    step: Option<Step>,
+}
+
+impl Grouping {
+    fn read(text: &str) -> Option<Self> {
+        let mut grouping = Self { by: By::default(), step: None };
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "project" => grouping.by.project = true,
+                "user" => grouping.by.user = true,
+                "pool" => grouping.by.pool = true,
+                "lease" => grouping.by.lease = true,
+                "lease_type" => grouping.by.lease_type = true,
+                // Of two the finer would do; whoever names two is mistaken.
+                _ if grouping.step.is_some() => return None,
+                word => grouping.step = Some(Step::from_name(word)?),
+            }
+        }
+        Some(grouping)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Csv,
+}
+
+impl Format {
+    fn read(options: &Options) -> Result<Self, ApiError> {
+        let format = options.parsed("format", |text| match text {
+            "json" => Some(Self::Json),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        })?;
+        Ok(format.unwrap_or(Self::Json))
+    }
+}
+
+/// What was reserved and used, summed over a period that is past: what is still to come is not counted. Of the
+/// caller's project; an administrator sees all.
+#[utoipa::path(
+    get, path = "/v1/usage", tag = "usage", operation_id = "show_usage",
+    params(
+        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
+            UTC; the beginning of this month if it is not said"),
+        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("group_by" = Option<String>, Query, description = "By what, separated by commas: project, user, pool, lease, \
+            lease_type, and one of hour, day, month"),
+        ("project_id" = Option<String>, Query, description = "That of this project; of others for administrators only"),
+        ("user_id" = Option<String>, Query, description = "That of this user"),
+        ("lease_id" = Option<String>, Query, description = "That of this lease, also if it is gone"),
+        ("pool" = Option<String>, Query, description = "That of hosts of this free pool"),
+        ("format" = Option<String>, Query, description = "json or csv"),
+    ),
+    responses((status = 200, content((UsageBody = "application/json"), (String = "text/csv"))))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::UsageGet)?;
+    let format = Format::read(&options)?;
+    let Grouping { by, step } =
+        options.parsed("group_by", Grouping::read)?.unwrap_or(Grouping { by: By::default(), step: None });
+    let period = asked(&options, app.service().now())?;
+    let query = Query {
+        periods: parts(period, step)?,
+        by,
+        user: options.text("user_id").map(|user| UserId(user.to_owned())),
+        pool: options.text("pool").map(str::to_owned),
+        ..of_whom(&app, &session, &options)?
+    };
+    let groups = app.service().usage(&query).await?;
+    let whole = |place: usize| query.periods.get(place).copied().unwrap_or(period);
+    let usage: Vec<_> =
+        groups.iter().map(|(group, totals)| Usage::new(whole(group.period), group, totals)).collect();
+    if format == Format::Csv {
+        return Ok(csv(&Usage::headings(by), usage.iter().map(|usage| usage.row(by))));
+    }
+    let (start, end) = (period.start().to_string(), period.end().to_string());
+    Ok(Json(UsageBody { start, end, usage }).into_response())
+}
+
+/// What leases cost in a period that is past, lease by lease, at the operator's prices. Of the caller's project; an
+/// administrator sees all.
+#[utoipa::path(
+    get, path = "/v1/usage/billing", tag = "usage", operation_id = "show_billing",
+    params(
+        ("start" = Option<String>, Query, description = "From when, as for usage"),
+        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("interval" = Option<String>, Query, description = "Lines for each hour, day or month"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+        ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
+        ("format" = Option<String>, Query, description = "json or csv"),
+    ),
+    responses((status = 200, content((BillingBody = "application/json"), (String = "text/csv"))))
+)]
+pub(crate) async fn billing(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::UsageGet)?;
+    let format = Format::read(&options)?;
+    let period = asked(&options, app.service().now())?;
+    let by = By { project: true, user: true, lease: true, ..By::default() };
+    let step = options.parsed("interval", Step::from_name)?;
+    let query = Query { periods: parts(period, step)?, by, ..of_whom(&app, &session, &options)? };
+    let (groups, prices) = (app.service().usage(&query).await?, app.service().prices());
+    let mut total = 0_u128;
+    let mut billing = Vec::new();
+    for (group, totals) in &groups {
+        let within = query.periods.get(group.period).copied().unwrap_or(period);
+        for charge in prices.charges(totals) {
+            if let Some(line) = BillingLine::new(within, group, &charge) {
+                total = total.saturating_add(charge.amount.millionths);
+                billing.push(line);
+            }
+        }
+    }
+    if format == Format::Csv {
+        return Ok(csv(&BillingLine::HEADINGS, billing.iter().map(BillingLine::row)));
+    }
+    Ok(Json(BillingBody {
+        start: period.start().to_string(),
+        end: period.end().to_string(),
+        currency: prices.currency.clone(),
+        billing,
+        total: Decimal { millionths: total }.to_string(),
+    })
+    .into_response())
+}
+
+/// What happened to leases and instances, oldest first: every change of state, with when and whose. Of the caller's
+/// project; an administrator sees all, and on which hosts.
+#[utoipa::path(
+    get, path = "/v1/usage/events", tag = "usage", operation_id = "list_usage_events",
+    params(
+        ("start" = Option<String>, Query, description = "Those from then on, as for usage; all if it is not said"),
+        ("end" = Option<String>, Query, description = "Those before then"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+        ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
+        ("event" = Option<String>, Query, description = "Those of this kind: `lease.extended`"),
+        ("after" = Option<u64>, Query, description = "Those after this number"),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+    ),
+    responses((status = 200, body = UsageEventsBody))
+)]
+pub(crate) async fn events(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<UsageEventsBody>, ApiError> {
+    session.allow(&app, Rule::UsageGet)?;
+    let now = app.service().now();
+    let (start, end) = (period::instant(&options, "start", now)?, period::instant(&options, "end", now)?);
+    let everything = Window::ALWAYS;
+    let period = Window::new(start.unwrap_or(everything.start()), end.unwrap_or(everything.end()));
+    let filter = UsageFilter {
+        period: Some(period.map_err(|_| period::backwards())?),
+        project: project_to_list(&app, &session, &options, Rule::UsageGet)?,
+        lease: options.parsed("lease_id", lease_id)?,
+        what: options.parsed("event", Occurrence::from_name)?,
+    };
+    let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
+    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let found = app.service().usage_events(&filter, after, limit.unwrap_or(USUAL).min(MOST)).await?;
+    let last = found.last().map_or(after, |(number, _)| *number);
+    let show_hosts = session.is_admin(&app);
+    let events = found.into_iter().map(|(number, event)| UsageEvent::new(number, event, show_hosts));
+    Ok(Json(UsageEventsBody { events: events.collect(), last }))
+}
+
+/// Whose usage may be seen, and of which lease.
+fn of_whom(app: &App, session: &Session, options: &Options) -> Result<Query, ApiError> {
+    Ok(Query {
+        project: project_to_list(app, session, options, Rule::UsageGet)?,
+        lease: options.parsed("lease_id", lease_id)?,
+        ..Query::default()
+    })
+}
+
+/// A table as RFC 4180 has it.
+fn csv(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Response {
+    let mut text = headings.join(",") + "\r\n";
+    for row in rows {
+        let fields: Vec<String> = row.iter().map(|field| quoted(field)).collect();
+        text.push_str(&fields.join(","));
+        text.push_str("\r\n");
+    }
+    (StatusCode::OK, [(CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response()
+}
+
+/// The field, with quotation marks if it needs any. One that a spreadsheet would take for a formula, which only names
+/// can be, becomes text there.
+fn quoted(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@']);
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
+    if field.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_tables_are_quoted_where_they_must_be() {
+        let fields = ["plain", "a,b", "say \"hi\"", "two\nlines", "=1+1", ""].map(quoted);
+        assert_eq!(fields, ["plain", "\"a,b\"", "\"say \"\"hi\"\"\"", "\"two\nlines\"", "'=1+1", ""]);
+    }
+}
