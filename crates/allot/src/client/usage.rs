@@ -202,6 +202,7 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
         .chain(columns.iter().map(|word| word.to_uppercase().replace('_', " ")))
         .chain(
             [
+                "LEASES",
                 "HOST HOURS",
                 "CORE HOURS",
                 "GIB HOURS",
@@ -224,6 +225,7 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
             _ => row.lease_type.clone(),
         };
         let figures = [
+            row.leases_started.to_string(),
             hours(row.reserved.host_hours),
             hours(row.reserved.core_hours),
             hours(row.reserved.gib_hours),
