@@ -161,6 +161,7 @@ struct Row {
     lease_id: String,
     #[serde(default)]
     lease_type: String,
+    leases_started: u64,
     reserved: Figures,
     used: Figures,
     unleased: Figures,

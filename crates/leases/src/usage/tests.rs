@@ -1,3 +1,5 @@
+//! Usage of histories of leases and instances (spec §5.4, CLS-12).
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};

@@ -10,10 +10,13 @@ mod known;
 mod requests;
 mod watch;
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
 use jiff::SignedDuration;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -22,6 +25,7 @@ use store::Store;
 use store::memory::MemoryStore;
 use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
+use tokio::time::error::Elapsed;
 
 use self::known::Known;
 use self::requests::Drawn;
@@ -49,8 +53,14 @@ async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
     for number in 0..REQUESTS {
         let drawn = requests::draw(&Known::of(&site.service), &mut rng);
         let Some(request) = drawn.request() else { continue };
-        let answer = tokio::time::timeout(PATIENCE, site.send(request)).await;
+        let waits = drawn.waits_for_a_start();
+        let answer = if waits { start(&site, request).await } else { wait_for(site.send(request)).await };
         let checked = match answer {
+            // Time has passed meanwhile, with what it brings.
+            Ok(answer) if waits => {
+                stored = watch::stored(&*store).await;
+                sound(&answer).and_then(|()| watch::check_bookings(&site.service))
+            }
             Ok(answer) => check(&site, &*store, &drawn, &answer, &mut stored, &mut tried).await,
             Err(_) => Err("is not answered".to_owned()),
         };
@@ -68,11 +78,40 @@ async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
     tried
 }
 
+async fn wait_for(answer: impl Future<Output = Answer>) -> Result<Answer, Elapsed> {
+    tokio::time::timeout(PATIENCE, answer).await
+}
+
+/// The answer to a request that is answered once a lease has started, while time passes.
+async fn start(site: &Site, request: Request<Body>) -> Result<Answer, Elapsed> {
+    let answered = Cell::new(false);
+    let answer = async {
+        let answer = wait_for(site.send(request)).await;
+        answered.set(true);
+        answer
+    };
+    let time = async {
+        while !answered.get() {
+            site.pass(SignedDuration::from_secs(10)).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(answer, time).0
+}
+
 /// How many requests there were, and what became of them.
 #[derive(Debug, Default)]
 struct Tried {
     changed: usize,
     refused: usize,
+}
+
+/// Whether an answer does not say that the service is at fault.
+fn sound(answer: &Answer) -> Result<(), String> {
+    if answer.status.is_server_error() {
+        return Err(format!("is answered {}: {}", answer.status, answer.text));
+    }
+    Ok(())
 }
 
 /// Whether an answer is one that may be, and what is stored then is what should be.
@@ -84,9 +123,7 @@ async fn check(
     stored: &mut String,
     tried: &mut Tried,
 ) -> Result<(), String> {
-    if answer.status.is_server_error() {
-        return Err(format!("is answered {}: {}", answer.status, answer.text));
-    }
+    sound(answer)?;
     let before = std::mem::replace(stored, watch::stored(store).await);
     if watch::took_effect(drawn, answer.status) {
         tried.changed += 1;

@@ -52,6 +52,18 @@ pub struct Drawn {
 }
 
 impl Drawn {
+    /// Whether it may be answered only once a lease has started.
+    pub fn waits_for_a_start(&self) -> bool {
+        self.method == Method::POST && self.template == "/v1/leasepools"
+    }
+
+    /// Whether it is to have no effect, of several values of the option by the last one.
+    pub fn is_dry_run(&self) -> bool {
+        let options = self.address.split_once('?').map_or("", |(_, options)| options).split('&');
+        let wanted = options.filter_map(|pair| pair.strip_prefix("dry_run=")).next_back();
+        wanted.is_some_and(|value| ["true", "1"].contains(&value.to_ascii_lowercase().as_str()))
+    }
+
     /// The request; none if there is no such thing in HTTP.
     pub fn request(&self) -> Option<Request<Body>> {
         let mut builder = Request::builder().method(self.method.clone()).uri(&self.address);
