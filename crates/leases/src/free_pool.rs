@@ -12,6 +12,9 @@ use crate::lease::EndAction;
 /// The property of a host that has the name of its pool.
 pub const POOL_PROPERTY: &str = "free_pool";
 
+/// The name of the pool that is always there, until somebody changes it: Blazar's for its only one.
+pub const DEFAULT_NAME: &str = "freepool";
+
 /// A free pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePool {
@@ -41,9 +44,9 @@ impl FreePool {
 }
 
 impl Default for FreePool {
-    /// The pool that is always there, as it is until somebody changes it: with Blazar's name for its only pool.
+    /// The pool that is always there, as it is until somebody changes it.
     fn default() -> Self {
-        let name = "freepool".to_owned();
+        let name = DEFAULT_NAME.to_owned();
         Self { id: Self::DEFAULT, name, extra_specs: BTreeMap::new(), end_action: None }
     }
 }

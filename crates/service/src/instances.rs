@@ -141,7 +141,7 @@ impl Service {
             None => (InstanceKind::Regular, Within::FreePool(&caller.project)),
         };
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
-        let observed = state.with_guests_to_come(self.progress().observed.clone());
+        let observed = self.expected(&state);
         let host = admission.host_for(within, size, &observed)?;
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
         let (name, status) = (new.name.clone(), InstanceStatus::Building);

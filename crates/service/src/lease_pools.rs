@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leases::admission::{Admission, Updated};
 use leases::extra_specs::ExtraSpecs;
-use leases::ids::{GuestId, HostId, ReservationId};
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
 use leases::lease_pool::{LeasePool, pools};
 use leases::project::ProjectId;
@@ -46,7 +46,7 @@ impl Service {
         let state = self.state();
         let record = state.leases.of_reservation(id).and_then(|lease| state.leases.get(lease));
         let hosts = record.and_then(|record| record.lease.reservation(id)).map(|r| r.allocation.hosts());
-        let observed = state.with_guests_to_come(self.progress().observed.clone());
+        let observed = self.expected(&state);
         let guests = |host: &HostId| {
             let seen = observed.hosts.get(host).into_iter().flat_map(|seen| &seen.guests);
             seen.map(|guest| (guest.id, state.instances.get(guest.id).cloned())).collect()
@@ -64,7 +64,7 @@ impl Service {
         id: ReservationId,
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let lease = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?.lease.id;
+        let lease = self.known_pool(id)?;
         let decide = |state: &State, before: &LeaseRecord| {
             let lease = self.changed_pool(state, &before.lease, id, &change)?;
             Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
@@ -94,7 +94,7 @@ impl Service {
             ram_ratio: ram_ratio.unwrap_or(before.ram_ratio),
         };
         if (terms.pool.cpu_ratio, terms.pool.ram_ratio) != (before.cpu_ratio, before.ram_ratio) {
-            check_use(self, state, &reservation.allocation, &terms.pool)?;
+            self.check_use(state, &reservation.allocation, &terms.pool)?;
         }
         Ok(changed)
     }
@@ -107,7 +107,7 @@ impl Service {
         count: u32,
         specs: ExtraSpecs,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let lease = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?.lease.id;
+        let lease = self.known_pool(id)?;
         let now = self.now();
         let decide = |state: &State, before: &LeaseRecord| {
             // It is to have them at once, so nobody may be there who cannot be removed.
@@ -119,25 +119,33 @@ impl Service {
         };
         self.change_lease(caller, lease, now, decide).await
     }
-}
 
-fn check_use(
-    service: &Service,
-    state: &State,
-    allocation: &Allocation,
-    pool: &LeasePool,
-) -> Result<(), ServiceError> {
-    let observed = state.with_guests_to_come(service.progress().observed.clone());
-    for id in allocation.hosts() {
-        let (Some(host), Some(seen)) = (state.inventory.host(id), observed.hosts.get(&id)) else { continue };
-        if !pool.suffices(host, seen) {
-            let used = seen.used();
-            let text = format!(
-                "Instances on host {} use {} vCPUs and {} MiB of memory: more than it would have to give",
-                host.name, used.vcpus, used.memory_mib
-            );
-            return Err(ServiceError::Conflict(text));
-        }
+    fn known_pool(&self, id: ReservationId) -> Result<LeaseId, ServiceError> {
+        let record = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
+        Ok(record.lease.id)
     }
-    Ok(())
+
+    /// Whether what instances use would still be there to give.
+    fn check_use(
+        &self,
+        state: &State,
+        allocation: &Allocation,
+        pool: &LeasePool,
+    ) -> Result<(), ServiceError> {
+        let observed = self.expected(state);
+        for id in allocation.hosts() {
+            let (Some(host), Some(seen)) = (state.inventory.host(id), observed.hosts.get(&id)) else {
+                continue;
+            };
+            if !pool.suffices(host, seen) {
+                let used = seen.used();
+                let text = format!(
+                    "Instances on host {} use {} vCPUs and {} MiB of memory: more than it would have to give",
+                    host.name, used.vcpus, used.memory_mib
+                );
+                return Err(ServiceError::Conflict(text));
+            }
+        }
+        Ok(())
+    }
 }

@@ -8,7 +8,7 @@ use super::host::table_of;
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::{Host, read};
-use super::{ClientError, Session, pair, segment};
+use super::{ClientError, Session, object, pair, segment};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]
@@ -204,10 +204,6 @@ async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), Clie
 
 fn path(pool: &str) -> String {
     format!("/v1/freepools/{}", segment(pool))
-}
-
-fn object(pairs: Vec<(String, String)>) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
 }
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::dates::{shown, zone_name};
 use super::table::{Style, text};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, pair};
+use super::{ClientError, Session, object, pair};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -129,10 +129,7 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
 
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
     for host in &arguments.hosts {
-        let mut body = Map::new();
-        for (name, value) in &arguments.set {
-            body.insert(name.clone(), json!(value));
-        }
+        let mut body = object(arguments.set.clone());
         body.insert("name".to_owned(), json!(host));
         let answer = session.connection.post("/v1/os-hosts", &Value::Object(body)).await?;
         if arguments.hosts.len() == 1 || session.json {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::read;
-use super::{ClientError, Session, pair, segment};
+use super::{ClientError, Session, object, pair, segment};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -191,10 +191,6 @@ async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> 
             Err(refused(format!("there are several lease pools {pool:?}: name one by its identifier")))
         }
     }
-}
-
-fn object(pairs: Vec<(String, String)>) -> Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
 }
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -244,13 +244,8 @@ impl Value for BeforeEndAction {
 
 impl Value for EndAction {
     fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "delete" => Ok(Self::DeleteGuests),
-            "keep" => Ok(Self::KeepGuests),
-            "snapshot" => Ok(Self::SnapshotGuests),
-            "migrate" => Ok(Self::MoveGuests),
-            _ => Err("write delete, keep, snapshot or migrate".to_owned()),
-        }
+        let known = api::v1::end_action_from_name(text);
+        known.ok_or_else(|| "write delete, keep, snapshot or migrate".to_owned())
     }
 }
 

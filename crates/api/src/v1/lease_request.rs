@@ -152,10 +152,14 @@ const END_ACTIONS: [(&str, EndAction); 4] = [
     ("migrate", EndAction::MoveGuests),
 ];
 
+/// What becomes of guests at the end, by what it is called.
+pub fn end_action_from_name(name: &str) -> Option<EndAction> {
+    END_ACTIONS.into_iter().find(|(known, _)| *known == name).map(|(_, action)| action)
+}
+
 pub(crate) fn end_action(value: &Value) -> Result<EndAction, RequestError> {
-    let known = END_ACTIONS.into_iter().find(|(name, _)| value.as_str() == Some(name));
     let wrong = || RequestError::malformed("end_action", "delete, keep, snapshot or migrate");
-    known.map(|(_, action)| action).ok_or_else(wrong)
+    value.as_str().and_then(end_action_from_name).ok_or_else(wrong)
 }
 
 pub(crate) fn end_action_name(action: EndAction) -> &'static str {

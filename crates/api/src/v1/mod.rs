@@ -41,7 +41,7 @@ pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool,
 };
-pub use lease_request::{LeaseRequest, LeaseUpdate};
+pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
 pub use notification::Notification;
 pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use requirement::read_requirement;

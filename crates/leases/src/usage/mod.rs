@@ -30,19 +30,16 @@ pub use self::event::{Event, Occurrence};
 pub use self::ledger::Ledger;
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
 pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_group, sums};
-use crate::free_pool::POOL_PROPERTY;
+use crate::free_pool::{DEFAULT_NAME, POOL_PROPERTY};
 use crate::host::Host;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::project::Owner;
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// The pool of hosts that do not say in which one they are, by Blazar's name for its only one.
-pub const DEFAULT_POOL: &str = "freepool";
-
 /// The free pool that a host comes from and goes back to, by its name at the time.
 pub fn pool_of(host: &Host) -> &str {
-    host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_POOL, String::as_str)
+    host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_NAME, String::as_str)
 }
 
 /// What is held.

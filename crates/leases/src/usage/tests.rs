@@ -480,7 +480,7 @@ fn usage_b_room_and_addresses_are_counted_by_slots_and_by_addresses() {
     assert_eq!(totals.reserved().cores_us, 10 * half_hour);
     assert_eq!(totals.reserved().memory_mib_us, 5120 * half_hour);
     assert_eq!((totals.hosts_us, totals.leases_started), (0, 1));
-    let pools = Query { pool: Some(DEFAULT_POOL.into()), ..query };
+    let pools = Query { pool: Some(DEFAULT_NAME.into()), ..query };
     assert_eq!(by_group(&sums(ledger.spans(), &pools))[&Group::default()].addresses_us, 0);
 }
 

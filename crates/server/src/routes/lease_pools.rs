@@ -16,11 +16,12 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use store::LeaseRecord;
 
+use super::leases::target;
 use super::{leases, project_to_list};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
-use crate::policy::{Rule, Target};
+use crate::policy::Rule;
 
 /// Lease pools of the caller's project; an administrator sees those of all.
 #[utoipa::path(
@@ -202,10 +203,6 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<(Arc<LeaseRecord>, 
     let record = app.service().lease_of_pool(id).ok_or_else(missing)?;
     session.allow_on(app, Rule::LeasePoolsGet, &target(&record)).map_err(|_| missing())?;
     Ok((record, id))
-}
-
-fn target(record: &LeaseRecord) -> Target<'_> {
-    Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
 }
 
 fn shown(record: &LeaseRecord, id: ReservationId) -> Option<LeasePool> {

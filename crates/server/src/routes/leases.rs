@@ -206,7 +206,8 @@ async fn shown(app: &App, record: &LeaseRecord) -> Lease {
     Lease { usage, ..Lease::from(record) }
 }
 
-fn target(record: &LeaseRecord) -> Target<'_> {
+/// Whose a lease is, for the policy.
+pub(super) fn target(record: &LeaseRecord) -> Target<'_> {
     Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
 }
 

@@ -33,6 +33,11 @@ impl Service {
         Admission { occupied, avoided, ..admission }
     }
 
+    /// What was observed, with guests that are about to be there.
+    pub(crate) fn expected(&self, state: &State) -> Observed {
+        state.with_guests_to_come(self.progress().observed.clone())
+    }
+
     /// What a decision needs to know about guests.
     pub(crate) fn neighbours<'a>(&self, state: &'a State) -> Neighbours<'a> {
         let hunting = || state.leases.hunters().map(|record| &record.lease);
