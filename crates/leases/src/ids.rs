@@ -46,6 +46,14 @@ uuid!(
     /// A free pool, as a UUID.
     FreePoolId
 );
+uuid!(
+    /// Offers that were made together, as a UUID.
+    OffersId
+);
+uuid!(
+    /// Leases that recur, as a UUID.
+    SeriesId
+);
 
 /// A host. Blazar's clients take an identifier for a name unless it is decimal (spec §2.4), so it is a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::hunt::Hunt;
-use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId, SeriesId};
 use crate::lease_type::{LeaseState, LeaseType};
 use crate::project::Owner;
+use crate::standing::Standing;
 use crate::status::{self, EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
@@ -31,6 +32,11 @@ impl Allocation {
             Self::Slots(slots) => slots.keys().copied().collect(),
             Self::FloatingIps(_) => BTreeSet::new(),
         }
+    }
+
+    /// Whether both are of whole hosts, of slots, or of addresses.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
     /// How many hosts, slots or addresses it has.
@@ -162,6 +168,10 @@ pub struct Lease {
     pub name: String,
     /// Whose it is.
     pub owner: Owner,
+    /// How firm it is.
+    pub standing: Standing,
+    /// The leases that it recurs with, if it does.
+    pub series: Option<SeriesId>,
     /// When it is to start, and until when it must have.
     pub lease_type: LeaseType,
     /// From when to when. Of one that is to start as soon as it can, as far as is known; of one that hunts, from the
@@ -230,6 +240,8 @@ impl Lease {
             id: new.id,
             name: new.name,
             owner: new.owner,
+            standing: Standing::Firm,
+            series: None,
             lease_type: terms.lease_type,
             window,
             before_end,
@@ -240,6 +252,12 @@ impl Lease {
             events: EventStatuses::UNDONE,
             reason: None,
         }
+    }
+
+    /// The lease as firm as that.
+    #[must_use]
+    pub fn standing(self, standing: Standing) -> Self {
+        Self { standing, ..self }
     }
 
     /// The lease with what it is given by such a hunt.
@@ -298,11 +316,12 @@ impl Lease {
         LeaseState::of(self.lease_type, self.status, self.events.start == EventStatus::Error)
     }
 
-    /// Whether what it was given is kept from others. A lease that is over, failed or being deleted keeps
-    /// nothing, although its hosts may still have to be emptied: the planner sees to that order, and the
-    /// calendar to the time for cleaning.
+    /// Whether what it was given is kept from others. What is only offered is not, and a lease that is over, failed or
+    /// being deleted keeps nothing, although its hosts may still have to be emptied: the planner sees to that order,
+    /// and the calendar to the time for cleaning.
     pub fn keeps_resources(&self) -> bool {
-        !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
+        self.standing.keeps_resources()
+            && !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
     }
 
     /// Whether nothing will ever happen to it by itself.

@@ -18,6 +18,8 @@
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
+//! - An [`offer`] says what could be had instead of what was refused. A [`standing`] tells what is only offered, or waits
+//!   for its turn, from leases.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
@@ -51,11 +53,13 @@ pub mod instance;
 pub mod lease;
 pub mod lease_pool;
 pub mod lease_type;
+pub mod offer;
 pub mod plan;
 pub mod project;
 pub mod properties;
 pub mod requirement;
 pub mod resources;
+pub mod standing;
 pub mod status;
 pub mod terms;
 #[cfg(test)]

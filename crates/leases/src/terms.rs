@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 use thiserror::Error;
 
+use crate::free_pool::POOL_PROPERTY;
 use crate::host::NetworkId;
 use crate::lease_pool::LeasePool;
 use crate::lease_type::LeaseType;
@@ -22,6 +23,9 @@ pub enum TermsError {
     /// The end is not after the start.
     #[error("End date must be later than start date.")]
     EndNotAfterStart,
+    /// It does not fit into the time in which it may lie.
+    #[error("The duration must not be longer than the time from start_date to end_date")]
+    LongerThanWindow,
     /// The instant of the before-end action is not strictly inside.
     #[error("Datetime is out of lease limits")]
     BeforeEndOutOfLimits,
@@ -61,6 +65,8 @@ pub struct Terms {
     before_end: Option<Timestamp>,
     /// When it is to start: at the window's start, or, with [`LeaseType::BestEffort`], not before that.
     pub lease_type: LeaseType,
+    /// If it has no dates of its own: in which time it may lie, with the length of its window. Of scheduled leases only.
+    within: Option<Window>,
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
 }
@@ -76,7 +82,31 @@ impl Terms {
             return Err(TermsError::EndNotAfterStart);
         }
         check_before_end(&window, before_end)?;
-        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, reservations })
+        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, within: None, reservations })
+    }
+
+    /// The same at any time in that window, in which it must fit.
+    pub fn anywhere_in(self, within: Window) -> Result<Self, TermsError> {
+        if within.length() < self.window.length() {
+            return Err(TermsError::LongerThanWindow);
+        }
+        Ok(Self { within: Some(within), ..self.starting(within.start()) })
+    }
+
+    /// Whether it is to start at the window's start, and at no other time.
+    pub fn has_dates(&self) -> bool {
+        self.within.is_none() && !matches!(self.lease_type, LeaseType::BestEffort { .. })
+    }
+
+    /// In which time it may lie, if it has no dates of its own.
+    pub fn within(&self) -> Option<Window> {
+        self.within
+    }
+
+    /// The same with the dates that it has, whatever else would do.
+    #[must_use]
+    pub(crate) fn fixed(self) -> Self {
+        Self { within: None, ..self }
     }
 
     /// The same for a lease of that type.
@@ -141,6 +171,58 @@ impl ReservationTerms {
             Self::Instances(_) => "virtual:instance",
             Self::Flavor(_) => "flavor:instance",
             Self::FloatingIps(_) => "virtual:floatingip",
+        }
+    }
+
+    /// How many hosts at most, instances or addresses are asked for.
+    pub fn number(&self) -> u32 {
+        match self {
+            Self::Hosts(terms) => terms.max(),
+            Self::Instances(terms) => terms.amount.get(),
+            Self::Flavor(terms) => terms.amount.get(),
+            Self::FloatingIps(terms) => terms.amount(),
+        }
+    }
+
+    /// The same for so many hosts, instances or addresses, if that can be.
+    #[must_use]
+    pub(crate) fn with_number(&self, number: u32) -> Option<Self> {
+        let amount = NonZeroU32::new(number)?;
+        Some(match self {
+            Self::Hosts(terms) => Self::Hosts(terms.clone().with_range(number, number).ok()?),
+            Self::Instances(terms) => Self::Instances(InstancesTerms { amount, ..terms.clone() }),
+            Self::Flavor(terms) => Self::Flavor(FlavorTerms { amount, ..terms.clone() }),
+            Self::FloatingIps(terms) => Self::FloatingIps(
+                FloatingIpsTerms::new(terms.network.clone(), number, terms.required.iter().copied()).ok()?,
+            ),
+        })
+    }
+
+    /// The same with hosts of another free pool; nothing if it does not name one.
+    #[must_use]
+    pub(crate) fn in_free_pool(&self, pool: &str) -> Option<Self> {
+        let elsewhere = |requirement: &Requirement| requirement.with_value(POOL_PROPERTY, pool);
+        match self {
+            Self::Hosts(terms) => {
+                let mut moved = terms.clone();
+                let resource = elsewhere(&terms.resource);
+                let hypervisor = elsewhere(&terms.hypervisor);
+                let specs = terms.properties.extra_specs.with_value(POOL_PROPERTY, pool);
+                if resource.is_none() && hypervisor.is_none() && specs.is_none() {
+                    return None;
+                }
+                moved.resource = resource.unwrap_or(moved.resource);
+                moved.hypervisor = hypervisor.unwrap_or(moved.hypervisor);
+                if let Some(specs) = specs {
+                    moved.properties.extra_specs = specs;
+                }
+                Some(Self::Hosts(moved))
+            }
+            Self::Instances(terms) => {
+                let requirement = elsewhere(&terms.requirement)?;
+                Some(Self::Instances(InstancesTerms { requirement, ..terms.clone() }))
+            }
+            Self::Flavor(_) | Self::FloatingIps(_) => None,
         }
     }
 

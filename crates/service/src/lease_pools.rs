@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leases::admission::{Admission, Updated};
+use leases::admission::Admission;
 use leases::extra_specs::ExtraSpecs;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
@@ -11,6 +11,7 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
+use crate::leasing::update::{Decided, Ground};
 use crate::state::State;
 use crate::{Caller, LeasePoolChange, NotFound, Service, ServiceError};
 
@@ -65,11 +66,10 @@ impl Service {
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
-        let decide = |state: &State, before: &LeaseRecord| {
-            let lease = self.changed_pool(state, &before.lease, id, &change)?;
-            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            Ok(Decided::only(self.changed_pool(ground.state, &before.lease, id, &change)?, before))
         };
-        self.change_lease(caller, lease, self.now(), decide).await
+        self.change_lease(caller, lease, self.now(), None, decide).await
     }
 
     fn changed_pool(
@@ -109,15 +109,15 @@ impl Service {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
         let now = self.now();
-        let decide = |state: &State, before: &LeaseRecord| {
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let (state, calendar) = (ground.state, ground.calendar);
             // It is to have them at once, so nobody may be there who cannot be removed.
             let neighbours = self.neighbours(state);
-            let admission =
-                Admission { used: None, ..self.admission(state, Some(&neighbours.occupied), now) };
+            let admission = Admission { calendar, ..self.admission(state, Some(&neighbours.occupied), now) };
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
-            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+            Ok(Decided::only(lease, before))
         };
-        self.change_lease(caller, lease, now, decide).await
+        self.change_lease(caller, lease, now, None, decide).await
     }
 
     fn known_pool(&self, id: ReservationId) -> Result<LeaseId, ServiceError> {

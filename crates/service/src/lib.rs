@@ -17,11 +17,14 @@ mod instances;
 mod lease_pools;
 mod leasing;
 mod notices;
+mod offers;
+mod proposals;
 mod reading;
 mod settings;
 mod state;
 mod types;
 mod usage;
+mod waitlist;
 mod writing;
 
 use std::sync::atomic::AtomicBool;
@@ -39,6 +42,7 @@ use crate::state::State;
 pub use drift::Drift;
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use lease_pools::LeasePoolHost;
+pub use offers::Offers;
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,

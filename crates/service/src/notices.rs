@@ -6,6 +6,7 @@
 //! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event came to its end |
 //! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
 //! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
+//! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; could be served; could not in time; was withdrawn (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
 
 use leases::lease::Lease;
@@ -15,6 +16,10 @@ use store::{LeaseRecord, NewNotification};
 pub(crate) const CREATE: &str = "lease.create";
 pub(crate) const UPDATE: &str = "lease.update";
 pub(crate) const DELETE: &str = "lease.delete";
+pub(crate) const WAITS: &str = "lease.waitlist.added";
+pub(crate) const SERVED: &str = "lease.waitlist.served";
+pub(crate) const EXPIRED: &str = "lease.waitlist.expired";
+pub(crate) const WITHDRAWN: &str = "lease.waitlist.removed";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
 /// The notification of that event, with the lease as it is then.

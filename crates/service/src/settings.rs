@@ -18,6 +18,14 @@ pub struct Settings {
     pub rules: Rules,
     /// Rules of hand-over.
     pub plan_rules: PlanRules,
+    /// How long offers hold; not at all if that is no time.
+    pub offer_hold: SignedDuration,
+    /// How far ahead a later start is looked for, to offer it.
+    pub offers_ahead: SignedDuration,
+    /// Leases that start sooner than this are not given other hosts to make room for others.
+    pub replan_notice: SignedDuration,
+    /// How many requests of a project may be on the waitlist.
+    pub waitlist_limit: usize,
     /// What becomes of guests at the end of leases that do not say, on hosts of pools that do not say.
     pub end_action: EndAction,
     /// How long a host must be free before and after a lease of the whole host.
@@ -53,6 +61,10 @@ impl Default for Settings {
             holder: Holder("allot".to_owned()),
             rules: Rules { before_end_lead: Some(SignedDuration::from_mins(60)), ..Rules::default() },
             plan_rules: PlanRules::default(),
+            offer_hold: SignedDuration::from_secs(60),
+            offers_ahead: SignedDuration::from_hours(24 * 90),
+            replan_notice: SignedDuration::from_mins(10),
+            waitlist_limit: 100,
             end_action: EndAction::DeleteGuests,
             cleaning_time: SignedDuration::ZERO,
             healing_interval: HealingInterval(Some(SignedDuration::from_hours(1))),

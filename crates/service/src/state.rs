@@ -2,6 +2,7 @@
 //!
 //! It changes in one way only: by [`State::apply`], with what was committed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,10 +13,12 @@ use leases::calendar::{Calendar, Conflict};
 use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
-use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::plan::{Guest, GuestOwner, History, Observed, Place};
+use leases::project::Owner;
+use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use store::{
     Delta, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, LeaseRecord, PropertyRecord, Revision,
@@ -24,6 +27,7 @@ use store::{
 
 use crate::attributes::attributes_of;
 use crate::instances::Instances;
+use crate::proposals::Proposals;
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
@@ -35,6 +39,11 @@ fn described(host: &Host, pool: &FreePool) -> Host {
 fn untouched() -> FreePoolRecord {
     let created_at = Timestamp::UNIX_EPOCH;
     FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
+}
+
+/// Whether the lease has a place in the calendar: what is only offered, or waits, has none.
+fn books(lease: &Lease) -> bool {
+    matches!(lease.standing, Standing::Firm | Standing::Kept { .. })
 }
 
 /// What the store holds.
@@ -60,6 +69,8 @@ pub(crate) struct State {
     pub history: History,
     /// All leases.
     pub leases: Leases,
+    /// What is kept like leases and is none yet.
+    pub proposals: Proposals,
     /// All instances.
     pub instances: Instances,
 }
@@ -67,11 +78,15 @@ pub(crate) struct State {
 impl State {
     /// What was loaded. Leases that contradict each other are an error.
     pub fn new(snapshot: Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Result<Self, Conflict> {
-        let records = snapshot.leases.iter().map(|record| &record.lease);
+        let records = snapshot.leases.iter().map(|record| &record.lease).filter(|lease| books(lease));
         let calendar = Calendar::new(cleaning_time).with_leases(records, now)?;
-        let mut leases = Leases::default();
+        let (mut leases, mut proposals) = (Leases::default(), Proposals::default());
         for record in snapshot.leases {
-            leases.put(Arc::new(record));
+            if record.lease.standing.is_firm() {
+                leases.put(Arc::new(record));
+            } else {
+                proposals.put(Arc::new(record));
+            }
         }
         let mut instances = Instances::default();
         for record in snapshot.instances {
@@ -102,6 +117,7 @@ impl State {
             calendar,
             history: snapshot.history,
             leases,
+            proposals,
             instances,
         })
     }
@@ -110,9 +126,9 @@ impl State {
     pub fn apply(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<(), Conflict> {
         for write in writes {
             match write {
-                Write::Lease { record, .. } => {
-                    self.calendar.put(&record.lease, now)?;
-                    self.leases.put(Arc::from(record));
+                Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
+                Write::ForgetLease { id, .. } if self.proposals.remove(id).is_some() => {
+                    self.calendar.remove(id);
                 }
                 Write::ForgetLease { id, .. } => {
                     // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
@@ -163,10 +179,8 @@ impl State {
         }
         for (id, record) in delta.leases {
             match record {
-                Some(record) => {
-                    self.calendar.put(&record.lease, now)?;
-                    self.leases.put(Arc::new(record));
-                }
+                Some(record) => self.put_lease(Arc::new(record), now)?,
+                None if self.proposals.remove(id).is_some() => self.calendar.remove(id),
                 None => {
                     self.leases.remove(id);
                 }
@@ -207,6 +221,35 @@ impl State {
         }
         self.revision = delta.revision;
         Ok(())
+    }
+
+    fn put_lease(&mut self, record: Arc<LeaseRecord>, now: Timestamp) -> Result<(), Conflict> {
+        if books(&record.lease) {
+            self.calendar.put(&record.lease, now)?;
+        }
+        if record.lease.standing.is_firm() {
+            self.proposals.remove(record.lease.id);
+            self.leases.put(record);
+        } else {
+            self.proposals.put(record);
+        }
+        Ok(())
+    }
+
+    /// The calendar without what is kept free for offers to someone, and without these offers. Whoever asks for something
+    /// else takes them back.
+    pub fn calendar_for(&self, owner: &Owner, accepted: Option<OffersId>) -> (Cow<'_, Calendar>, Vec<Write>) {
+        let withdrawn = self.proposals.offers_to(owner, accepted);
+        if withdrawn.is_empty() {
+            return (Cow::Borrowed(&self.calendar), Vec::new());
+        }
+        let mut calendar = self.calendar.clone();
+        let forget = |record: &Arc<LeaseRecord>| {
+            calendar.remove(record.lease.id);
+            Write::ForgetLease { id: record.lease.id, expected: record.version }
+        };
+        let writes = withdrawn.iter().map(forget).collect();
+        (Cow::Owned(calendar), writes)
     }
 
     /// The free pool of that identifier, or that of hosts whose pool is not known.
@@ -371,6 +414,11 @@ impl Leases {
     /// moved.
     pub fn hunters(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hunters.iter().filter_map(|id| self.records.get(id))
+    }
+
+    /// Leases that wait for their start.
+    pub fn pending(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
     /// When the next lease starts after `now`.

@@ -14,7 +14,7 @@ use leases::instance::LeaseHint;
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
 use leases::plan::GuestSize;
-use leases::project::{ProjectId, UserId};
+use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::usage::Totals;
@@ -32,6 +32,13 @@ pub struct Caller {
     pub request_id: String,
 }
 
+impl Caller {
+    /// Whose what they ask for is.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { project: self.project.clone(), user: self.user.clone() }
+    }
+}
+
 /// A lease that is asked for.
 #[derive(Clone, Debug)]
 pub struct NewLease {
@@ -45,6 +52,8 @@ pub struct NewLease {
     pub wording: Vec<Wording>,
     /// What becomes of guests at the end; if absent, what the pools of its hosts say.
     pub end_action: Option<EndAction>,
+    /// Whether it waits for its turn if it cannot be had.
+    pub waits: bool,
 }
 
 /// A change of a lease pool; what is absent stays, and none takes back what was said.
@@ -293,6 +302,12 @@ pub enum NotFound {
     /// A lease.
     #[error("Object with {{'lease_id': '{0}'}} not found")]
     Lease(LeaseId),
+    /// An offer.
+    #[error("Offer {0} not found: it was accepted, withdrawn, or does not hold any more")]
+    Offer(LeaseId),
+    /// A request that waits.
+    #[error("Waitlist entry {0} not found: it was served, withdrawn, or its time is over")]
+    Waiting(LeaseId),
     /// A reservation.
     #[error("Object with {{'reservation_id': '{0}'}} not found")]
     Reservation(ReservationId),

@@ -135,7 +135,8 @@ fn entries(state: &State, commit: &Commit) -> Entries {
     let mut account = Account::new(commit.at, host);
     let before = |id: LeaseId| state.leases.get(id).map(|record| &record.lease);
     let after = |id: LeaseId| match leases.get(&id) {
-        Some(record) => record.map(|record| &record.lease),
+        // What is only offered, or waits, is none yet.
+        Some(record) => record.map(|record| &record.lease).filter(|lease| lease.standing.is_firm()),
         None => before(id),
     };
     for id in leases.keys() {

@@ -53,7 +53,14 @@ impl Traffic<'_> {
             2 if self.hunts => Some(EndAction::MoveGuests),
             _ => None,
         };
-        Some(NewLease { asked_at: self.now, name: "new".to_owned(), terms, wording, end_action })
+        Some(NewLease {
+            asked_at: self.now,
+            name: "new".to_owned(),
+            terms,
+            wording,
+            end_action,
+            waits: false,
+        })
     }
 
     /// A lease of many hosts as soon as possible.
@@ -66,7 +73,14 @@ impl Traffic<'_> {
         let deadline = self.now + self.minutes(5, 6 * 60);
         let (terms, wording) = (terms.of_type(LeaseType::BestEffort { deadline }), vec![Wording::default()]);
         let end_action = Some(EndAction::DeleteGuests);
-        Some(NewLease { asked_at: self.now, name: "hunt".to_owned(), terms, wording, end_action })
+        Some(NewLease {
+            asked_at: self.now,
+            name: "hunt".to_owned(),
+            terms,
+            wording,
+            end_action,
+            waits: false,
+        })
     }
 
     fn lease_type(&mut self) -> LeaseType {

@@ -14,7 +14,10 @@ use crate::lease_type::LeaseType;
 use crate::project::ProjectId;
 use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
-use crate::window::{Window, later};
+use crate::window::{Window, earlier, later};
+
+/// The shortest time that is told apart.
+const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 /// What a new lease is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,9 @@ impl Admission<'_> {
             if deadline <= terms.window().start() {
                 return Err(Refusal::StartAfterDeadline);
             }
+        }
+        if let Some(within) = terms.within() {
+            return self.somewhere(project, terms, within);
         }
         let LeaseType::BestEffort { deadline } = terms.lease_type else {
             let allocations = self.decide(project, terms)?;
@@ -66,6 +72,22 @@ impl Admission<'_> {
         }
     }
 
+    /// The first time in a window when all that is asked for can be had.
+    fn somewhere(&self, project: &ProjectId, terms: &Terms, within: Window) -> Result<Grant, Refusal> {
+        self.rules.enforcement.check_create(project, &terms.window())?;
+        self.rules.check(terms)?;
+        let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
+        let length = terms.window().length();
+        let last = earlier(within.end(), length);
+        let from = within.start().max(self.now);
+        if last < from {
+            return Err(Refusal::StartInPast);
+        }
+        let wish = Wish { asked: &asked, from, before: later(last, INSTANT), length, own: None };
+        let (start, allocations) = self.suited_to(terms.lease_type).asked_by(project).earliest(&wish)?;
+        Ok(Grant { terms: terms.clone().starting(start).fixed(), allocations, hunt: None })
+    }
+
     /// The lease as it would be if it started sooner; or later, but whole, if it lacks something. None if that
     /// cannot be, or if it does not wait for hosts at all.
     pub fn sooner(&self, lease: &Lease) -> Option<Lease> {
@@ -87,7 +109,7 @@ impl Admission<'_> {
     }
 
     /// The first instant at which all that is asked for can be had, and what is given then.
-    fn earliest(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Refusal> {
+    pub(super) fn earliest(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Refusal> {
         let pools = self.pools(wish);
         let (mut start, mut first_refusal, mut changes) = (wish.from, None, None);
         while let Some(possible) = self.not_before(wish, &pools, start) {

@@ -16,9 +16,11 @@ mod healing;
 mod hosts;
 mod hunting;
 mod instances;
+mod offers;
 mod order;
 mod reallocate;
 mod refusal;
+mod replanning;
 mod room;
 mod slots;
 #[cfg(test)]
@@ -32,7 +34,9 @@ use jiff::{SignedDuration, Timestamp};
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Within, guests_to_come, size_of_instances};
+pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Refusal, Resource};
+pub use self::replanning::Replanned;
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
@@ -98,21 +102,31 @@ impl<'a> Admission<'a> {
     }
 }
 
+impl<'a> Admission<'a> {
+    /// The decision on a lease of that type: until a date that it has, guests may be gone.
+    fn suited_to(&self, lease_type: LeaseType) -> Self {
+        match lease_type {
+            LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
+            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
+        }
+    }
+}
+
 impl Admission<'_> {
     /// What a new lease of these terms would be given, one allocation per reservation.
     pub fn decide(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
         if terms.window().start() < self.now {
             return Err(Refusal::StartInPast);
         }
+        self.suited_to(terms.lease_type).given(project, terms)
+    }
+
+    /// What is given for that window, whatever the type.
+    fn given(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
         self.rules.enforcement.check_create(project, &terms.window())?;
         self.rules.check(terms)?;
-        let admission = match terms.lease_type {
-            LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
-            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
-        };
-        let admission = admission.asked_by(project);
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
-        Search::new(admission, terms.window(), None).give_all(&asked)
+        Search::new(self.asked_by(project), terms.window(), None).give_all(&asked)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Admission, Refusal, Resource, Search, order};
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::standing::Standing;
 use crate::status::LeaseStatus;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 
@@ -22,6 +23,15 @@ impl Admission<'_> {
             Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
             settled => settled,
         }
+    }
+}
+
+impl Admission<'_> {
+    /// What a lease is given that was offered: what was offered, unless a host of it has failed since.
+    pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
+        let admission = self.suited_to(offered.lease_type).asked_by(&offered.owner.project);
+        let reservations = Attempt { admission, before: offered, updated: offered }.starting_over()?;
+        Ok(Lease { reservations, standing: Standing::Firm, ..offered.clone() })
     }
 }
 

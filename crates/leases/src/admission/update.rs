@@ -129,6 +129,26 @@ impl Admission<'_> {
         Ok(Updated { lease: updated, before_end_rearmed })
     }
 
+    /// What a lease becomes that was offered the dates, numbers and hosts of `offered`.
+    pub fn accepted_change(&self, lease: &Lease, offered: &Lease) -> Result<Updated, Refusal> {
+        let (start, end) = (Some(offered.window.start()), Some(offered.window.end()));
+        let window = self.new_window(lease, &Changes { start, end, ..Changes::default() })?;
+        let terms = |lease: &Lease| -> Vec<_> { lease.reservations.iter().map(|r| r.id).collect() };
+        if terms(lease) != terms(offered) {
+            return Err(Refusal::Busy);
+        }
+        let mut updated = Lease { window, name: offered.name.clone(), ..lease.clone() };
+        let rearmed = self.arm_before_end(&mut updated, lease, offered.before_end);
+        for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
+            reservation.terms = offered.terms.clone();
+        }
+        updated.reservations = self.given_anew(lease, &updated)?;
+        for reservation in &mut updated.reservations {
+            reservation.resources_changed = false;
+        }
+        Ok(Updated { lease: updated, before_end_rearmed: rearmed })
+    }
+
     /// The new window. Checks are made in Blazar's order, so that the same one complains.
     fn new_window(&self, lease: &Lease, changes: &Changes) -> Result<Window, Refusal> {
         let start = changes.start.unwrap_or(lease.window.start());
@@ -176,7 +196,12 @@ impl Admission<'_> {
         check_before_end(&updated.window, changes.before_end)?;
         let distance = lease.before_end.map(|at| lease.window.end().duration_since(at));
         let kept = distance.map(|distance| before_end_at(&updated.window, distance));
-        updated.before_end = changes.before_end.or(kept);
+        Ok(self.arm_before_end(updated, lease, changes.before_end.or(kept)))
+    }
+
+    /// Has the before-end action due then. Says whether one that was done is armed again.
+    fn arm_before_end(&self, updated: &mut Lease, lease: &Lease, at: Option<Timestamp>) -> bool {
+        updated.before_end = at;
         let moved = updated.before_end != lease.before_end;
         // What is due in the past would be done at once, and a second time.
         let ahead = updated.before_end.is_some_and(|at| at > self.now);
@@ -184,7 +209,7 @@ impl Admission<'_> {
         if rearmed {
             updated.events.before_end = EventStatus::Undone;
         }
-        Ok(rearmed && lease.events.before_end == EventStatus::Done)
+        rearmed && lease.events.before_end == EventStatus::Done
     }
 
     /// Whether what hosts must be like can be promised, if that has changed. What was promised before the operator
@@ -198,16 +223,25 @@ impl Admission<'_> {
         if asked(before) == asked(after) { Ok(()) } else { self.rules.check_hosts(after) }
     }
 
-    /// Gives the reservations what they need under the new terms.
-    fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
+    /// The lease with its new dates and terms, and what it had before.
+    pub(super) fn on_changed_terms(&self, lease: &Lease, changes: &Changes) -> Result<Lease, Refusal> {
+        let mut changed = lease.clone();
+        changed.window = self.new_window(lease, changes)?;
+        check_reservations(lease, changes)?;
         let started = lease.status != LeaseStatus::Pending;
         for (id, change) in &changes.reservations {
-            if let Some(reservation) = updated.reservations.iter_mut().find(|r| r.id == *id) {
+            if let Some(reservation) = changed.reservations.iter_mut().find(|r| r.id == *id) {
                 let before = reservation.terms.clone();
                 apply(reservation, change, started)?;
                 self.check_asked_anew(&before, &reservation.terms)?;
             }
         }
+        Ok(changed)
+    }
+
+    /// Gives the reservations what they need under the new terms.
+    fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
+        updated.reservations = self.on_changed_terms(lease, changes)?.reservations;
         if !updated.window.since(self.now).is_empty() {
             updated.reservations = self.given_anew(lease, updated)?;
             return Ok(());

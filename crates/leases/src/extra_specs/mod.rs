@@ -210,6 +210,19 @@ impl ExtraSpecs {
         self.specs.iter().map(|(key, spec)| (key.as_str(), spec.value.as_str()))
     }
 
+    /// The same with another value of a property, if one of them names it.
+    pub(crate) fn with_value(&self, property: &str, value: &str) -> Option<Self> {
+        let names = |spec: &Spec| spec.meaning.property() == Some(property);
+        if !self.specs.values().any(names) {
+            return None;
+        }
+        let specs = self.specs.iter().map(|(key, spec)| {
+            let value = if names(spec) { value } else { &spec.value };
+            (key.clone(), value.to_owned())
+        });
+        Self::new(specs).ok()
+    }
+
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.specs.is_empty()

@@ -228,6 +228,25 @@ impl Requirement {
         }
     }
 
+    /// The same for hosts that have another value of a property, if it asks for one value, or one of several, all by
+    /// itself or together with other requirements.
+    pub fn with_value(&self, property: &str, value: &str) -> Option<Self> {
+        match self.node.as_ref()? {
+            Node::Compare(Operator::Equal, name, _) | Node::In(name, _) if name == property => {
+                Self::compare(Operator::Equal, property, value).ok()
+            }
+            Node::And(parts) => {
+                let replaced: Vec<_> = parts.iter().map(|part| part.with_value(property, value)).collect();
+                if replaced.iter().all(Option::is_none) {
+                    return None;
+                }
+                let parts = parts.iter().zip(replaced).map(|(part, new)| new.unwrap_or_else(|| part.clone()));
+                Self::all(parts.collect()).ok()
+            }
+            _ => None,
+        }
+    }
+
     /// The properties that it names, so that one in use is not changed under a lease.
     pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();

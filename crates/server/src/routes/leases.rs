@@ -152,7 +152,7 @@ fn read(app: &App, session: &Session, body: &Value, asked_at: Timestamp) -> Resu
     let flavors = |id: &str| usable_flavor(app, session, id);
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
     let LeaseRequest { name, terms, wording, end_action } = request;
-    Ok(NewLease { asked_at, name, terms, wording, end_action })
+    Ok(NewLease { asked_at, name, terms, wording, end_action, waits: false })
 }
 
 /// The lease; of one that starts at once, when it has.
@@ -284,7 +284,7 @@ pub(crate) async fn update(
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     if options.truth(DRY_RUN)? {
-        let record = app.service().preview_update(record.lease.id, &changes)?;
+        let record = app.service().preview_update(&session.caller(), record.lease.id, &changes)?;
         return Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }));
     }
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);

@@ -64,7 +64,9 @@ impl Service {
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let healed = self.heal(&writer, now).await?;
-        let moved = self.hasten(&writer, now).await?
+        let moved = self.expire(&writer, now).await?
+            | self.serve(&writer, now).await?
+            | self.hasten(&writer, now).await?
             | self.hunt_anew(&writer, now).await?
             | self.depart(&writer, now).await?;
         let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
@@ -100,7 +102,10 @@ impl Service {
         if changed {
             return now;
         }
-        let next_start = self.state().leases.next_start(now);
+        let (next_start, expiry) = {
+            let state = self.state();
+            (state.leases.next_start(now), state.proposals.next_expiry())
+        };
         let progress = self.progress();
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
         // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
@@ -110,7 +115,14 @@ impl Service {
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
         let hunt = progress.hunt_again_at;
-        let next = questions.chain(planned).chain(next_start).chain(hunt).chain([look]).min().unwrap_or(look);
+        let next = questions
+            .chain(planned)
+            .chain(next_start)
+            .chain(expiry)
+            .chain(hunt)
+            .chain([look])
+            .min()
+            .unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }
 

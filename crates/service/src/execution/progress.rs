@@ -129,6 +129,8 @@ pub(crate) struct Progress {
     /// What was known when no lease that waits could start any sooner: the revision, and hosts with guests that
     /// nobody may remove.
     pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
+    /// What was known when no request on the waitlist could be served: the same.
+    pub tried_to_serve: Option<(Revision, BTreeSet<HostId>)>,
     /// Hunts that do not hold could not be planned anew; when to try again.
     pub hunt_again_at: Option<Timestamp>,
     /// Others have committed something that no cycle has seen yet.

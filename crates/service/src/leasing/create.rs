@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Grant};
+use leases::admission::{Admission, Grant, Refusal, Replanned};
 use leases::ids::{LeaseId, ReservationId};
-use leases::lease::{self, Lease};
-use leases::lease_type::LeaseType;
-use leases::project::Owner;
+use leases::lease::{self, EndAction, Lease};
+use leases::window::Window;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
 
-use super::Neighbours;
 use super::enforcing::{Question, granted};
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, Writer, as_stored, audit, decide_again, overtaken};
+use crate::state::State;
+use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
 use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
-    /// Makes a lease. A request with a key that was served before gets the same answer.
+    /// Makes a lease. A request with a key that was served before gets the same answer. If the lease cannot be had, and
+    /// its owner would rather wait than be refused, the answer is a request that waits.
     pub async fn create_lease(
         &self,
         caller: &Caller,
@@ -27,15 +27,27 @@ impl Service {
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
         let identity = self.identify(caller, &new);
+        self.enter_lease(caller, now, key.as_ref(), || self.propose_or_wait(&identity, &new, now)).await
+    }
+
+    /// Has what is decided become a lease, if whoever limits leases agrees.
+    pub(crate) async fn enter_lease(
+        &self,
+        caller: &Caller,
+        now: Timestamp,
+        key: Option<&IdempotencyKey>,
+        decide: impl Fn() -> Result<Proposed, ServiceError>,
+    ) -> Result<Created, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
-            if let Some(key) = &key
+            if let Some(key) = key
                 && let Some(created) = self.recorded(caller, key, now).await?
             {
                 return Ok(created);
             }
-            let record = Arc::new(self.propose(&identity, &new, now)?);
+            let proposed = decide()?;
+            let record = Arc::new(proposed.record.clone());
             if let Some(enforcer) = &self.parts.enforcer
                 && approved.as_ref() != Some(&record.lease)
             {
@@ -45,7 +57,7 @@ impl Service {
                 approved = Some(record.lease.clone());
                 continue;
             }
-            match self.enter(&writer, caller, &record, key.as_ref()).await {
+            match writer.commit(entered(caller, proposed, key)).await {
                 Ok(()) => {
                     self.wake_if_soon(record.lease.window.start());
                     return Ok(Created { lease: record, repeated: false });
@@ -58,16 +70,17 @@ impl Service {
 
     /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
     pub fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
-        self.propose(&self.identify(caller, new), new, as_stored(new.asked_at))
+        let proposed = self.propose(&self.identify(caller, new), new, as_stored(new.asked_at))?;
+        Ok(proposed.record)
     }
 
     /// Identifiers for the lease and its reservations: the same however often it is decided.
-    fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
+    pub(crate) fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
         let ids = &self.parts.ids;
         lease::NewLease {
             id: LeaseId(ids.uuid()),
             name: new.name.clone(),
-            owner: Owner { project: caller.project.clone(), user: caller.user.clone() },
+            owner: caller.owner(),
             end_action: new.end_action.unwrap_or(self.settings.end_action),
             reservations: new.terms.reservations.iter().map(|_| ReservationId(ids.uuid())).collect(),
         }
@@ -100,8 +113,24 @@ impl Service {
             return Err(ServiceError::KeyReused(key.key.clone()));
         }
         // It may have been deleted since; making another would not be a repetition.
-        let lease = self.lease(record.lease).ok_or(ServiceError::NotFound(NotFound::Lease(record.lease)))?;
+        let lease = self.lease(record.lease).or_else(|| self.waiting(record.lease));
+        let lease = lease.ok_or(ServiceError::NotFound(NotFound::Lease(record.lease)))?;
         Ok(Some(Created { lease, repeated: true }))
+    }
+
+    /// The lease as it would be, or the request as it would wait.
+    fn propose_or_wait(
+        &self,
+        identity: &lease::NewLease,
+        new: &NewLease,
+        now: Timestamp,
+    ) -> Result<Proposed, ServiceError> {
+        match self.propose(identity, new, now) {
+            Err(ServiceError::Refused(refusal)) if new.waits && refusal.is_lack() => {
+                self.to_wait(identity, new, refusal, now)
+            }
+            decided => decided,
+        }
     }
 
     /// The lease as it would be.
@@ -110,43 +139,119 @@ impl Service {
         identity: &lease::NewLease,
         new: &NewLease,
         now: Timestamp,
-    ) -> Result<LeaseRecord, ServiceError> {
+    ) -> Result<Proposed, ServiceError> {
         let state = self.state();
-        // Who asks for a date does not need to know.
-        let neighbours = (new.terms.lease_type != LeaseType::Schedule).then(|| self.neighbours(&state));
-        let occupied = neighbours.as_ref().map(|neighbours| &neighbours.occupied);
-        let surroundings = neighbours.as_ref().map(Neighbours::surroundings);
-        let used = neighbours.as_ref().map(Neighbours::used);
-        let admission =
-            Admission { surroundings, used: used.as_ref(), ..self.admission(&state, occupied, now) };
-        let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
+        let (calendar, withdrawn) = state.calendar_for(&identity.owner, None);
+        let around = self.around(&state, new.terms.lease_type);
+        let admission = around.admission(self, &state, &calendar, now);
+        let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
+            let grant = admission.grant(&identity.owner.project, &new.terms)?;
+            Ok(self.lease_of(&state, identity, new.end_action, grant))
+        };
+        let (lease, moved) = match decide(&admission) {
+            Ok(lease) => (lease, Vec::new()),
+            Err(refusal) if !new.terms.has_dates() => return Err(refusal.into()),
+            Err(refusal) => {
+                self.make_room(&state, &admission, &new.terms.window(), refusal, decide, |l| l)?
+            }
+        };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
-        let lead = admission.rules.before_end_lead;
-        let action = end_action(&state, new.end_action, self.settings.end_action, &allocations);
-        let identity = lease::NewLease { end_action: action, ..identity.clone() };
-        let lease = Lease::new(identity, terms, allocations, lead).hunting(hunt);
-        Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
+        let record =
+            LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+        Ok(Proposed { record, first: withdrawn, moved: rehoused(&state, moved, now) })
     }
 
-    async fn enter(
+    /// The lease that is granted.
+    pub(crate) fn lease_of(
         &self,
-        writer: &Writer<'_>,
-        caller: &Caller,
-        record: &LeaseRecord,
-        key: Option<&IdempotencyKey>,
-    ) -> Result<(), store::CommitError> {
-        let at = record.created_at;
-        let mut commit = Commit::new(at);
-        commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
-        commit.audit.push(audit(caller, at, notices::CREATE, &record.lease.id));
-        commit.notifications.push(notice(notices::CREATE, record));
-        commit.idempotency = key.map(|key| IdempotencyRecord {
-            project: caller.project.clone(),
-            key: key.key.clone(),
-            fingerprint: key.fingerprint.clone(),
-            lease: record.lease.id,
-            at,
-        });
-        writer.commit(commit).await
+        state: &State,
+        identity: &lease::NewLease,
+        asked: Option<EndAction>,
+        grant: Grant,
+    ) -> Lease {
+        let end_action = end_action(state, asked, self.settings.end_action, &grant.allocations);
+        let identity = lease::NewLease { end_action, ..identity.clone() };
+        let lead = self.settings.rules.before_end_lead;
+        Lease::new(identity, grant.terms, grant.allocations, lead).hunting(grant.hunt)
     }
+
+    /// Decides again with other hosts for leases that have not started, if there is not enough. What was refused stays
+    /// refused if that does not help.
+    pub(crate) fn make_room<T>(
+        &self,
+        state: &State,
+        admission: &Admission<'_>,
+        window: &Window,
+        refusal: Refusal,
+        decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
+        lease: impl Fn(&T) -> &Lease,
+    ) -> Result<(T, Vec<Lease>), Refusal> {
+        if !refusal.is_lack() {
+            return Err(refusal);
+        }
+        let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
+        let others = state.leases.pending().map(|record| &record.lease);
+        match admission.replan(others, settled, window, decide, lease) {
+            Some(Replanned { decided, moved }) => Ok((decided, moved)),
+            None => Err(refusal),
+        }
+    }
+}
+
+/// A lease that is to be made, or a request that is to wait.
+pub(crate) struct Proposed {
+    /// As it would be.
+    pub record: LeaseRecord,
+    /// What is written before it: offers to its owner are withdrawn.
+    pub first: Vec<Write>,
+    /// Leases that get other hosts for it, as they were and as they are to be.
+    pub moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
+}
+
+/// The records of leases that are given other hosts.
+pub(crate) fn rehoused(
+    state: &State,
+    moved: Vec<Lease>,
+    now: Timestamp,
+) -> Vec<(Arc<LeaseRecord>, LeaseRecord)> {
+    let record = |lease: Lease| {
+        let before = state.leases.get(lease.id)?.clone();
+        let after = LeaseRecord {
+            lease,
+            version: before.version.next(),
+            updated_at: Some(now),
+            ..LeaseRecord::clone(&before)
+        };
+        Some((before, after))
+    };
+    moved.into_iter().filter_map(record).collect()
+}
+
+/// Adds to a commit that leases get other hosts, of which listeners are told.
+pub(crate) fn rehouse(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>) {
+    for (before, after) in moved {
+        commit.notifications.push(notice(notices::UPDATE, &after));
+        commit.writes.push(Write::Lease { record: Box::new(after), expected: Some(before.version) });
+    }
+}
+
+/// What enters the lease, or the request.
+fn entered(caller: &Caller, proposed: Proposed, key: Option<&IdempotencyKey>) -> Commit {
+    let Proposed { record, first, moved } = proposed;
+    let at = record.created_at;
+    let event = if record.lease.standing.is_firm() { notices::CREATE } else { notices::WAITS };
+    let mut commit = Commit::new(at);
+    commit.writes = first;
+    rehouse(&mut commit, moved);
+    commit.audit.push(audit(caller, at, event, &record.lease.id));
+    commit.notifications.push(notice(event, &record));
+    commit.idempotency = key.map(|key| IdempotencyRecord {
+        project: caller.project.clone(),
+        key: key.key.clone(),
+        fingerprint: key.fingerprint.clone(),
+        lease: record.lease.id,
+        at,
+    });
+    commit.writes.push(Write::Lease { record: Box::new(record), expected: None });
+    commit
 }

@@ -1,6 +1,6 @@
 //! Making, changing and deleting leases.
 
-mod create;
+pub(crate) mod create;
 mod delete;
 mod enforcing;
 mod immediate;
@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use leases::admission::Admission;
+use leases::calendar::Calendar;
 use leases::hunt::Surroundings;
 use leases::ids::HostId;
 use leases::lease::Lease;
+use leases::lease_type::LeaseType;
 use leases::plan::{History, Observed};
 use leases::resources::Resources;
 
@@ -33,6 +35,13 @@ impl Service {
         Admission { occupied, avoided, ..admission }
     }
 
+    /// What a decision about a lease of that type needs to know about guests: who asks for a date does not need to know.
+    pub(crate) fn around<'a>(&self, state: &'a State, lease_type: LeaseType) -> Around<'a> {
+        let neighbours = (lease_type != LeaseType::Schedule).then(|| self.neighbours(state));
+        let used = neighbours.as_ref().map(Neighbours::used);
+        Around { neighbours, used }
+    }
+
     /// What was observed, with guests that are about to be there.
     pub(crate) fn expected(&self, state: &State) -> Observed {
         state.with_guests_to_come(self.progress().observed.clone())
@@ -48,6 +57,28 @@ impl Service {
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
         }
+    }
+}
+
+/// Guests, as far as a decision needs to know.
+pub(crate) struct Around<'a> {
+    neighbours: Option<Neighbours<'a>>,
+    used: Option<BTreeMap<HostId, Resources>>,
+}
+
+impl Around<'_> {
+    /// What admission decides on by that calendar.
+    pub fn admission<'a>(
+        &'a self,
+        service: &'a Service,
+        state: &'a State,
+        calendar: &'a Calendar,
+        now: Timestamp,
+    ) -> Admission<'a> {
+        let occupied = self.neighbours.as_ref().map(|neighbours| &neighbours.occupied);
+        let surroundings = self.neighbours.as_ref().map(Neighbours::surroundings);
+        let used = self.used.as_ref();
+        Admission { calendar, surroundings, used, ..service.admission(state, occupied, now) }
     }
 }
 

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Updated;
-use leases::ids::{LeaseId, ReservationId};
+use leases::admission::{Admission, Updated};
+use leases::calendar::Calendar;
+use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
+use leases::window::Window;
 use store::{Commit, LeaseRecord, Wording, Write};
 
+use super::create::{rehouse, rehoused};
 use super::enforcing::{Question, granted};
 use crate::notices::{self, notice};
 use crate::state::State;
@@ -23,6 +26,36 @@ struct Change {
     before: Arc<LeaseRecord>,
     after: Arc<LeaseRecord>,
     before_end_rearmed: bool,
+    /// Offers that are withdrawn.
+    first: Vec<Write>,
+    /// Leases that get other hosts for it, as they were and as they are to be.
+    moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
+}
+
+/// What is decided about a lease.
+pub(crate) struct Decided {
+    /// The lease as it is to be.
+    pub lease: Lease,
+    /// Its words.
+    pub wording: Words,
+    /// The before-end action had been done and is due anew.
+    pub before_end_rearmed: bool,
+    /// Leases that get other hosts for it.
+    pub moved: Vec<Lease>,
+}
+
+impl Decided {
+    /// Nothing but the lease is different.
+    pub fn only(lease: Lease, before: &LeaseRecord) -> Self {
+        Self { lease, wording: before.wording.clone(), before_end_rearmed: false, moved: Vec::new() }
+    }
+}
+
+/// What a decision is taken on.
+pub(crate) struct Ground<'a> {
+    pub state: &'a State,
+    /// Without what is kept free for offers to who asks.
+    pub calendar: &'a Calendar,
 }
 
 impl Change {
@@ -42,31 +75,44 @@ impl Service {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, &changes, now);
-        self.change_lease(caller, id, now, decide).await
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, &changes, now);
+        self.change_lease(caller, id, now, None, decide).await
     }
 
     /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside is
     /// not asked.
     pub fn preview_update(
         &self,
+        caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, changes, now);
-        Ok(self.propose_change(id, decide, now)?.after)
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, changes, now);
+        Ok(self.propose_change(caller, id, None, decide, now)?.after)
     }
 
     fn updated(
         &self,
-        state: &State,
+        ground: &Ground<'_>,
         before: &LeaseRecord,
         changes: &LeaseChanges,
         now: Timestamp,
-    ) -> Result<(Updated, Words), ServiceError> {
-        let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
-        Ok((updated, reworded(&before.wording, &changes.wording)))
+    ) -> Result<Decided, ServiceError> {
+        let (state, calendar) = (ground.state, ground.calendar);
+        let admission = Admission { calendar, ..self.admission(state, None, now) };
+        let decide = |admission: &Admission<'_>| admission.update(&before.lease, &changes.changes);
+        let (updated, moved) = match decide(&admission) {
+            Ok(updated) => (updated, Vec::new()),
+            Err(refusal) => {
+                let start = changes.changes.start.unwrap_or(before.lease.window.start());
+                let end = changes.changes.end.unwrap_or(before.lease.window.end());
+                let window = Window::new(start, end).unwrap_or(before.lease.window);
+                self.make_room(state, &admission, &window, refusal, decide, |updated| &updated.lease)?
+            }
+        };
+        let Updated { lease, before_end_rearmed } = updated;
+        Ok(Decided { lease, wording: reworded(&before.wording, &changes.wording), before_end_rearmed, moved })
     }
 
     /// Has a lease become what is decided, if whoever limits leases agrees.
@@ -75,12 +121,13 @@ impl Service {
         caller: &Caller,
         id: LeaseId,
         now: Timestamp,
-        decide: impl Fn(&State, &LeaseRecord) -> Result<(Updated, Words), ServiceError>,
+        accepted: Option<OffersId>,
+        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
-            let change = self.propose_change(id, &decide, now)?;
+            let change = self.propose_change(caller, id, accepted, &decide, now)?;
             let (before, after) = (&change.before, &change.after);
             if before.lease == after.lease && before.wording == after.wording {
                 return Ok(before.clone());
@@ -95,10 +142,11 @@ impl Service {
                 approved = Some(after.lease.clone());
                 continue;
             }
-            match writer.commit(commit_of(caller, &change, now)).await {
+            let after = after.clone();
+            match writer.commit(commit_of(caller, change, now)).await {
                 Ok(()) => {
                     self.wake.notify_one();
-                    return Ok(change.after);
+                    return Ok(after);
                 }
                 Err(error) => decide_again(error)?,
             }
@@ -111,30 +159,35 @@ impl Service {
         Question::Update(granted(&state, change.before.clone()), granted(&state, change.after.clone()))
     }
 
-    /// What the lease would become.
+    /// What the lease would become. Offers to who asks, and those of a group of which one is accepted, are withdrawn.
     fn propose_change(
         &self,
+        caller: &Caller,
         id: LeaseId,
-        decide: impl Fn(&State, &LeaseRecord) -> Result<(Updated, Words), ServiceError>,
+        accepted: Option<OffersId>,
+        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
         now: Timestamp,
     ) -> Result<Change, ServiceError> {
         let state = self.state();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let (updated, wording) = decide(&state, &before)?;
+        let (calendar, first) = state.calendar_for(&caller.owner(), accepted);
+        let Decided { lease, wording, before_end_rearmed, moved } =
+            decide(&Ground { state: &state, calendar: &calendar }, &before)?;
         let after = LeaseRecord {
-            lease: updated.lease,
+            lease,
             wording,
             version: before.version.next(),
             created_at: before.created_at,
             updated_at: Some(now),
         };
-        Ok(Change { before, after: Arc::new(after), before_end_rearmed: updated.before_end_rearmed })
+        let moved = rehoused(&state, moved, now);
+        Ok(Change { before, after: Arc::new(after), before_end_rearmed, first, moved })
     }
 }
 
 /// The old words with the new ones in their places. There are none for reservations that do not exist: those
 /// were refused.
-fn reworded(old: &Words, new: &Words) -> Words {
+pub(crate) fn reworded(old: &Words, new: &Words) -> Words {
     let mut all = old.clone();
     for (id, new) in new {
         let words = all.entry(*id).or_default();
@@ -148,8 +201,11 @@ fn reworded(old: &Words, new: &Words) -> Words {
     all
 }
 
-fn commit_of(caller: &Caller, change: &Change, now: Timestamp) -> Commit {
+fn commit_of(caller: &Caller, change: Change, now: Timestamp) -> Commit {
+    let renames_only = change.renames_only();
     let mut commit = Commit::new(now);
+    commit.writes = change.first;
+    rehouse(&mut commit, change.moved);
     commit.writes.push(Write::Lease {
         record: Box::new(LeaseRecord::clone(&change.after)),
         expected: Some(change.before.version),
@@ -158,7 +214,7 @@ fn commit_of(caller: &Caller, change: &Change, now: Timestamp) -> Commit {
     if change.before_end_rearmed {
         commit.notifications.push(notice(notices::BEFORE_END_STOP, &change.after));
     }
-    if !change.renames_only() {
+    if !renames_only {
         commit.notifications.push(notice(notices::UPDATE, &change.after));
     }
     commit

@@ -57,7 +57,7 @@ pub fn asking(start: i64, end: i64, reservations: Vec<ReservationTerms>) -> NewL
     let wording = vec![Wording::default(); reservations.len()];
     let terms = Terms::new(window(start, end), None, reservations).expect("terms");
     let name = "a lease".to_owned();
-    NewLease { asked_at: at(0), name, terms, wording, end_action: None }
+    NewLease { asked_at: at(0), name, terms, wording, end_action: None, waits: false }
 }
 
 /// A change of dates.

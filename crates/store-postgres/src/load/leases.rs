@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId, SeriesId};
 use ::leases::lease::{Allocation, EventStatuses, Lease, Reservation};
 use ::leases::lease_type::LeaseType;
 use ::leases::project::{Owner, ProjectId, UserId};
@@ -10,7 +10,9 @@ use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::PgConnection;
-use store::encoding::{end_action_from_name, hunt_from_json, named, terms_from_json};
+use store::encoding::{
+    end_action_from_name, from_hex, hunt_from_json, named, standing_from_json, terms_from_json,
+};
 use store::{LeaseRecord, StoreError, Version, Wording};
 use uuid::Uuid;
 
@@ -26,7 +28,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     let mut reservations = reservations(db, wanted, &mut given).await?;
     let mut rows = sqlx::query!(
         "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
-             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt,
+             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series,
              created_at_us, updated_at_us
          FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.leases.as_deref(),
@@ -55,6 +57,8 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
             },
             reason: row.reason.map(plain),
             hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
+            standing: standing_from_json(row.standing.as_deref())?,
+            series: row.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
         };
         records.push(LeaseRecord {
             lease,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use leases::ids::FloatingIpId;
+use leases::ids::{FloatingIpId, LeaseId, OffersId};
 use leases::lease::{Allocation, Lease};
+use leases::offer::OfferKind;
+use leases::standing::Standing;
 use leases::status::LeaseStatus;
 
 use super::records::{accept, loaded, refuse};
@@ -236,4 +238,34 @@ pub async fn what_does_not_exist_cannot_be_booked(store: &Arc<dyn Store>) {
         let refusal = try_lease(store, &lease(1, window(0, 60), vec![given])).await;
         assert!(matches!(refusal, CommitError::Stale { .. }), "{refusal}");
     }
+}
+
+/// What is offered, or waits, takes nothing; what is kept free for an offer is taken by nobody else, and becomes the lease's
+/// in one commit.
+pub async fn what_is_offered_is_kept_free_until_it_becomes_a_lease(store: &Arc<dyn Store>) {
+    let (group, until) = (OffersId(u128::MAX), at(5));
+    let within = Some(window(0, 90));
+    let standings = [
+        Standing::Offered { group, until, kind: OfferKind::ShorterDuration, of: Some(LeaseId(9)) },
+        Standing::Offered { group, until, kind: OfferKind::FewerHosts, of: None },
+        Standing::Kept { group, until },
+        Standing::Waiting { until, within },
+    ];
+    let kept = |number: u128| {
+        let mut record = lease(number, window(10, 20), vec![hosts(&[1])]);
+        record.lease.standing = standings[usize::try_from(number).expect("small") - 1];
+        record
+    };
+    accept(store, add_hosts([1])).await;
+    accept(store, [1, 2, 3, 4].map(|number| add(&kept(number)))).await;
+    let found = loaded(store).await.leases;
+    assert_eq!(found.iter().map(|record| record.lease.standing).collect::<Vec<_>>(), standings);
+    assert!(is_taken(&try_lease(store, &lease(5, window(15, 30), vec![hosts(&[1])])).await));
+    let firm = Lease { standing: Standing::Firm, ..kept(1).lease };
+    let becomes = replace(&kept(1), firm.clone());
+    let early = refuse(store, &commit([becomes.clone()])).await;
+    assert!(is_taken(&early), "the host is kept for all offers: {early}");
+    let forget = |number: u128| Write::ForgetLease { id: LeaseId(number), expected: Version::FIRST };
+    accept(store, [becomes, forget(2), forget(3), forget(4)]).await;
+    assert_eq!(loaded(store).await.leases.iter().map(|record| &record.lease).collect::<Vec<_>>(), [&firm]);
 }

@@ -74,6 +74,7 @@ macro_rules! promises {
             a_host_comes_and_goes_with_its_lease
             what_is_reserved_cannot_be_removed
             what_does_not_exist_cannot_be_booked
+            what_is_offered_is_kept_free_until_it_becomes_a_lease
             w1_of_parallel_bookings_of_a_host_one_stands
             w2_of_parallel_bookings_of_slots_as_many_stand_as_fit
             of_parallel_changes_of_a_lease_one_stands

@@ -8,7 +8,7 @@ use leases::extra_specs::ExtraSpecs;
 use leases::free_pool::FreePool;
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::hunt::{Cost, Hunt, Move};
-use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
@@ -17,6 +17,7 @@ use leases::project::{Owner, ProjectId, UserId};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
+use leases::standing::Standing;
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::{
     Affinity, BeforeEndAction, Flavor, FlavorSize, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms,
@@ -161,6 +162,8 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         before_end: None,
         end_action: EndAction::DeleteGuests,
         reservations: reservations.collect(),
+        standing: Standing::Firm,
+        series: None,
         hunt: None,
         status: LeaseStatus::Pending,
         events: EventStatuses::UNDONE,
@@ -270,6 +273,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         before_end: EventStatus::Done,
         end: EventStatus::Error,
     };
+    record.lease.series = Some(SeriesId(u128::MAX));
     record.lease.reason = Some("host 3 does not answer".into());
     let (guest, from, to) = (GuestId(u128::MAX), HostId(3), HostId(7));
     record.lease.hunt = Some(Hunt {

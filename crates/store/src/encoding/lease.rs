@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use leases::ids::{LeaseId, ReservationId};
+use leases::ids::{LeaseId, ReservationId, SeriesId};
 use leases::lease::{EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::project::{Owner, ProjectId, UserId};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Unreadable, end_action_from_name, end_action_name, from_hex, hex, hunt_from_json, hunt_json, named,
+    standing_from_json, standing_json,
 };
 use crate::{LeaseRecord, Version, Wording};
 
@@ -51,6 +52,8 @@ pub struct LeaseRow<'a> {
     end_event: Cow<'a, str>,
     reason: Option<Cow<'a, str>>,
     hunt: Option<Cow<'a, str>>,
+    standing: Option<Cow<'a, str>>,
+    series: Option<Cow<'a, str>>,
     created_at_us: i64,
     updated_at_us: Option<i64>,
 }
@@ -78,6 +81,8 @@ impl<'a> LeaseRow<'a> {
             end_event: lease.events.end.name().into(),
             reason: lease.reason.as_deref().map(text),
             hunt: lease.hunt.as_ref().map(|hunt| hunt_json(hunt).into()),
+            standing: standing_json(lease.standing).map(Cow::from),
+            series: lease.series.map(|series| hex(series.0).into()),
             created_at_us: created_at.as_microsecond(),
             updated_at_us: updated_at.map(Timestamp::as_microsecond),
         }
@@ -123,6 +128,8 @@ impl<'a> LeaseRow<'a> {
             },
             reason: self.reason.map(Cow::into_owned),
             hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
+            standing: standing_from_json(self.standing.as_deref())?,
+            series: self.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
         };
         Ok(LeaseRecord {
             lease,

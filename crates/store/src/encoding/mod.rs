@@ -11,6 +11,7 @@ mod lease;
 mod outcome;
 mod record;
 mod requirement;
+mod standing;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub use self::lease::LeaseRow;
 pub use self::outcome::Outcomes;
 pub use self::record::{record_key_from_text, record_key_text};
 pub use self::requirement::{requirement_from_json, requirement_json};
+pub use self::standing::{standing_from_json, standing_json};
 pub use self::terms::{terms_from_json, terms_json};
 use crate::StoreError;
 

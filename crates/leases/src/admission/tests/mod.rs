@@ -20,6 +20,8 @@ use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod earliest;
 mod hunting;
+mod offers;
+mod replanning;
 mod suiting;
 
 /// A cloud: what there is, what is taken, what is laid down.

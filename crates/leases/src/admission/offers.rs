@@ -1,0 +1,289 @@
+//! What could be had instead of what was refused (spec CLS-10): later, shorter, with fewer hosts, or elsewhere.
+//!
+//! Each offer differs from the request in one thing, and is as close to it as can be. What is offered can be had at the
+//! moment of the offer; whoever makes it sees to it that it stays so ([`crate::offer::kept_free`]).
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::earliest::Wish;
+use super::update::{HostsChange, InstancesChange, TermsChange};
+use super::{Admission, Changes, Refusal};
+use crate::enforcement::EnforcementError;
+use crate::free_pool::POOL_PROPERTY;
+use crate::lease::{Allocation, Lease};
+use crate::lease_type::LeaseType;
+use crate::offer::OfferKind;
+use crate::project::ProjectId;
+use crate::status::LeaseStatus;
+use crate::terms::{ReservationTerms, Terms};
+use crate::window::{Window, later};
+
+/// Dates have no seconds.
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+/// A lease is offered for this part of the time that was asked for, not for less.
+const SHORTEST_PART: i32 = 10;
+/// At most so many other pools are offered.
+const MOST_POOLS: usize = 3;
+
+/// A lease that could be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What is different.
+    pub kind: OfferKind,
+    /// Its terms: scheduled, at dates of its own.
+    pub terms: Terms,
+    /// One allocation per reservation.
+    pub allocations: Vec<Allocation>,
+}
+
+/// A change that could be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedChange {
+    /// What is different.
+    pub kind: OfferKind,
+    /// The lease as it would be.
+    pub lease: Lease,
+}
+
+impl Refusal {
+    /// Whether something else could be had instead. What is wrong in itself, or forbidden, has no alternative.
+    pub fn negotiable(&self) -> bool {
+        self.is_lack() || matches!(self, Self::Enforcement(EnforcementError::TooLong { .. }))
+    }
+
+    /// Whether others have what is asked for.
+    pub fn is_lack(&self) -> bool {
+        match self {
+            Self::NotEnough { .. }
+            | Self::NoHunt { .. }
+            | Self::FloatingIpTaken(_)
+            | Self::WouldLoseHosts(_) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Admission<'_> {
+    /// What could be had instead of a new lease of these terms, which were refused. A later start is looked for until
+    /// `latest`.
+    pub fn offers(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
+        let start = terms.window().start().max(self.now);
+        let asked = terms.clone().fixed().of_type(LeaseType::Schedule).starting(start);
+        // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
+        let admission = Self { surroundings: None, ..self.suited_to(terms.lease_type) };
+        let given = |terms: &Terms| admission.given(project, terms).ok();
+        let offer = |kind, (terms, allocations)| Offer { kind, terms, allocations };
+        let later = admission.started_later(project, &asked, latest);
+        let shorter = admission.shortened(&asked, given);
+        let fewer = admission.with_fewer(project, &asked, given);
+        let elsewhere = admission.in_other_pools(&asked, given);
+        let single = [
+            later.map(|found| offer(OfferKind::LaterStart, found)),
+            shorter.map(|found| offer(OfferKind::ShorterDuration, found)),
+            fewer.map(|found| offer(OfferKind::FewerHosts, found)),
+        ];
+        let pools = elsewhere.into_iter().map(|found| offer(OfferKind::OtherPool, found));
+        single.into_iter().flatten().chain(pools).collect()
+    }
+
+    fn started_later(
+        &self,
+        project: &ProjectId,
+        asked: &Terms,
+        latest: Timestamp,
+    ) -> Option<(Terms, Vec<Allocation>)> {
+        self.rules.enforcement.check_create(project, &asked.window()).ok()?;
+        self.rules.check(asked).ok()?;
+        let wanted: Vec<&ReservationTerms> = asked.reservations.iter().collect();
+        let from = asked.window().start();
+        let wish = Wish { asked: &wanted, from, before: latest, length: asked.window().length(), own: None };
+        let (start, _) = self.asked_by(project).earliest(&wish).ok()?;
+        // Dates have no seconds, but times for cleaning may have.
+        let start = whole_minute(start);
+        let terms = asked.clone().starting(start);
+        (start > from).then_some(())?;
+        Some((terms.clone(), self.given(project, &terms).ok()?))
+    }
+
+    fn shortened<T>(&self, asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Option<(Terms, T)> {
+        let window = asked.window();
+        let lasting = |minutes: i64| {
+            let terms = asked.clone().during(lasting(&window, minutes));
+            given(&terms).map(|given| (terms, given))
+        };
+        let all = window.length().as_mins();
+        greatest(all / i64::from(SHORTEST_PART), all, lasting).map(|(_, found)| found)
+    }
+
+    fn with_fewer<T>(
+        &self,
+        project: &ProjectId,
+        asked: &Terms,
+        given: impl Fn(&Terms) -> Option<T>,
+    ) -> Option<(Terms, T)> {
+        let Err(Refusal::NotEnough { position, .. }) = self.given(project, asked) else { return None };
+        let with = |number: i64| {
+            let mut terms = asked.clone();
+            let reservation = terms.reservations.get_mut(position)?;
+            *reservation = reservation.with_number(u32::try_from(number).ok()?)?;
+            given(&terms).map(|given| (terms, given))
+        };
+        let number = i64::from(least(asked.reservations.get(position)?));
+        greatest(0, number, with).map(|(_, found)| found)
+    }
+
+    fn in_other_pools<T>(&self, asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Vec<(Terms, T)> {
+        let elsewhere = |pool: &str| {
+            let mut terms = asked.clone();
+            let mut named = false;
+            for reservation in &mut terms.reservations {
+                if let Some(moved) = reservation.in_free_pool(pool) {
+                    named |= moved != *reservation;
+                    *reservation = moved;
+                }
+            }
+            named.then_some(terms)
+        };
+        // Without this, all hosts would have to be asked for the pool that they are in.
+        if elsewhere("-").is_none() {
+            return Vec::new();
+        }
+        let pools: BTreeSet<&String> =
+            self.inventory.hosts().filter_map(|host| host.capabilities.get(POOL_PROPERTY)).collect();
+        let found = pools.into_iter().filter_map(|pool| {
+            let terms = elsewhere(pool)?;
+            given(&terms).map(|given| (terms, given))
+        });
+        found.take(MOST_POOLS).collect()
+    }
+
+    /// What a lease could become instead of what these changes would have made of it, which were refused.
+    pub fn offers_of_change(
+        &self,
+        lease: &Lease,
+        changes: &Changes,
+        latest: Timestamp,
+    ) -> Vec<OfferedChange> {
+        let found = [
+            (OfferKind::LaterStart, self.moved_later(lease, changes, latest)),
+            (OfferKind::ShorterDuration, self.ending_sooner(lease, changes)),
+            (OfferKind::FewerHosts, self.growing_less(lease, changes)),
+        ];
+        let offered =
+            found.into_iter().filter_map(|(kind, lease)| Some(OfferedChange { kind, lease: lease? }));
+        // To leave everything as it is needs no offer.
+        offered.filter(|offer| Lease { name: lease.name.clone(), ..offer.lease.clone() } != *lease).collect()
+    }
+
+    fn updated(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
+        self.update(lease, changes).ok().map(|updated| updated.lease)
+    }
+
+    fn moved_later(&self, lease: &Lease, changes: &Changes, latest: Timestamp) -> Option<Lease> {
+        if lease.status != LeaseStatus::Pending {
+            return None;
+        }
+        let changed = self.on_changed_terms(lease, changes).ok()?;
+        let wanted: Vec<&ReservationTerms> = changed.reservations.iter().map(|r| &r.terms).collect();
+        let (from, length) = (changed.window.start().max(self.now), changed.window.length());
+        let wish = Wish { asked: &wanted, from, before: latest, length, own: Some(lease.id) };
+        let (start, _) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
+        let start = whole_minute(start);
+        (start > from).then_some(())?;
+        let moved = Changes {
+            start: Some(start),
+            end: Some(later(start, length)),
+            before_end: None,
+            ..changes.clone()
+        };
+        self.updated(lease, &moved)
+    }
+
+    fn ending_sooner(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
+        let start = changes.start.unwrap_or(lease.window.start());
+        let asked = Window::new(start, changes.end.unwrap_or(lease.window.end())).ok()?;
+        let all = asked.length().as_mins();
+        let least = if asked.end() > lease.window.end() && changes.start.is_none() {
+            lease.window.length().as_mins()
+        } else {
+            let over = self.now.duration_since(start).max(SignedDuration::ZERO).as_mins();
+            over + (all - over) / i64::from(SHORTEST_PART)
+        };
+        let lasting = |minutes: i64| {
+            let end = Some(lasting(&asked, minutes).end());
+            self.updated(lease, &Changes { end, before_end: None, ..changes.clone() })
+        };
+        greatest(least, all, lasting).map(|(_, found)| found)
+    }
+
+    fn growing_less(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
+        let Err(Refusal::NotEnough { position, .. }) = self.update(lease, changes) else { return None };
+        let changed = self.on_changed_terms(lease, changes).ok()?;
+        let (before, after) = (lease.reservations.get(position)?, changed.reservations.get(position)?);
+        let started = lease.status != LeaseStatus::Pending;
+        let had = if started { before.allocation.amount() } else { 0 };
+        let with = |number: i64| {
+            let number = u32::try_from(number).ok()?;
+            let mut changes = changes.clone();
+            changes.reservations.push((before.id, number_of(&after.terms, number)?));
+            self.updated(lease, &changes)
+        };
+        greatest(i64::try_from(had).ok()? - 1, i64::from(least(&after.terms)), with).map(|(_, found)| found)
+    }
+}
+
+/// How many would have done.
+fn least(terms: &ReservationTerms) -> u32 {
+    match terms {
+        ReservationTerms::Hosts(terms) => terms.min(),
+        _ => terms.number(),
+    }
+}
+
+/// A change of the number alone.
+fn number_of(terms: &ReservationTerms, number: u32) -> Option<TermsChange> {
+    match terms {
+        ReservationTerms::Hosts(_) => {
+            let (min, max) = (Some(number), Some(number));
+            Some(TermsChange::Hosts(HostsChange { min, max, ..HostsChange::default() }))
+        }
+        ReservationTerms::Instances(_) => {
+            let amount = Some(number.try_into().ok()?);
+            Some(TermsChange::Instances(InstancesChange { amount, ..InstancesChange::default() }))
+        }
+        ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => None,
+    }
+}
+
+/// The window from the same start on, so many minutes long.
+fn lasting(window: &Window, minutes: i64) -> Window {
+    Window::starting(window.start(), SignedDuration::from_mins(minutes))
+}
+
+/// The next whole minute from that instant on.
+fn whole_minute(instant: Timestamp) -> Timestamp {
+    let over = instant.as_nanosecond().rem_euclid(MINUTE.as_nanos());
+    match i64::try_from(over) {
+        Ok(over) if over > 0 => later(instant, MINUTE - SignedDuration::from_nanos(over)),
+        _ => instant,
+    }
+}
+
+/// The greatest number between these two, neither of them, with which it succeeds, and what comes of it. What succeeds
+/// with a number is taken to succeed with every smaller one.
+fn greatest<T>(low: i64, high: i64, attempt: impl Fn(i64) -> Option<T>) -> Option<(i64, T)> {
+    let (mut low, mut high, mut best) = (low.max(0), high, None);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match attempt(middle) {
+            Some(found) => {
+                best = Some((middle, found));
+                low = middle;
+            }
+            None => high = middle,
+        }
+    }
+    best
+}

@@ -1,0 +1,110 @@
+//! Making room by giving other leases, which have not started, other hosts (spec CLS-10): they keep their dates and what
+//! they asked for, and a lease that has started keeps everything.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{Admission, Refusal, Search, order};
+use crate::calendar::Calendar;
+use crate::hunt::may_hunt;
+use crate::ids::HostId;
+use crate::lease::{Allocation, Lease};
+use crate::lease_type::LeaseType;
+use crate::status::LeaseStatus;
+use crate::terms::ReservationTerms;
+use crate::window::Window;
+
+/// What could be had, and which leases get other hosts for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replanned<T> {
+    /// What is decided.
+    pub decided: T,
+    /// Leases with the hosts that they have instead.
+    pub moved: Vec<Lease>,
+}
+
+impl Admission<'_> {
+    /// Decides again as if `others` had no hosts yet, and finds them hosts then. None if that does not help.
+    ///
+    /// `lease` is the lease that a decision makes or changes. Of the others only those count that start from `settled`
+    /// on, overlap `window`, and have whole hosts at dates of their own.
+    pub fn replan<'a, T>(
+        &self,
+        others: impl IntoIterator<Item = &'a Lease>,
+        settled: Timestamp,
+        window: &Window,
+        decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
+        lease: impl Fn(&T) -> &Lease,
+    ) -> Option<Replanned<T>> {
+        let near = window.widened(self.calendar.cleaning_time());
+        let others = others.into_iter().filter(|other| other.window.overlaps(&near));
+        let mut movable: Vec<&Lease> = others.filter(|other| may_move(other, settled)).collect();
+        if movable.is_empty() {
+            return None;
+        }
+        let mut calendar = self.calendar.clone();
+        movable.iter().for_each(|other| calendar.remove(other.id));
+        // Whoever does not stand in the way is better left alone.
+        let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
+        avoided.extend(self.avoided.into_iter().flatten());
+        let decided = decide(&Admission { calendar: &calendar, avoided: Some(&avoided), ..*self }).ok()?;
+        let new = lease(&decided);
+        movable.retain(|other| other.id != new.id);
+        calendar.put(new, self.now).ok()?;
+        let (mut displaced, staying): (Vec<&Lease>, Vec<&Lease>) =
+            movable.into_iter().partition(|other| self.collides(other, new));
+        for other in staying {
+            calendar.put(other, self.now).ok()?;
+        }
+        displaced
+            .sort_by_key(|other| (std::cmp::Reverse(hosts_of(other).len()), other.window.start(), other.id));
+        let mut moved = Vec::new();
+        for other in displaced {
+            let other = self.on_other_hosts(&calendar, other)?;
+            calendar.put(&other, self.now).ok()?;
+            moved.push(other);
+        }
+        Some(Replanned { decided, moved })
+    }
+
+    /// Whether one of them would have to be given other hosts.
+    fn collides(&self, other: &Lease, new: &Lease) -> bool {
+        let cleaned = new.window.since(self.now).widened(self.calendar.cleaning_time());
+        other.window.overlaps(&cleaned) && !hosts_of(other).is_disjoint(&hosts_of(new))
+    }
+
+    /// The lease with hosts that are free for it in that calendar; what is free of its own stays.
+    fn on_other_hosts(&self, calendar: &Calendar, lease: &Lease) -> Option<Lease> {
+        let admission = Admission { calendar, ..*self }.suited_to(lease.lease_type);
+        let admission = admission.asked_by(&lease.owner.project);
+        let mut search = Search::new(admission, lease.window, Some(lease.id));
+        let mut moved = lease.clone();
+        let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
+        for position in order::hardest_first(&search, &asked) {
+            let reservation = &mut moved.reservations[position];
+            if let (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) =
+                (&reservation.terms, &reservation.allocation)
+            {
+                reservation.allocation = Allocation::Hosts(search.hosts(position, terms, held).ok()?);
+            }
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        Some(moved)
+    }
+}
+
+/// Whether the lease may be given other hosts: nothing has been done for it yet, and nothing is missing.
+fn may_move(lease: &Lease, settled: Timestamp) -> bool {
+    lease.status == LeaseStatus::Pending
+        && lease.window.start() >= settled
+        && lease.lease_type == LeaseType::Schedule
+        && !may_hunt(lease)
+        && !lease.degraded()
+        && lease.keeps_resources()
+        && lease.reservations.iter().all(|r| !matches!(r.allocation, Allocation::Slots(_)))
+}
+
+fn hosts_of(lease: &Lease) -> BTreeSet<HostId> {
+    lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()).collect()
+}

@@ -1,0 +1,117 @@
+//! Pending leases make room (spec CLS-10).
+
+use super::*;
+
+impl Cloud {
+    /// A lease of these hosts, whatever would fit best.
+    fn pinned(&mut self, number: u128, window: Window, on: &[u64]) -> Lease {
+        let lease = crate::testing::lease(number, window, on);
+        self.calendar.put(&lease, at(0)).expect("free");
+        lease
+    }
+
+    fn extended(
+        &self,
+        lease: &Lease,
+        end: i64,
+        others: &[&Lease],
+        settled: i64,
+    ) -> Option<(Lease, Vec<Lease>)> {
+        let changes = Changes { end: Some(at(end)), ..Changes::default() };
+        let admission = self.admission(0);
+        assert!(admission.update(lease, &changes).is_err(), "there is room without it");
+        let decide = |admission: &Admission<'_>| admission.update(lease, &changes);
+        let replanned = admission.replan(
+            others.iter().copied(),
+            at(settled),
+            &Window::new(lease.window.start(), at(end)).expect("forwards"),
+            decide,
+            |updated| &updated.lease,
+        )?;
+        Some((replanned.decided.lease, replanned.moved))
+    }
+}
+
+fn hosts_of(lease: &Lease) -> Vec<u64> {
+    lease.reservations[0].allocation.hosts().iter().map(|host| host.0).collect()
+}
+
+fn active(lease: &mut Lease) {
+    lease.status = LeaseStatus::Active;
+    lease.reservations[0].status = ReservationStatus::Active;
+}
+
+#[test]
+fn cls_10_d_a_running_lease_is_extended_by_moving_one_that_waits() {
+    let mut cloud = Cloud::new(2);
+    let mut running = cloud.pinned(1, window(0, 60), &[1]);
+    active(&mut running);
+    let waiting = cloud.pinned(2, window(60, 120), &[1]);
+    let (extended, moved) = cloud.extended(&running, 90, &[&waiting], 30).expect("room");
+    assert_eq!((extended.window, hosts_of(&extended)), (window(0, 90), vec![1]));
+    assert_eq!((moved.len(), hosts_of(&moved[0]), moved[0].window), (1, vec![2], window(60, 120)));
+}
+
+#[test]
+fn cls_10_d_no_lease_is_moved_that_has_started_or_is_about_to_or_has_nowhere_to_go() {
+    let mut cloud = Cloud::new(2);
+    let mut running = cloud.pinned(1, window(0, 60), &[1]);
+    active(&mut running);
+    let mut waiting = cloud.pinned(2, window(60, 120), &[1]);
+    assert_eq!(cloud.extended(&running, 90, &[&waiting], 61), None, "it is about to start");
+    active(&mut waiting);
+    assert_eq!(cloud.extended(&running, 90, &[&waiting], 30), None, "it has started");
+    waiting.status = LeaseStatus::Pending;
+    cloud.pinned(3, window(60, 120), &[2]);
+    assert_eq!(cloud.extended(&running, 90, &[&waiting], 30), None, "the other host is taken");
+}
+
+#[test]
+fn cls_10_d_a_lease_that_is_moved_keeps_what_does_not_stand_in_the_way() {
+    let mut cloud = Cloud::new(4);
+    let mut running = cloud.pinned(1, window(0, 60), &[2]);
+    active(&mut running);
+    let far = cloud.pinned(2, window(60, 120), &[4]);
+    let waiting = cloud.pinned(3, window(60, 120), &[1, 2]);
+    let (_, moved) = cloud.extended(&running, 90, &[&waiting, &far], 30).expect("room");
+    let moved: Vec<_> = moved.iter().map(|lease| (lease.id, hosts_of(lease))).collect();
+    assert_eq!(moved, [(LeaseId(3), vec![1, 3])]);
+}
+
+#[test]
+fn cls_10_d_cleaning_time_is_left_between_what_is_moved() {
+    let mut cloud = Cloud::new(2);
+    cloud.calendar = Calendar::new(minutes(10));
+    let mut running = cloud.pinned(1, window(0, 60), &[1]);
+    active(&mut running);
+    let waiting = cloud.pinned(2, window(100, 120), &[1]);
+    let next = cloud.pinned(3, window(60, 95), &[2]);
+    assert_eq!(cloud.extended(&running, 95, &[&waiting], 30), None, "host 2 is not clean by then");
+    assert_eq!(
+        cloud.extended(&running, 95, &[&waiting, &next], 30),
+        None,
+        "nor is it if the other one moves"
+    );
+}
+
+#[test]
+fn cls_10_d_a_new_lease_is_made_room_for_as_well() {
+    let mut cloud = Cloud::new(2);
+    let first = cloud.pinned(1, window(30, 60), &[1]);
+    let second = cloud.pinned(2, window(60, 90), &[2]);
+    let wanted = Terms::new(window(30, 90), None, vec![hosts(1, 1)]).expect("terms");
+    let admission = cloud.admission(0);
+    assert!(admission.grant(&owner().project, &wanted).is_err());
+    let decide = |admission: &Admission<'_>| {
+        let grant = admission.grant(&owner().project, &wanted)?;
+        Ok(Lease::new(new_lease(9, 1), grant.terms, grant.allocations, None))
+    };
+    let replanned =
+        admission.replan([&first, &second], at(20), &wanted.window(), decide, |lease| lease).expect("room");
+    let mut all = replanned.moved.clone();
+    all.push(replanned.decided);
+    assert_eq!(replanned.moved.len(), 1);
+    let stays = [first, second].into_iter().filter(|lease| lease.id != replanned.moved[0].id);
+    all.extend(stays);
+    Calendar::default().with_leases(&all, at(0)).expect("nobody has a host twice");
+}

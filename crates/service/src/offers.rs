@@ -1,0 +1,336 @@
+//! Offers: what could be had instead of what was refused (spec CLS-10), kept free for a while for who was refused.
+//!
+//! Who asks for something else takes back what was offered to them before. An offer that is held can be accepted until
+//! its time is over, whatever others do meanwhile: what it needs is booked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::Offer;
+use leases::ids::{LeaseId, OffersId, ReservationId};
+use leases::lease::{Allocation, Lease, NewLease as Identity};
+use leases::lease_type::LeaseType;
+use leases::offer::{OfferKind, kept_free};
+use leases::project::{Owner, ProjectId};
+use leases::standing::Standing;
+use leases::terms::{ReservationTerms, Terms};
+use store::encoding::requirement_json;
+use store::{Commit, LeaseRecord, StoreError, Version, Wording, Write};
+
+use crate::leasing::create::Proposed;
+use crate::leasing::update::{Decided, Ground};
+use crate::proposals::forget;
+use crate::state::State;
+use crate::writing::{ATTEMPTS, Writer, as_stored, decide_again, overtaken};
+use crate::{Caller, LeaseChanges, NewLease, NotFound, Service, ServiceError};
+
+/// What could be had.
+#[derive(Clone, Debug, Default)]
+pub struct Offers {
+    /// Leases as they would be, or become.
+    pub offers: Vec<Arc<LeaseRecord>>,
+    /// Whether they can be accepted: what they need is kept free until they end. If not, they are only said.
+    pub held: bool,
+}
+
+impl Service {
+    /// What could be had instead of a new lease that was refused. If `hold`, it is kept free for a while.
+    pub async fn offers_for_lease(
+        &self,
+        caller: &Caller,
+        new: &NewLease,
+        hold: bool,
+    ) -> Result<Offers, ServiceError> {
+        let now = as_stored(new.asked_at);
+        let find = |state: &State| self.find_offers(state, caller, new, now);
+        self.make_offers(caller, now, hold, None, find).await
+    }
+
+    /// What a lease could become instead of what was refused. If `hold`, it is kept free for a while.
+    pub async fn offers_for_change(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        changes: &LeaseChanges,
+        hold: bool,
+    ) -> Result<Offers, ServiceError> {
+        let now = as_stored(changes.asked_at);
+        let find = |state: &State| self.find_changes(state, caller, id, changes, now);
+        self.make_offers(caller, now, hold, Some(id), find).await
+    }
+
+    async fn make_offers(
+        &self,
+        caller: &Caller,
+        now: Timestamp,
+        hold: bool,
+        of: Option<LeaseId>,
+        find: impl Fn(&State) -> Result<Vec<LeaseRecord>, ServiceError>,
+    ) -> Result<Offers, ServiceError> {
+        let hold = hold && !self.settings.offer_hold.is_zero();
+        if !hold {
+            let offers = find(&self.state())?.into_iter().map(Arc::new).collect();
+            return Ok(Offers { offers, held: false });
+        }
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let offers = find(&self.state())?;
+            let commit = self.held(&caller.owner(), &offers, of, now);
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.wake.notify_one();
+                    return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: true });
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    fn find_offers(
+        &self,
+        state: &State,
+        caller: &Caller,
+        new: &NewLease,
+        now: Timestamp,
+    ) -> Result<Vec<LeaseRecord>, ServiceError> {
+        let owner = caller.owner();
+        let (calendar, _) = state.calendar_for(&owner, None);
+        let around = self.around(state, new.terms.lease_type);
+        let admission = around.admission(self, state, &calendar, now);
+        let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
+        let group = OffersId(self.parts.ids.uuid());
+        let record = |Offer { kind, terms, allocations }| {
+            let identity = self.identify(caller, new);
+            let wording = reworded(&identity.reservations, &new.terms, &terms, &new.wording);
+            let grant = leases::admission::Grant { terms, allocations, hunt: None };
+            let lease = self.lease_of(state, &identity, new.end_action, grant);
+            self.offered(lease, wording, group, kind, None, now)
+        };
+        Ok(alone(offers.into_iter().map(record).collect()))
+    }
+
+    fn find_changes(
+        &self,
+        state: &State,
+        caller: &Caller,
+        id: LeaseId,
+        changes: &LeaseChanges,
+        now: Timestamp,
+    ) -> Result<Vec<LeaseRecord>, ServiceError> {
+        let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
+        let owner = caller.owner();
+        let (calendar, _) = state.calendar_for(&owner, None);
+        let around = self.around(state, LeaseType::Schedule);
+        let admission = around.admission(self, state, &calendar, now);
+        let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
+        let group = OffersId(self.parts.ids.uuid());
+        let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
+        let record = |offer: leases::admission::OfferedChange| {
+            let lease = Lease { id: LeaseId(self.parts.ids.uuid()), owner: owner.clone(), ..offer.lease };
+            self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
+        };
+        Ok(alone(offers.into_iter().map(record).collect()))
+    }
+
+    fn latest_offer(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.settings.offers_ahead).unwrap_or(Timestamp::MAX)
+    }
+
+    fn offered(
+        &self,
+        lease: Lease,
+        wording: BTreeMap<ReservationId, Wording>,
+        group: OffersId,
+        kind: OfferKind,
+        of: Option<LeaseId>,
+        now: Timestamp,
+    ) -> LeaseRecord {
+        let until = now.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
+        let lease = lease.standing(Standing::Offered { group, until, kind, of });
+        LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None }
+    }
+
+    /// What has them hold, instead of those that there were.
+    fn held(&self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
+        let state = self.state();
+        let mut commit = Commit::new(now);
+        commit.writes = state.calendar_for(owner, None).1;
+        let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
+        let leases: Vec<&Lease> = offers.iter().map(|record| &record.lease).collect();
+        if let Some(standing) = leases.first().map(|lease| lease.standing)
+            && let (Some(group), Some(until)) = (standing.group(), standing.until())
+        {
+            for (window, kept) in kept_free(&leases, own) {
+                let lease = self.keeping(owner, window, kept);
+                let lease = lease.map(|lease| lease.standing(Standing::Kept { group, until }));
+                commit.writes.extend(lease.map(|lease| entered(lease, now)));
+            }
+        }
+        let offers =
+            offers.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None });
+        commit.writes.extend(offers);
+        commit
+    }
+
+    /// A lease that keeps this free.
+    fn keeping(
+        &self,
+        owner: &Owner,
+        window: leases::window::Window,
+        kept: Vec<(ReservationTerms, Allocation)>,
+    ) -> Option<Lease> {
+        let (terms, allocations): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
+        let ids = &self.parts.ids;
+        let identity = Identity {
+            id: LeaseId(ids.uuid()),
+            name: String::new(),
+            owner: owner.clone(),
+            end_action: self.settings.end_action,
+            reservations: terms.iter().map(|_| ReservationId(ids.uuid())).collect(),
+        };
+        // Windows of what is kept are not empty.
+        Some(Lease::new(identity, Terms::new(window, None, terms).ok()?, allocations, None))
+    }
+
+    /// Offers to a project that hold, those first that end first; of all projects, if none is given.
+    pub fn offers(&self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
+        let state = self.state();
+        let offers = state.proposals.offers(self.now());
+        offers
+            .filter(|record| project.is_none_or(|own| record.lease.owner.project == *own))
+            .cloned()
+            .collect()
+    }
+
+    /// An offer that holds.
+    pub fn offer(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        held_offer(&self.state(), id, self.now()).ok()
+    }
+
+    /// Makes the lease that was offered, or changes it so. The other offers that were made with it are withdrawn.
+    pub async fn accept_offer(&self, caller: &Caller, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let now = self.now();
+        let offer = held_offer(&self.state(), id, now)?;
+        match offer.lease.standing {
+            Standing::Offered { of: Some(lease), group, .. } => {
+                let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+                    let offer = held_offer(ground.state, id, now)?;
+                    let calendar = ground.calendar;
+                    let admission =
+                        leases::admission::Admission { calendar, ..self.admission(ground.state, None, now) };
+                    let updated = admission.accepted_change(&before.lease, &offer.lease)?;
+                    Ok(Decided {
+                        lease: updated.lease,
+                        wording: offer.wording.clone(),
+                        before_end_rearmed: updated.before_end_rearmed,
+                        moved: Vec::new(),
+                    })
+                };
+                self.change_lease(caller, lease, now, Some(group), decide).await
+            }
+            _ => Ok(self.enter_lease(caller, now, None, || self.accepted(caller, id, now)).await?.lease),
+        }
+    }
+
+    fn accepted(&self, caller: &Caller, id: LeaseId, now: Timestamp) -> Result<Proposed, ServiceError> {
+        let state = self.state();
+        let offer = held_offer(&state, id, now)?;
+        let (calendar, first) = state.calendar_for(&caller.owner(), offer.lease.standing.group());
+        let admission =
+            leases::admission::Admission { calendar: &calendar, ..self.admission(&state, None, now) };
+        let lease = admission.accepted(&offer.lease)?;
+        let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
+        Ok(Proposed { record, first, moved: Vec::new() })
+    }
+
+    /// Gives back what is kept free for an offer and those that were made with it.
+    pub async fn withdraw_offers(&self, id: LeaseId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let now = self.now();
+            let offer = held_offer(&self.state(), id, now)?;
+            let mut commit = Commit::new(now);
+            commit.writes = self.state().calendar_for(&offer.lease.owner, offer.lease.standing.group()).1;
+            match writer.commit(commit).await {
+                Ok(()) => return Ok(()),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Forgets offers and requests whose time is over. Says whether there were any.
+    pub(crate) async fn expire(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let expired: Vec<_> = self.state().proposals.expired(now).cloned().collect();
+        let commit_of = |expired: &[Arc<LeaseRecord>]| {
+            let mut commit = Commit::new(now);
+            for record in expired {
+                commit.writes.push(forget(record));
+                commit.notifications.extend(crate::waitlist::expiry(record));
+            }
+            commit
+        };
+        writer.commit_all_or_each(&expired, commit_of, |_| {}).await
+    }
+}
+
+/// An offer that holds at that instant.
+fn held_offer(state: &State, id: LeaseId, now: Timestamp) -> Result<Arc<LeaseRecord>, ServiceError> {
+    let offer = state.proposals.get(id).filter(|record| match record.lease.standing {
+        Standing::Offered { until, .. } => now < until,
+        _ => false,
+    });
+    offer.cloned().ok_or(ServiceError::NotFound(NotFound::Offer(id)))
+}
+
+fn entered(lease: Lease, now: Timestamp) -> Write {
+    let wording = BTreeMap::new();
+    let record = LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+    Write::Lease { record: Box::new(record), expected: None }
+}
+
+/// Where room for instances is reserved beside something else, only the first offer: what different numbers of slots of
+/// different sizes need on one host cannot be kept free for all of them at once.
+fn alone(mut offers: Vec<LeaseRecord>) -> Vec<LeaseRecord> {
+    let mixed = |record: &LeaseRecord| {
+        let reservations = &record.lease.reservations;
+        reservations.len() > 1 && reservations.iter().any(|r| matches!(r.allocation, Allocation::Slots(_)))
+    };
+    if offers.first().is_some_and(mixed) {
+        offers.truncate(1);
+    }
+    offers
+}
+
+/// The words of an offer: those of the request, but for requirements that are different.
+fn reworded(
+    ids: &[ReservationId],
+    asked: &Terms,
+    offered: &Terms,
+    wording: &[Wording],
+) -> BTreeMap<ReservationId, Wording> {
+    let terms = asked.reservations.iter().zip(&offered.reservations);
+    let words = terms.zip(wording).map(|((asked, offered), words)| {
+        let mut words = words.clone();
+        match (asked, offered) {
+            (ReservationTerms::Hosts(asked), ReservationTerms::Hosts(offered)) => {
+                if asked.resource != offered.resource {
+                    words.resource_properties = Some(requirement_json(&offered.resource).to_string());
+                }
+                if asked.hypervisor != offered.hypervisor {
+                    words.hypervisor_properties = Some(requirement_json(&offered.hypervisor).to_string());
+                }
+            }
+            (ReservationTerms::Instances(asked), ReservationTerms::Instances(offered))
+                if asked.requirement != offered.requirement =>
+            {
+                words.resource_properties = Some(requirement_json(&offered.requirement).to_string());
+            }
+            _ => {}
+        }
+        words
+    });
+    ids.iter().copied().zip(words).collect()
+}

@@ -1,0 +1,101 @@
+//! What is kept like leases and is none yet: offers, what is kept free for them, and requests that wait for their turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::ids::{LeaseId, OffersId};
+use leases::lease::Lease;
+use leases::project::{Owner, ProjectId};
+use leases::standing::Standing;
+use leases::terms::Terms;
+use store::{LeaseRecord, Write};
+
+/// All of them, with indexes.
+#[derive(Debug, Default)]
+pub(crate) struct Proposals {
+    records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
+    /// By when they are forgotten.
+    by_expiry: BTreeSet<(Timestamp, LeaseId)>,
+    /// The waitlist: requests by when they were made.
+    waiting: BTreeSet<(Timestamp, LeaseId)>,
+}
+
+impl Proposals {
+    pub fn get(&self, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
+        self.records.get(&id)
+    }
+
+    pub fn put(&mut self, record: Arc<LeaseRecord>) {
+        let id = record.lease.id;
+        self.remove(id);
+        self.by_expiry.extend(record.lease.standing.until().map(|until| (until, id)));
+        if matches!(record.lease.standing, Standing::Waiting { .. }) {
+            self.waiting.insert((record.created_at, id));
+        }
+        self.records.insert(id, record);
+    }
+
+    pub fn remove(&mut self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        let record = self.records.remove(&id)?;
+        if let Some(until) = record.lease.standing.until() {
+            self.by_expiry.remove(&(until, id));
+        }
+        self.waiting.remove(&(record.created_at, id));
+        Some(record)
+    }
+
+    /// Offers that hold, by when they end.
+    pub fn offers(&self, now: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let by_expiry = self.by_expiry.iter().filter(move |(until, _)| now < *until);
+        let records = by_expiry.filter_map(|(_, id)| self.records.get(id));
+        records.filter(|record| matches!(record.lease.standing, Standing::Offered { .. }))
+    }
+
+    /// Requests that wait, the first one first.
+    pub fn waiting(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
+    }
+
+    /// How many requests of the project wait.
+    pub fn waiting_of(&self, project: &ProjectId) -> usize {
+        self.waiting().filter(|record| record.lease.owner.project == *project).count()
+    }
+
+    /// What is to be forgotten by now.
+    pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let expired = self.by_expiry.range(..=(now, LeaseId(u128::MAX)));
+        expired.filter_map(|(_, id)| self.records.get(id))
+    }
+
+    /// When the next one is to be forgotten.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.by_expiry.first().map(|(until, _)| *until)
+    }
+
+    /// Offers to someone, those of that group, and what is kept free for them.
+    pub fn offers_to(&self, owner: &Owner, group: Option<OffersId>) -> Vec<Arc<LeaseRecord>> {
+        let wanted = |record: &&Arc<LeaseRecord>| {
+            let own = record.lease.standing.group();
+            own.is_some() && (own == group || record.lease.owner == *owner)
+        };
+        self.records.values().filter(wanted).cloned().collect()
+    }
+}
+
+/// Forgets it.
+pub(crate) fn forget(record: &LeaseRecord) -> Write {
+    Write::ForgetLease { id: record.lease.id, expected: record.version }
+}
+
+/// What a request that waits asks for.
+pub(crate) fn asked_by(lease: &Lease) -> Option<Terms> {
+    let asked = lease.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
+    // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
+    let before_end = lease.before_end.filter(|at| *at > lease.window.start());
+    let terms = Terms::new(lease.window, before_end, asked).ok()?.of_type(lease.lease_type);
+    match lease.standing {
+        Standing::Waiting { within: Some(within), .. } => terms.anywhere_in(within).ok(),
+        _ => Some(terms),
+    }
+}

@@ -1,0 +1,167 @@
+//! The waitlist: requests that could not be had, and that are served in their order when they can be.
+//!
+//! Each is tried whenever something changes, the one that was made first first. One that still cannot be had does not
+//! hold up those after it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::{Admission, Refusal};
+use leases::ids::LeaseId;
+use leases::lease::{Allocation, Lease, NewLease as Identity};
+use leases::project::ProjectId;
+use leases::standing::Standing;
+use leases::terms::ReservationTerms;
+use store::{Commit, LeaseRecord, NewNotification, StoreError, Version, Write};
+
+use crate::free_pools::end_action;
+use crate::leasing::create::Proposed;
+use crate::notices::{self, notice};
+use crate::proposals::{asked_by, forget};
+use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::{Caller, NewLease, NotFound, Service, ServiceError};
+
+impl Service {
+    /// The request as it would wait. An error if it cannot.
+    pub(crate) fn to_wait(
+        &self,
+        identity: &Identity,
+        new: &NewLease,
+        refusal: Refusal,
+        now: Timestamp,
+    ) -> Result<Proposed, ServiceError> {
+        if self.parts.enforcer.is_some() {
+            // It would have to be asked about hosts that nobody knows yet, long after who asked has gone.
+            let text = "There is no waitlist where an external service limits leases";
+            return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
+        }
+        let state = self.state();
+        let limit = self.settings.waitlist_limit;
+        if state.proposals.waiting_of(&identity.owner.project) >= limit {
+            let text = format!("{limit} requests of the project are on the waitlist already");
+            return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
+        }
+        let terms = new.terms.clone();
+        let within = terms.within();
+        let until = match within {
+            Some(within) => within.end().checked_sub(terms.window().length()).unwrap_or(within.end()),
+            None => terms.lease_type.deadline().unwrap_or(terms.window().start()),
+        };
+        if until <= now {
+            return Err(refusal.into());
+        }
+        let nothing = terms.reservations.iter().map(no_allocation).collect();
+        let identity = Identity {
+            end_action: end_action(&state, new.end_action, self.settings.end_action, &[]),
+            ..identity.clone()
+        };
+        let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
+        let lease = Lease::new(identity, terms, nothing, self.settings.rules.before_end_lead);
+        let lease = lease.standing(Standing::Waiting { until, within });
+        let record =
+            LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+        Ok(Proposed { record, first: Vec::new(), moved: Vec::new() })
+    }
+
+    /// Requests that wait, the first one first, with their places in the line; of one project, if it is given. Places
+    /// count those of all projects.
+    pub fn waitlist(&self, project: Option<&ProjectId>) -> Vec<(usize, Arc<LeaseRecord>)> {
+        let state = self.state();
+        let waiting = (1..).zip(state.proposals.waiting());
+        let own = waiting.filter(|(_, record)| project.is_none_or(|own| record.lease.owner.project == *own));
+        own.map(|(place, record)| (place, record.clone())).collect()
+    }
+
+    /// A request that waits.
+    pub fn waiting(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        let state = self.state();
+        let record = state.proposals.get(id)?;
+        matches!(record.lease.standing, Standing::Waiting { .. }).then(|| record.clone())
+    }
+
+    /// Takes a request from the waitlist.
+    pub async fn stop_waiting(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let now = self.now();
+            let record = self.waiting(id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
+            let mut commit = Commit::new(now);
+            commit.writes.push(forget(&record));
+            commit.audit.push(audit(caller, now, notices::WITHDRAWN, &id));
+            commit.notifications.push(notice(notices::WITHDRAWN, &record));
+            match writer.commit(commit).await {
+                Ok(()) => return Ok(()),
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Makes a lease of the first request that waits and can be had. Says whether there was any.
+    pub(crate) async fn serve(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let Some((before, lease)) = self.servable(now) else { return Ok(false) };
+        let served = LeaseRecord {
+            lease,
+            version: before.version.next(),
+            updated_at: Some(now),
+            ..LeaseRecord::clone(&before)
+        };
+        let id = served.lease.id;
+        let mut commit = Commit::new(now);
+        commit.notifications.push(notice(notices::CREATE, &served));
+        commit.notifications.push(notice(notices::SERVED, &served));
+        commit.writes.push(Write::Lease { record: Box::new(served), expected: Some(before.version) });
+        match writer.commit(commit).await {
+            Ok(()) => {
+                tracing::info!(lease = %id, "a request that waited is served");
+                Ok(true)
+            }
+            Err(store::CommitError::Store(error)) => Err(error),
+            // Others were faster; it is tried again.
+            Err(_) => Ok(true),
+        }
+    }
+
+    fn servable(&self, now: Timestamp) -> Option<(Arc<LeaseRecord>, Lease)> {
+        let state = self.state();
+        state.proposals.waiting().next()?;
+        let occupied = state.occupied(&self.progress().observed);
+        let known = (state.revision, occupied);
+        if self.progress().tried_to_serve.as_ref() == Some(&known) {
+            return None;
+        }
+        let admission = Admission { surroundings: None, ..self.admission(&state, Some(&known.1), now) };
+        let found = state.proposals.waiting().find_map(|record| {
+            let lease = &record.lease;
+            let terms = asked_by(lease)?;
+            let grant = admission.grant(&lease.owner.project, &terms).ok()?;
+            let identity = Identity {
+                id: lease.id,
+                name: lease.name.clone(),
+                owner: lease.owner.clone(),
+                end_action: lease.end_action,
+                reservations: lease.reservations.iter().map(|reservation| reservation.id).collect(),
+            };
+            let lead = self.settings.rules.before_end_lead;
+            Some((record.clone(), Lease::new(identity, grant.terms, grant.allocations, lead)))
+        });
+        if found.is_none() {
+            self.progress().tried_to_serve = Some(known);
+        }
+        found
+    }
+}
+
+/// What is told when a request has waited in vain; nothing of offers.
+pub(crate) fn expiry(record: &LeaseRecord) -> Option<NewNotification> {
+    matches!(record.lease.standing, Standing::Waiting { .. }).then(|| notice(notices::EXPIRED, record))
+}
+
+/// Nothing, for terms of that type.
+fn no_allocation(terms: &ReservationTerms) -> Allocation {
+    match terms {
+        ReservationTerms::Hosts(_) => Allocation::Hosts([].into()),
+        ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => Allocation::Slots([].into()),
+        ReservationTerms::FloatingIps(_) => Allocation::FloatingIps([].into()),
+    }
+}

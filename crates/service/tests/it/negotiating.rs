@@ -1,0 +1,221 @@
+//! Offers, and leases that make room for others (spec CLS-10).
+
+use std::sync::Arc;
+
+use leases::lease_type::LeaseType;
+use leases::offer::OfferKind;
+use leases::standing::Standing;
+use service::{AllocationFilter, LeaseChanges, LeaseFilter, NewLease, NotFound, Offers, ServiceError};
+use simulation::{World, caller};
+use store::LeaseRecord;
+
+use crate::terms::{
+    asking, at, change, dates, hosts, hosts_of, make, minutes, settings, slots, status, window, world,
+    world_with,
+};
+
+async fn offers_to(world: &mut World, project: &str, new: NewLease) -> Offers {
+    let new = NewLease { asked_at: world.now(), ..new };
+    let offers = world.service.offers_for_lease(&caller(project), &new, true).await.expect("the store works");
+    world.touched();
+    offers
+}
+
+async fn make_for(world: &mut World, project: &str, new: NewLease) -> Result<Arc<LeaseRecord>, ServiceError> {
+    let new = NewLease { asked_at: world.now(), ..new };
+    let made = world.service.create_lease(&caller(project), new, None).await;
+    world.touched();
+    made.map(|created| created.lease)
+}
+
+async fn accept(
+    world: &mut World,
+    project: &str,
+    offer: &LeaseRecord,
+) -> Result<Arc<LeaseRecord>, ServiceError> {
+    let accepted = world.service.accept_offer(&caller(project), offer.lease.id).await;
+    world.touched();
+    accepted
+}
+
+fn kind(offer: &LeaseRecord) -> OfferKind {
+    match offer.lease.standing {
+        Standing::Offered { kind, .. } => kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of_kind(offers: &Offers, wanted: OfferKind) -> &Arc<LeaseRecord> {
+    offers.offers.iter().find(|offer| kind(offer) == wanted).expect("there is one")
+}
+
+#[tokio::test]
+async fn cls_10_e_what_is_offered_is_kept_free_and_accepted_by_one_call() {
+    let mut world = world(3).await;
+    make(&mut world, asking(60, 120, vec![hosts(2)])).await.expect("free");
+    let refused = make_for(&mut world, "q", asking(30, 90, vec![hosts(2)])).await;
+    assert!(matches!(refused, Err(ServiceError::Refused(refusal)) if refusal.negotiable()));
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(2)])).await;
+    let kinds: Vec<_> = offers.offers.iter().map(|offer| kind(offer)).collect();
+    assert_eq!(kinds, [OfferKind::LaterStart, OfferKind::ShorterDuration, OfferKind::FewerHosts]);
+    // None of it is a lease, and none of it can be had by others.
+    assert_eq!(world.service.leases(&LeaseFilter::default()).len(), 1);
+    assert!(world.service.lease(offers.offers[0].lease.id).is_none());
+    let allocations = world.service.allocations(&AllocationFilter::default());
+    assert_eq!(allocations.iter().map(|all| all.reservations.len()).sum::<usize>(), 2);
+    assert!(make(&mut world, asking(120, 180, vec![hosts(2)])).await.is_err(), "one of three is free");
+    assert!(make(&mut world, asking(30, 60, vec![hosts(2)])).await.is_err());
+    let later = of_kind(&offers, OfferKind::LaterStart).clone();
+    let lease = accept(&mut world, "q", &later).await.expect("it holds");
+    assert_eq!((lease.lease.window, hosts_of(&lease)), (window(120, 180), hosts_of(&later)));
+    assert_eq!((lease.lease.owner.project.0.as_str(), lease.lease.id), ("q", later.lease.id));
+    // The others are withdrawn with it, and what they needed is free.
+    let again = accept(&mut world, "q", of_kind(&offers, OfferKind::FewerHosts)).await;
+    assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{again:?}");
+    assert!(world.service.offers(None).is_empty());
+    assert!(make(&mut world, asking(30, 60, vec![hosts(3)])).await.is_ok());
+    world.run_until(at(121)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn cls_10_e_an_offer_holds_for_a_while_and_not_longer() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    let offer = offers.offers[0].clone();
+    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_err());
+    world.run_until(at(1)).await;
+    assert!(accept(&mut world, "q", &offer).await.is_err());
+    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
+    assert!(world.service.offers(None).is_empty());
+}
+
+#[tokio::test]
+async fn cls_10_e_an_offer_that_holds_survives_a_restart() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    world.restart().await.expect("opens");
+    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_err());
+    assert!(accept(&mut world, "q", &offers.offers[0]).await.is_ok());
+}
+
+#[tokio::test]
+async fn cls_10_e_who_asks_for_something_else_takes_back_what_was_offered_to_them() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let first = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    let second = offers_to(&mut world, "q", asking(0, 30, vec![hosts(1)])).await;
+    assert!(accept(&mut world, "q", &first.offers[0]).await.is_err());
+    assert!(make_for(&mut world, "q", asking(60, 120, vec![hosts(1)])).await.is_ok(), "their own offer");
+    assert!(accept(&mut world, "q", &second.offers[0]).await.is_err());
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_are_withdrawn_by_one_call() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    world.service.withdraw_offers(offers.offers[0].lease.id).await.expect("they hold");
+    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
+    assert!(world.service.offers(None).is_empty());
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_that_are_not_to_be_held_are_only_said() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let new = asking(30, 90, vec![hosts(1)]);
+    let said = world.service.offers_for_lease(&caller("q"), &new, false).await.expect("the store works");
+    assert!(!said.held && !said.offers.is_empty());
+    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
+    let off = service::Settings { offer_hold: minutes(0), ..settings() };
+    let mut world = world_with(1, off, None, |fleet| fleet).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    assert!(!offers_to(&mut world, "q", new).await.held);
+}
+
+#[tokio::test]
+async fn cls_10_e_an_accepted_offer_has_another_host_if_its_own_has_failed() {
+    let mut world = world(3).await;
+    make(&mut world, asking(0, 60, vec![hosts(3)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    let offer = of_kind(&offers, OfferKind::LaterStart).clone();
+    world.fleet.fail(hosts_of(&offer)[0]);
+    world.run_until(at(0) + jiff::SignedDuration::from_secs(40)).await;
+    let lease = accept(&mut world, "q", &offer).await.expect("there are others");
+    assert_ne!(hosts_of(&lease), hosts_of(&offer));
+}
+
+#[tokio::test]
+async fn cls_10_e_room_for_instances_is_kept_free_as_well() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![slots(3, 4)])).await.expect("room");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![slots(2, 4)])).await;
+    assert!(make(&mut world, asking(30, 40, vec![slots(1, 4)])).await.is_err(), "it is kept");
+    let fewer = of_kind(&offers, OfferKind::FewerHosts).clone();
+    let lease = accept(&mut world, "q", &fewer).await.expect("it holds");
+    assert_eq!(lease.lease.reservations[0].allocation.amount(), 1);
+}
+
+#[tokio::test]
+async fn cls_10_c_a_refused_change_leaves_the_lease_usable_and_carries_its_latest_end() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let next = make_for(&mut world, "q", asking(90, 120, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(5)).await;
+    let longer = dates(None, Some(100));
+    assert!(change(&mut world, lease.lease.id, longer.clone()).await.is_err());
+    let unchanged = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!((unchanged.lease.window, status(&world, lease.lease.id)), (window(0, 60), "ACTIVE"));
+    let changes = LeaseChanges { asked_at: world.now(), changes: longer, wording: [].into() };
+    let offers = world.service.offers_for_change(&caller("p"), lease.lease.id, &changes, true).await;
+    let offers = offers.expect("the store works");
+    world.touched();
+    assert_eq!(offers.offers.len(), 1);
+    assert!(make_for(&mut world, "q", asking(60, 90, vec![hosts(1)])).await.is_err(), "it is kept");
+    let longer = accept(&mut world, "p", &offers.offers[0]).await.expect("it holds");
+    assert_eq!((longer.lease.id, longer.lease.window), (lease.lease.id, window(0, 90)));
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    world.run_until(at(91)).await;
+    assert_eq!((status(&world, lease.lease.id), status(&world, next.lease.id)), ("TERMINATED", "ACTIVE"));
+}
+
+#[tokio::test]
+async fn cls_10_d_an_extension_moves_a_lease_that_waits_and_never_one_that_runs() {
+    let mut world = world(2).await;
+    let running = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let waiting = make_for(&mut world, "q", asking(60, 120, vec![hosts(1)])).await.expect("free");
+    assert_eq!(hosts_of(&running), hosts_of(&waiting), "the tightest gap");
+    world.run_until(at(5)).await;
+    let longer = change(&mut world, running.lease.id, dates(None, Some(90))).await.expect("room is made");
+    assert_eq!((hosts_of(&longer), longer.lease.window), (hosts_of(&running), window(0, 90)));
+    let moved = world.service.lease(waiting.lease.id).expect("there");
+    assert_eq!(moved.lease.window, window(60, 120));
+    assert_ne!(hosts_of(&moved), hosts_of(&waiting));
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let of_moved = told.iter().filter(|notice| notice.content.lease == waiting.lease.id);
+    let types: Vec<_> = of_moved.map(|notice| notice.content.event_type.as_str()).collect();
+    assert_eq!(types, ["lease.create", "lease.update"]);
+    world.run_until(at(61)).await;
+    assert_eq!(status(&world, waiting.lease.id), "ACTIVE");
+    assert!(change(&mut world, running.lease.id, dates(None, Some(500))).await.is_ok());
+    assert!(change(&mut world, waiting.lease.id, dates(None, Some(500))).await.is_ok());
+    assert!(make(&mut world, asking(100, 110, vec![hosts(1)])).await.is_err(), "both hosts are in use");
+}
+
+#[tokio::test]
+async fn cls_10_f_a_flexible_lease_is_made_where_there_is_room_first() {
+    let mut world = world(1).await;
+    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("free");
+    let new = asking(0, 40, vec![hosts(1)]);
+    let flexible = |end| NewLease {
+        terms: new.terms.clone().anywhere_in(window(10, end)).expect("long enough"),
+        ..new.clone()
+    };
+    let lease = make(&mut world, flexible(200)).await.expect("room");
+    assert_eq!((lease.lease.window, lease.lease.lease_type), (window(60, 100), LeaseType::Schedule));
+    assert!(make(&mut world, flexible(139)).await.is_err());
+    assert!(make(&mut world, flexible(140)).await.is_ok());
+}

@@ -1,0 +1,64 @@
+//! How firm leases are, as JSON documents.
+
+use jiff::Timestamp;
+use leases::ids::{LeaseId, OffersId};
+use leases::offer::OfferKind;
+use leases::standing::Standing;
+use leases::window::Window;
+use serde::{Deserialize, Serialize};
+
+use super::{Unreadable, from_hex, from_json, hex, json, named};
+
+/// The document. A field that is added later needs a default: documents of before are still read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Document {
+    Offered { group: String, until_us: i64, kind: String, of: Option<String> },
+    Kept { group: String, until_us: i64 },
+    Waiting { until_us: i64, within_us: Option<(i64, i64)> },
+}
+
+/// A standing as JSON; none of what is firm.
+pub fn standing_json(standing: Standing) -> Option<String> {
+    let document = match standing {
+        Standing::Firm => return None,
+        Standing::Offered { group, until, kind, of } => Document::Offered {
+            group: hex(group.0),
+            until_us: until.as_microsecond(),
+            kind: kind.name().to_owned(),
+            of: of.map(|lease| hex(lease.0)),
+        },
+        Standing::Kept { group, until } => {
+            Document::Kept { group: hex(group.0), until_us: until.as_microsecond() }
+        }
+        Standing::Waiting { until, within } => Document::Waiting {
+            until_us: until.as_microsecond(),
+            within_us: within.map(|window| (window.start().as_microsecond(), window.end().as_microsecond())),
+        },
+    };
+    Some(json(&document))
+}
+
+/// The standing that such a document tells of; firm if there is none.
+pub fn standing_from_json(text: Option<&str>) -> Result<Standing, Unreadable> {
+    let Some(text) = text else { return Ok(Standing::Firm) };
+    let instant = |us| Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error));
+    Ok(match from_json("standing", text)? {
+        Document::Offered { group, until_us, kind, of } => Standing::Offered {
+            group: OffersId(from_hex(&group)?),
+            until: instant(until_us)?,
+            kind: named("kind of offer", &kind, OfferKind::from_name)?,
+            of: of.as_deref().map(from_hex).transpose()?.map(LeaseId),
+        },
+        Document::Kept { group, until_us } => {
+            Standing::Kept { group: OffersId(from_hex(&group)?), until: instant(until_us)? }
+        }
+        Document::Waiting { until_us, within_us } => {
+            let within = within_us.map(|(start, end)| {
+                let window = Window::new(instant(start)?, instant(end)?);
+                window.map_err(|error| Unreadable::new("window", text, error))
+            });
+            Standing::Waiting { until: instant(until_us)?, within: within.transpose()? }
+        }
+    })
+}
