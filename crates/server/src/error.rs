@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::v1::{ErrorBody, RequestError};
+use api::v1::{ErrorBody, Offer, RequestError};
 use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -49,6 +49,7 @@ pub(crate) struct ApiError {
     status: StatusCode,
     message: String,
     hint: Option<String>,
+    offers: Vec<Offer>,
     shape: Shape,
     /// When the client may ask again, seconds from now.
     retry_after: Option<u64>,
@@ -67,7 +68,7 @@ impl ApiError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         // The store and the fleet come back by themselves, mostly.
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5);
-        Self { status, message: message.into(), hint: None, shape: Shape::Application, retry_after }
+        Self { status, message: message.into(), hint: None, offers: Vec::new(), shape: Shape::Application, retry_after }
     }
 
     /// An error of a request that does not come to its handler.
@@ -113,6 +114,11 @@ impl ApiError {
     /// A fault of the service. What it is goes to the log.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    }
+
+    /// The same with what could be had instead.
+    pub fn with_offers(self, offers: Vec<Offer>) -> Self {
+        Self { offers, ..self }
     }
 
     fn with_hint(self, hint: Option<String>) -> Self {
@@ -200,8 +206,13 @@ impl IntoResponse for ApiError {
         let (code, message) = (self.status.as_u16(), self.message);
         let mut response = match self.shape {
             Shape::Application => {
-                let body =
-                    ErrorBody { error_code: code, error_message: message, error_name: code, hint: self.hint };
+                let body = ErrorBody {
+                    error_code: code,
+                    error_message: message,
+                    error_name: code,
+                    hint: self.hint,
+                    offers: self.offers,
+                };
                 (self.status, Json(body)).into_response()
             }
             Shape::Framework => {

@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
-    notifications, operation, usage, versions,
+    notifications, offers, operation, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -33,6 +33,11 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(leases::list, leases::create))
         .routes(routes!(leases::show, leases::update, leases::delete))
         .routes(routes!(leases::plan))
+        .routes(routes!(offers::list))
+        .routes(routes!(offers::show, offers::decline))
+        .routes(routes!(offers::accept))
+        .routes(routes!(waitlist::list))
+        .routes(routes!(waitlist::show, waitlist::delete))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::update, hosts::delete))
         .routes(routes!(hosts::list_allocations))

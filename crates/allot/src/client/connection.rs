@@ -215,7 +215,11 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
         .or_else(|| text(&document["error"]["message"]))
         .or_else(|| text(&document["message"]))
         .unwrap_or_else(|| format!("the service answered {status}"));
-    ClientError::Refused { status: status.as_u16(), message, hint: text(&document["hint"]) }
+    let hint = text(&document["hint"]);
+    match document["offers"].as_array() {
+        Some(offers) if !offers.is_empty() => ClientError::Offered { message, hint, offers: offers.clone() },
+        _ => ClientError::Refused { status: status.as_u16(), message, hint },
+    }
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {

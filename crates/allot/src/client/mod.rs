@@ -125,6 +125,9 @@ pub(crate) enum ClientError {
     /// The service says no.
     #[error("{message}")]
     Refused { status: u16, message: String, hint: Option<String> },
+    /// The service says no, and what could be had instead.
+    #[error("{message}")]
+    Offered { message: String, hint: Option<String>, offers: Vec<Value> },
     /// Nothing was done, and that is known.
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
@@ -148,7 +151,7 @@ pub(crate) enum ClientError {
 impl ClientError {
     fn status(&self) -> u8 {
         match self {
-            Self::Refused { .. } | Self::InVain(_) | Self::Output(_) => REFUSED,
+            Self::Refused { .. } | Self::Offered { .. } | Self::InVain(_) | Self::Output(_) => REFUSED,
             Self::Usage(_) => USAGE,
             Self::Unreachable { .. } | Self::Lost { .. } | Self::Nonsense { .. } => UNREACHABLE,
         }
@@ -157,7 +160,7 @@ impl ClientError {
     /// What may help, where something is known to.
     fn hint(&self) -> Option<&str> {
         match self {
-            Self::Refused { hint: Some(hint), .. } => Some(hint),
+            Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
             Self::Refused { status: 401, .. } => {
                 Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
             }

@@ -165,6 +165,14 @@ settings! {
     "leases.hunt_speed" hunt_speed: u32 = "1000" as "N";
     /// How many guests are moved at once for one lease
     "leases.moves_at_once" moves_at_once: usize = "2" as "N";
+    /// How long what is offered instead of what was refused is kept free for who wants it held; 0s for not at all
+    "leases.offer_hold" offer_hold: Span = "1m" as "DURATION";
+    /// How far ahead a later start is looked for, to offer it
+    "leases.offers_ahead" offers_ahead: Span = "90d" as "DURATION";
+    /// Leases that start sooner than this keep their hosts; later ones may get others, to make room
+    "leases.replan_notice" replan_notice: Span = "10m" as "DURATION";
+    /// How many requests of a project may be on the waitlist
+    "leases.waitlist_limit" waitlist_limit: usize = "100" as "N";
     /// Longest lease; without it, there is no limit
     "leases.max_duration" max_duration: Option<Span> = "" as "DURATION";
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any

@@ -96,6 +96,7 @@ impl Past<'_> {
             terms: request.terms,
             wording: request.wording,
             end_action: request.end_action,
+            waits: request.waits,
         };
         let created = self.service.create_lease(&caller(booking.project, booking.user), new, None).await;
         created.map(drop).map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))

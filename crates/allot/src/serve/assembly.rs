@@ -304,6 +304,10 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             moves_at_once: configuration.moves_at_once.max(1),
             ..PlanRules::default()
         },
+        offer_hold: configuration.offer_hold.0,
+        offers_ahead: configuration.offers_ahead.0,
+        replan_notice: configuration.replan_notice.0,
+        waitlist_limit: configuration.waitlist_limit,
         end_action: configuration.end_action,
         cleaning_time: configuration.cleaning_time.0,
         healing_interval: HealingInterval(some(configuration.healing_interval)),

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
-    LeasePool, LeasePoolHost, Notification, Plan, Property, ResourceProperty, Usage, UsageEvent,
+    LeasePool, LeasePoolHost, Notification, Offer, Plan, Property, ResourceProperty, Usage, UsageEvent,
+    WaitlistEntry,
 };
 
 macro_rules! envelope {
@@ -26,6 +27,14 @@ macro_rules! envelope {
 envelope! {
     /// A lease.
     LeaseBody { lease: Lease }
+    /// Offers that hold.
+    OffersBody { offers: Vec<Offer> }
+    /// An offer.
+    OfferBody { offer: Offer }
+    /// Requests that wait.
+    WaitlistBody { waitlist: Vec<WaitlistEntry> }
+    /// A request that waits.
+    WaitlistEntryBody { waitlist_entry: WaitlistEntry }
     /// What is planned for a lease, and how far it is.
     PlanBody { plan: Plan }
     /// A host.
@@ -157,7 +166,8 @@ pub struct LeaseCreate {
     /// Until when; or a `duration`. Of a best-effort lease, only how long it is after the start matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_date: Option<String>,
-    /// For how long, instead of an end: `P1DT4H`, `1d 4h`. Not in Blazar.
+    /// For how long, instead of an end: `P1DT4H`, `1d 4h`. With an end: for so long at any time from `start_date` to
+    /// `end_date`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
     /// How long a best-effort lease may wait for its start, as a duration. Not in Blazar.
@@ -181,6 +191,9 @@ pub struct LeaseCreate {
     /// hosts, and then they are deleted. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
+    /// Whether it waits for its turn if it cannot be had. Not in Blazar.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waitlist: bool,
 }
 
 /// What is to be reserved.

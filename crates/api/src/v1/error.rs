@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 
+use super::Offer;
+
 /// The answer to a request that has no effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// The HTTP status.
     pub error_code: u16,
@@ -20,6 +22,9 @@ pub struct ErrorBody {
     /// What would help: which filter ruled out how many hosts, say. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// What could be had instead. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Offer>,
 }
 
 /// Why a request cannot be read.

@@ -19,6 +19,8 @@ const CARRIER: &str = "lease_type:";
 pub(crate) struct LeaseDates {
     pub window: Window,
     pub lease_type: LeaseType,
+    /// In which time it may lie, if it has no dates of its own.
+    pub within: Option<Window>,
 }
 
 /// What is said of types and deadlines.
@@ -61,9 +63,16 @@ impl LeaseDates {
         if named == Named::Immediate && start != minute(now) {
             return Err(RequestError::malformed("start_date", "now, or absent, for an IMMEDIATE lease"));
         }
+        let mut within = None;
         let window = match (duration, fields.get("end_date")) {
-            (Some(_), Some(end)) if !end.is_null() => {
-                return Err(RequestError::malformed("duration", "absent where there is an end_date"));
+            (Some(duration), Some(end)) if !end.is_null() => {
+                if named != Named::Schedule {
+                    let expected = "absent where there is an end_date, unless the lease is a SCHEDULE lease";
+                    return Err(RequestError::malformed("duration", expected));
+                }
+                let end = read_date(end, now)?;
+                within = Some(Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?);
+                Window::starting(start, read_duration("duration", duration)?)
             }
             (Some(duration), _) => Window::starting(start, read_duration("duration", duration)?),
             (None, end) => {
@@ -71,7 +80,7 @@ impl LeaseDates {
                 Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?
             }
         };
-        Ok(Self { window, lease_type: said.deadline(named, now, deadlines)? })
+        Ok(Self { window, lease_type: said.deadline(named, now, deadlines)?, within })
     }
 }
 
@@ -184,6 +193,7 @@ mod tests {
             let dates = LeaseDates {
                 window: window("2030-01-02T10:00:00Z", "2030-01-03T14:00:00Z"),
                 lease_type: LeaseType::Schedule,
+                within: None,
             };
             assert_eq!(read(&body), Ok(dates));
         }
@@ -192,10 +202,18 @@ mod tests {
             let body = json!({"name": "l", "start_date": "now", "duration": duration});
             assert!(matches!(read(&body), Err(RequestError::Malformed { .. })), "{duration}");
         }
-        let both = json!({
-            "name": "l", "start_date": "now", "duration": "1d", "end_date": "2030-01-02 10:00",
-        });
+        let both = json!({"name": "l", "duration": "1d", "end_date": "2030-01-02 10:00", "lease_type": "IMMEDIATE"});
         assert!(matches!(read(&both), Err(RequestError::Malformed { .. })));
+    }
+
+    #[test]
+    fn cls_10_f_a_duration_with_both_dates_is_for_any_time_between_them() {
+        let body = json!({
+            "name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-03 10:00", "duration": "4h",
+        });
+        let dates = read(&body).expect("well formed");
+        assert_eq!(dates.window, window("2030-01-02T10:00:00Z", "2030-01-02T14:00:00Z"));
+        assert_eq!(dates.within, Some(window("2030-01-02T10:00:00Z", "2030-01-03T10:00:00Z")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use store::Wording;
 
 use super::date::read_date;
 use super::error::RequestError;
-use super::fields::{Fields, list, text};
+use super::fields::{Fields, boolean, list, text};
 use super::id::parse_uuid;
 use super::lease_dates::LeaseDates;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
@@ -35,6 +35,8 @@ pub struct LeaseRequest {
     pub wording: Vec<Wording>,
     /// What becomes of guests at the end.
     pub end_action: Option<EndAction>,
+    /// Whether it waits for its turn if it cannot be had.
+    pub waits: bool,
 }
 
 impl LeaseRequest {
@@ -51,10 +53,11 @@ impl LeaseRequest {
     ) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         let events = list("events", fields.get("events"))?;
-        let LeaseDates { window, lease_type } = LeaseDates::read(&mut fields, events, now, deadlines)?;
+        let LeaseDates { window, lease_type, within } = LeaseDates::read(&mut fields, events, now, deadlines)?;
         let name = name(fields.required("name")?)?;
         let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
         let end_action = fields.given("end_action").map(end_action).transpose()?;
+        let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > MAX_RESERVATIONS {
@@ -68,7 +71,11 @@ impl LeaseRequest {
         fields.finish()?;
         check_whole_hosts(end_action, &reservations)?;
         let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type);
-        Ok(Self { name, terms, wording, end_action })
+        let terms = match within {
+            Some(within) => terms.anywhere_in(within)?,
+            None => terms,
+        };
+        Ok(Self { name, terms, wording, end_action, waits: waits.unwrap_or(false) })
     }
 }
 

@@ -18,6 +18,7 @@ mod lease_dates;
 mod lease_pool;
 mod lease_request;
 mod notification;
+mod offer;
 mod plan;
 mod python;
 mod requirement;
@@ -43,6 +44,7 @@ pub use lease_pool::{
 };
 pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
 pub use notification::Notification;
+pub use offer::{Offer, WaitlistEntry};
 pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use requirement::read_requirement;
 pub use reservation_request::FindFlavor;

@@ -143,7 +143,8 @@ impl Admission<'_> {
             let slot = self.calendar.earliest_slot(hosts, *wanted, wish.length, &within, wish.own)?;
             possible = possible.max(slot.window.start());
         }
-        (possible < wish.before).then_some(possible)
+        // All of it lies before the end of time.
+        (possible < wish.before.min(earlier(Timestamp::MAX, wish.length))).then_some(possible)
     }
 
     /// For each reservation of hosts, those that it could have if nobody else had them.

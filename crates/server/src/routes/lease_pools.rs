@@ -62,7 +62,7 @@ pub(crate) async fn create(
     session.allow(&app, Rule::LeasesPost)?;
     let lease = lease_of_pool(&body.json()?)?;
     let asked_at = app.service().now();
-    let created = leases::make(&app, &session, &lease, asked_at, None).await?;
+    let created = leases::make(&app, &session, &lease, asked_at, None, false).await?;
     let record = app.service().started(created.lease.lease.id).await?;
     let id = record.lease.reservations.first().map(|reservation| reservation.id);
     let shown = id.and_then(|id| shown(&record, id));

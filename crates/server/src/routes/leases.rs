@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody};
+use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody, WaitlistEntryBody};
 use api::v1::{Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,12 +10,16 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use leases::hunt::{Move, MoveState};
+use leases::ids::LeaseId;
 use leases::lease_type::LeaseType;
+use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use serde_json::Value;
-use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease};
+use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, ServiceError};
 use store::{FlavorRecord, LeaseRecord};
 
+use super::offers::said;
+use super::waitlist::entry;
 use super::{next_link, project_to_list};
 use crate::app::{App, Session};
 use crate::auth::fingerprint;
@@ -26,6 +30,8 @@ use crate::policy::{Rule, Target};
 
 /// The option of requests that are to have no effect.
 const DRY_RUN: &str = "dry_run";
+/// The option of requests whose refusal is to come with offers that hold.
+const HOLD_OFFERS: &str = "hold_offers";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -77,7 +83,7 @@ struct Page<'a> {
 
 fn page(
     records: &[Arc<LeaseRecord>],
-    marker: Option<leases::ids::LeaseId>,
+    marker: Option<LeaseId>,
     limit: Option<u32>,
 ) -> Result<Page<'_>, ApiError> {
     let first = match marker {
@@ -100,12 +106,16 @@ fn page(
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes repeating the request harmless"),
         ("dry_run" = Option<bool>, Query, description = "Say what would be made, and make nothing"),
+        ("hold_offers" = Option<bool>, Query,
+         description = "If it is refused, keep free for a while what is offered instead"),
     ),
     request_body = LeaseCreate,
     responses(
         (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseBody),
         (status = 201, body = LeaseBody),
-        (status = 409, description = "There is not enough", body = api::v1::ErrorBody),
+        (status = 202, description = "The request waits for its turn (`waitlist`)", body = WaitlistEntryBody),
+        (status = 409, description = "There is not enough; what could be had instead is offered",
+         body = api::v1::ErrorBody),
         (status = 422, description = "The key was used for another request", body = api::v1::ErrorBody),
     )
 )]
@@ -120,7 +130,11 @@ pub(crate) async fn create(
     let asked_at = app.service().now();
     if options.truth(DRY_RUN)? {
         let new = read(&app, &session, &body.json()?, asked_at)?;
-        let record = app.service().preview_lease(&session.caller(), &new).map_err(ApiError::of_creation)?;
+        let preview = app.service().preview_lease(&session.caller(), &new);
+        let record = match preview {
+            Ok(record) => record,
+            Err(error) => return Err(not_made(&app, &session, &new, error, false).await),
+        };
         return Ok(Json(LeaseBody { lease: Lease::from(&record) }).into_response());
     }
     let key = idempotency_key(&headers, &session, &body)?;
@@ -131,7 +145,8 @@ pub(crate) async fn create(
             return answer(&app, created).await;
         }
     }
-    answer(&app, make(&app, &session, &body.json()?, asked_at, key).await?).await
+    let hold = options.truth(HOLD_OFFERS)?;
+    answer(&app, make(&app, &session, &body.json()?, asked_at, key, hold).await?).await
 }
 
 /// Makes the lease that a body asks for.
@@ -141,27 +156,77 @@ pub(super) async fn make(
     body: &Value,
     asked_at: Timestamp,
     key: Option<IdempotencyKey>,
+    hold_offers: bool,
 ) -> Result<Created, ApiError> {
     let new = read(app, session, body, asked_at)?;
-    let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let created = session.change(async move { service.create_lease(&caller, new, key).await }).await?;
-    created.map_err(ApiError::of_creation)
+    let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
+    match session.change(async move { service.create_lease(&caller, asked, key).await }).await? {
+        Ok(created) => Ok(created),
+        Err(error) => Err(not_made(app, session, &new, error, hold_offers).await),
+    }
+}
+
+/// Why a lease is not made, and what could be had instead.
+async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: bool) -> ApiError {
+    let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
+    let error = ApiError::of_creation(error);
+    if !negotiable {
+        return error;
+    }
+    let offers = app.service().offers_for_lease(&session.caller(), new, hold).await;
+    with_offers(error, offers)
+}
+
+/// Why a lease is not changed, and what it could become instead.
+async fn not_changed(
+    app: &App,
+    session: &Session,
+    id: LeaseId,
+    changes: &LeaseChanges,
+    error: ServiceError,
+    hold: bool,
+) -> ApiError {
+    let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
+    let error = ApiError::from(error);
+    if !negotiable {
+        return error;
+    }
+    let offers = app.service().offers_for_change(&session.caller(), id, changes, hold).await;
+    with_offers(error, offers)
+}
+
+fn with_offers(error: ApiError, offers: Result<Offers, ServiceError>) -> ApiError {
+    match offers {
+        Ok(offers) => error.with_offers(said(&offers)),
+        // It is refused all the same.
+        Err(why) => {
+            tracing::warn!(error = %why, "nothing can be offered instead of what is refused");
+            error
+        }
+    }
 }
 
 fn read(app: &App, session: &Session, body: &Value, asked_at: Timestamp) -> Result<NewLease, ApiError> {
     let flavors = |id: &str| usable_flavor(app, session, id);
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
-    let LeaseRequest { name, terms, wording, end_action } = request;
-    Ok(NewLease { asked_at, name, terms, wording, end_action, waits: false })
+    let LeaseRequest { name, terms, wording, end_action, waits } = request;
+    Ok(NewLease { asked_at, name, terms, wording, end_action, waits })
 }
 
-/// The lease; of one that starts at once, when it has.
+/// The lease, or the request if it waits; of one that starts at once, when it has.
 async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
-    if matches!(created.lease.lease.lease_type, LeaseType::Immediate { .. }) {
+    let lease = &created.lease.lease;
+    if lease.standing.is_firm() && matches!(lease.lease_type, LeaseType::Immediate { .. }) {
         created.lease = app.service().started(created.lease.lease.id).await?;
     }
-    let body = LeaseBody { lease: shown(app, &created.lease).await };
-    let mut response = (StatusCode::CREATED, Json(body)).into_response();
+    let waits = matches!(created.lease.lease.standing, Standing::Waiting { .. });
+    let mut response = if waits {
+        let body = WaitlistEntryBody { waitlist_entry: entry(app, created.lease.lease.id)? };
+        (StatusCode::ACCEPTED, Json(body)).into_response()
+    } else {
+        let body = LeaseBody { lease: shown(app, &created.lease).await };
+        (StatusCode::CREATED, Json(body)).into_response()
+    };
     if created.repeated {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
@@ -198,7 +263,7 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
 }
 
 /// The lease with what it comes to, as answers about one lease have it (spec CLS-12).
-async fn shown(app: &App, record: &LeaseRecord) -> Lease {
+pub(super) async fn shown(app: &App, record: &LeaseRecord) -> Lease {
     let usage = app.service().lease_usage(record).await;
     // The lease itself is known; that it cannot be said what it comes to is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
@@ -263,12 +328,15 @@ pub(crate) async fn plan(
     params(
         ("lease_id" = String, Path, description = "The lease"),
         ("dry_run" = Option<bool>, Query, description = "Say what it would be, and change nothing"),
+        ("hold_offers" = Option<bool>, Query,
+         description = "If it is refused, keep free for a while what is offered instead"),
     ),
     request_body = LeaseChange,
     responses(
         (status = 200, body = LeaseBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "It cannot be changed so", body = api::v1::ErrorBody),
+        (status = 409, description = "It cannot be changed so; what it could become instead is offered",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn update(
@@ -280,15 +348,22 @@ pub(crate) async fn update(
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
-    let asked_at = app.service().now();
+    let (asked_at, id) = (app.service().now(), record.lease.id);
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     if options.truth(DRY_RUN)? {
-        let record = app.service().preview_update(&session.caller(), record.lease.id, &changes)?;
-        return Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) }));
+        return match app.service().preview_update(&session.caller(), id, &changes) {
+            Ok(record) => Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) })),
+            Err(error) => Err(not_changed(&app, &session, id, &changes, error, false).await),
+        };
     }
-    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
-    let updated = session.change(async move { service.update_lease(&caller, id, changes).await }).await??;
+    let hold = options.truth(HOLD_OFFERS)?;
+    let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
+    let updated = session.change(async move { service.update_lease(&caller, id, asked).await }).await?;
+    let updated = match updated {
+        Ok(updated) => updated,
+        Err(error) => return Err(not_changed(&app, &session, id, &changes, error, hold).await),
+    };
     Ok(Json(LeaseBody { lease: shown(&app, &updated).await }))
 }
 

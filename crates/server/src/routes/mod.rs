@@ -22,9 +22,11 @@ pub(crate) mod instances;
 pub(crate) mod lease_pools;
 pub(crate) mod leases;
 pub(crate) mod notifications;
+pub(crate) mod offers;
 pub(crate) mod operation;
 pub(crate) mod usage;
 pub(crate) mod versions;
+pub(crate) mod waitlist;
 
 /// The same question for what comes after that.
 fn next_link(uri: &Uri, last: &impl Display) -> Link {

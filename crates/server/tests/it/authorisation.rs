@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 60] = [
+const MATRIX: [(&str, &str, &str); 67] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -26,6 +26,13 @@ const MATRIX: [(&str, &str, &str); 60] = [
     ("GET", "/v1/leases/{lease_id}/plan", "admin member reader"),
     ("PUT", "/v1/leases/{lease_id}", "admin member"),
     ("DELETE", "/v1/leases/{lease_id}", "admin member"),
+    ("GET", "/v1/offers", "admin member reader foreign"),
+    ("GET", "/v1/offers/{offer_id}", "admin member reader"),
+    ("POST", "/v1/offers/{offer_id}/accept", "admin member"),
+    ("DELETE", "/v1/offers/{offer_id}", "admin member"),
+    ("GET", "/v1/waitlist", "admin member reader foreign"),
+    ("GET", "/v1/waitlist/{waitlist_entry_id}", "admin member reader"),
+    ("DELETE", "/v1/waitlist/{waitlist_entry_id}", "admin member"),
     ("GET", "/v1/os-hosts", "admin"),
     ("POST", "/v1/os-hosts", "admin"),
     ("GET", "/v1/os-hosts/{host_id}", "admin"),
@@ -107,6 +114,12 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         tokio::task::yield_now().await;
     }
     let instance = post("/v1/instances", "member", json!({"name": "i", "vcpus": 1, "memory_mb": 1})).await;
+    let hosts = crate::site::hosts_lease(1, 1, "2030-02-02 10:00", "2030-02-02 11:00");
+    post("/v1/leases", "member", hosts.clone()).await;
+    let held = site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(409);
+    let mut waits = hosts;
+    waits["waitlist"] = json!(true);
+    let waits = site.send_as("member", Method::POST, "/v1/leases", Some(&waits)).await.ok(202);
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let names = BTreeMap::from([
         ("{lease_id}", text(&lease["lease"]["id"])),
@@ -116,6 +129,8 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{freepool}", "fast".to_owned()),
         ("{leasepool_id}", text(&lease["lease"]["id"])),
         ("{instance_id}", text(&instance["instance"]["id"])),
+        ("{offer_id}", text(&held["offers"][0]["id"])),
+        ("{waitlist_entry_id}", text(&waits["waitlist_entry"]["id"])),
         ("{name}", "rack".to_owned()),
     ]);
     (site, names)

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 60] = [
+const ROWS: [Row; 67] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -51,12 +51,21 @@ const ROWS: [Row; 60] = [
         ("project_id", "q"),
     ]),
     row("POST", "/v1/leases")
-        .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true")])
+        .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true"), ("hold_offers", "true")])
         .sending(lease_of_the_same),
     row("GET", "/v1/leases/{lease_id}"),
     row("GET", "/v1/leases/{lease_id}/plan"),
-    row("PUT", "/v1/leases/{lease_id}").with(&[("dry_run", "true")]).sending(change_of_everything),
+    row("PUT", "/v1/leases/{lease_id}")
+        .with(&[("dry_run", "true"), ("hold_offers", "true")])
+        .sending(change_of_everything),
     row("DELETE", "/v1/leases/{lease_id}"),
+    row("GET", "/v1/offers").with(&[("project_id", "q")]),
+    row("GET", "/v1/offers/{offer_id}"),
+    row("POST", "/v1/offers/{offer_id}/accept"),
+    row("DELETE", "/v1/offers/{offer_id}"),
+    row("GET", "/v1/waitlist").with(&[("project_id", "q")]),
+    row("GET", "/v1/waitlist/{waitlist_entry_id}"),
+    row("DELETE", "/v1/waitlist/{waitlist_entry_id}"),
     row("GET", "/v1/os-hosts"),
     row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),
     row("GET", "/v1/os-hosts/{host_id}"),
@@ -143,6 +152,9 @@ struct Theirs {
     lease: Value,
     /// An instance in it.
     instance: Value,
+    /// An offer to them, and a request of theirs that waits.
+    offer: Value,
+    waits: Value,
     address: String,
     secrets: Vec<String>,
 }
@@ -193,9 +205,17 @@ impl Theirs {
         let instance = json!({"name": "their secret machine", "vcpus": 1, "memory_mb": 1,
             "scheduler_hints": {"lease": lease["id"]}});
         let instance = post("/v1/instances", "foreign", &instance).await["instance"].clone();
-        let mut theirs = Self { lease, instance, address, secrets: vec!["hidden".to_owned()] };
+        let mut hosts = crate::site::hosts_lease(9, 9, "2030-02-02 10:00", "2030-02-02 11:00");
+        hosts["name"] = json!("their secret wish");
+        let held = site.send_as("foreign", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await;
+        let offer = held.ok(409)["offers"][0].clone();
+        hosts["waitlist"] = json!(true);
+        let waits = site.send_as("foreign", Method::POST, "/v1/leases", Some(&hosts)).await.ok(202);
+        let waits = waits["waitlist_entry"].clone();
+        let mut theirs = Self { lease, instance, offer, waits, address, secrets: vec!["hidden".to_owned()] };
         secrets(&theirs.lease, &mut theirs.secrets);
         secrets(&theirs.instance, &mut theirs.secrets);
+        secrets(&theirs.waits, &mut theirs.secrets);
         assert!(theirs.secrets.iter().any(|secret| secret == "foreign"));
         theirs
     }
@@ -237,7 +257,9 @@ fn lease_of(address: &str) -> Value {
 
 /// Word by word what the other project has asked for, under the same key.
 fn lease_of_the_same(theirs: &Theirs) -> Value {
-    lease_of(&theirs.address)
+    let mut lease = lease_of(&theirs.address);
+    lease["name"] = json!("my plan");
+    lease
 }
 
 fn instance_in_theirs(theirs: &Theirs) -> Value {
@@ -277,6 +299,8 @@ fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Opti
         .replace("{leasepool_id}", theirs.lease["reservations"][0]["id"].as_str().expect("text"))
         .replace("{name}", "rack");
     let path = path.replace("{floatingip_id}", "nosuch");
+    let path = path.replace("{offer_id}", theirs.offer["id"].as_str().unwrap_or("none"));
+    let path = path.replace("{waitlist_entry_id}", theirs.waits["id"].as_str().expect("text"));
     let path = path.replace("{instance_id}", theirs.instance["id"].as_str().expect("text"));
     let rows: BTreeMap<_, _> = row.parameters.iter().copied().collect();
     let (mut pairs, mut key) = (Vec::new(), None);

@@ -15,6 +15,7 @@ mod lease_pools;
 mod leases;
 mod limits;
 mod native;
+mod negotiating;
 mod operations;
 mod protocol;
 mod sharing;

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::end_action::EndAction;
+use super::offers;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration};
 use crate::client::{ClientError, Session, requirement};
@@ -23,9 +24,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHEN", default_value = "now")]
     start: String,
     /// Until when, written like --start
-    #[arg(long, value_name = "WHEN", conflicts_with = "length", required_unless_present = "length")]
+    #[arg(long, value_name = "WHEN", required_unless_present = "length")]
     end: Option<String>,
-    /// For how long: 90m, 2h, 3d, 1d12h, 1w
+    /// For how long: 90m, 2h, 3d, 1d12h, 1w; with --end, for so long at any time from --start to --end
     #[arg(long = "for", id = "length", value_name = "DURATION")]
     length: Option<String>,
     /// When to warn or act before the end, written like --start
@@ -41,6 +42,9 @@ pub(crate) struct Arguments {
     /// Say what the lease would be, and make none
     #[arg(long, conflicts_with_all = ["wait", "key"])]
     dry_run: bool,
+    /// If it cannot be had, wait in line for it instead of being refused
+    #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
+    waitlist: bool,
     /// Wait until the lease is active, or has failed
     #[arg(long)]
     wait: bool,
@@ -170,11 +174,16 @@ fn document(text: &str) -> Result<Value, String> {
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let body = body(arguments, session.now().await, &session.zone)?;
     if arguments.dry_run {
-        let answer = session.connection.post("/v1/leases?dry_run=true", &body).await?;
+        let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;
+        let answer = answer.map_err(|error| offers::refused(error, session))?;
         return super::print_preview(&answer, session);
     }
     let key = arguments.key.clone().unwrap_or_else(new_key);
-    let answer = session.connection.post_once("/v1/leases", &body, &key).await?;
+    let answer = session.connection.post_once("/v1/leases?hold_offers=true", &body, &key).await;
+    let answer = answer.map_err(|error| offers::refused(error, session))?;
+    if answer["waitlist_entry"].is_object() {
+        return offers::print_waiting(&answer, session);
+    }
     if arguments.wait {
         let lease: crate::client::wire::Lease = crate::client::wire::read(&answer, "lease")?;
         let answer = super::wait::until(&lease.id, &super::wait::Aim::active(), session).await?;
@@ -214,6 +223,12 @@ fn body(
         "end_date": end.wire(),
         "reservations": reservations,
     });
+    if let (Some(_), Some(length)) = (&arguments.end, &arguments.length) {
+        body["duration"] = json!(format!("{}", duration(length)?));
+    }
+    if arguments.waitlist {
+        body["waitlist"] = json!(true);
+    }
     if let Some(before) = &arguments.before_end_at {
         body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
     }

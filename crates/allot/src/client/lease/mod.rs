@@ -2,6 +2,7 @@
 
 mod create;
 mod end_action;
+mod offers;
 mod plan;
 mod show;
 mod suiting;
@@ -34,6 +35,16 @@ pub(crate) enum Command {
     Delete(Several),
     /// Wait until a lease is in a status
     Wait(wait::Arguments),
+    /// List what was offered instead of what was refused, as long as it holds
+    Offers,
+    /// Accept an offer: the lease is made, or changed
+    Accept(offers::Which),
+    /// Decline an offer and those that were made with it
+    Decline(offers::Which),
+    /// List requests that wait for their turn
+    Waitlist,
+    /// Take a request from the waitlist
+    LeaveWaitlist(offers::Which),
 }
 
 #[derive(Args, Debug)]
@@ -72,6 +83,11 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Delete(arguments) => delete(&arguments.leases, session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
+        Command::Offers => offers::list(session).await,
+        Command::Accept(which) => offers::accept(&which, session).await,
+        Command::Decline(which) => offers::decline(&which, session).await,
+        Command::Waitlist => offers::waitlist(session).await,
+        Command::LeaveWaitlist(which) => offers::leave(&which, session).await,
     }
 }
 

@@ -4,6 +4,7 @@ use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
+use super::offers;
 use super::create::Amount;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration, of_answer};
@@ -58,10 +59,13 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let present: Lease = read(&super::get(&id, session).await?, "lease")?;
     let body = body(arguments, &present, session.now().await, &session.zone)?;
     if arguments.dry_run {
-        let answer = session.connection.put(&format!("/v1/leases/{id}?dry_run=true"), &body).await?;
+        let path = format!("/v1/leases/{id}?dry_run=true");
+        let answer = session.connection.put(&path, &body).await;
+        let answer = answer.map_err(|error| offers::refused(error, session))?;
         return super::print_preview(&answer, session);
     }
-    let answer = session.connection.put(&format!("/v1/leases/{id}"), &body).await?;
+    let answer = session.connection.put(&format!("/v1/leases/{id}?hold_offers=true"), &body).await;
+    let answer = answer.map_err(|error| offers::refused(error, session))?;
     super::print_lease(&answer, session).await
 }
 

@@ -26,6 +26,8 @@ pub struct Known {
     flavors: Vec<String>,
     free_pools: Vec<String>,
     instances: Vec<String>,
+    offers: Vec<String>,
+    waiting: Vec<String>,
     properties: Vec<String>,
 }
 
@@ -40,6 +42,8 @@ impl Known {
             free_pools: service.free_pools().iter().map(|record| record.pool.name.clone()).collect(),
             flavors: service.flavors().iter().map(|flavor| flavor.id.clone()).collect(),
             instances: service.instances(None, None).iter().map(|one| one.instance.id.to_string()).collect(),
+            offers: service.offers(None).iter().map(|record| record.lease.id.to_string()).collect(),
+            waiting: service.waitlist(None).iter().map(|(_, record)| record.lease.id.to_string()).collect(),
             properties: service.properties().into_iter().map(|property| property.name).collect(),
         };
         for record in service.leases(&LeaseFilter::default()) {
@@ -62,6 +66,8 @@ impl Known {
             "host_id" => self.hosts.choose(rng).cloned(),
             "floatingip_id" => self.floating_ips.choose(rng).cloned(),
             "instance_id" => self.instances.choose(rng).cloned(),
+            "offer_id" => self.offers.choose(rng).cloned(),
+            "waitlist_entry_id" => self.waiting.choose(rng).cloned(),
             "freepool" => self.free_pools.choose(rng).cloned(),
             "flavor_id" => self.flavors.choose(rng).cloned(),
             "name" => self.properties.choose(rng).cloned(),

@@ -57,10 +57,20 @@ impl Drawn {
         self.method == Method::POST && self.template == "/v1/leasepools"
     }
 
-    /// Whether it is to have no effect, of several values of the option by the last one.
+    /// Whether it is to have no effect.
     pub fn is_dry_run(&self) -> bool {
+        self.says("dry_run=")
+    }
+
+    /// Whether a refusal of it may have an effect: what is offered instead is kept free.
+    pub fn holds_offers(&self) -> bool {
+        self.says("hold_offers=")
+    }
+
+    /// Whether an option says yes, of several values by the last one.
+    fn says(&self, option: &str) -> bool {
         let options = self.address.split_once('?').map_or("", |(_, options)| options).split('&');
-        let wanted = options.filter_map(|pair| pair.strip_prefix("dry_run=")).next_back();
+        let wanted = options.filter_map(|pair| pair.strip_prefix(option)).next_back();
         wanted.is_some_and(|value| ["true", "1"].contains(&value.to_ascii_lowercase().as_str()))
     }
 

@@ -52,10 +52,11 @@ async fn get(site: &Site, path: &str) -> Answer {
     site.send(request(Method::GET, path, "admin", None)).await
 }
 
-/// Whether an answer with that status may have changed something: not if it said only what would be.
+/// Whether an answer with that status may have changed something: not if it said only what would be, but if what is
+/// offered is kept free.
 pub fn took_effect(drawn: &Drawn, status: StatusCode) -> bool {
     let asks = matches!(drawn.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    status.is_success() && !asks && !drawn.is_dry_run()
+    (status.is_success() || drawn.holds_offers()) && !asks && !drawn.is_dry_run()
 }
 
 /// Whoever was told that something is there finds it, as it was told; and what was deleted is gone.
