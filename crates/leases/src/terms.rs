@@ -125,7 +125,7 @@ impl Terms {
 
     /// The same in that window; what is due before the end keeps its distance from it.
     #[must_use]
-    pub(crate) fn during(self, window: Window) -> Self {
+    pub fn during(self, window: Window) -> Self {
         let shift = window.end().duration_since(self.window.end());
         let before_end = self.before_end.map(|at| later(at, shift).max(window.start()));
         Self { window, before_end, ..self }

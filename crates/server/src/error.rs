@@ -68,7 +68,14 @@ impl ApiError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         // The store and the fleet come back by themselves, mostly.
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5);
-        Self { status, message: message.into(), hint: None, offers: Vec::new(), shape: Shape::Application, retry_after }
+        Self {
+            status,
+            message: message.into(),
+            hint: None,
+            offers: Vec::new(),
+            shape: Shape::Application,
+            retry_after,
+        }
     }
 
     /// An error of a request that does not come to its handler.
@@ -119,6 +126,11 @@ impl ApiError {
     /// The same with what could be had instead.
     pub fn with_offers(self, offers: Vec<Offer>) -> Self {
         Self { offers, ..self }
+    }
+
+    /// The same, of one date of several.
+    pub fn on(self, date: &str) -> Self {
+        Self { message: format!("{date}: {}", self.message), ..self }
     }
 
     fn with_hint(self, hint: Option<String>) -> Self {

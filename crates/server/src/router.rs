@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
-    notifications, offers, operation, usage, versions, waitlist,
+    notifications, offers, operation, series, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -36,6 +36,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(offers::list))
         .routes(routes!(offers::show, offers::decline))
         .routes(routes!(offers::accept))
+        .routes(routes!(series::show, series::delete))
         .routes(routes!(waitlist::list))
         .routes(routes!(waitlist::show, waitlist::delete))
         .routes(routes!(hosts::list, hosts::create))

@@ -42,6 +42,7 @@ use crate::state::State;
 pub use drift::Drift;
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use lease_pools::LeasePoolHost;
+pub use leasing::series::{Missing, NewSeries, Series};
 pub use offers::Offers;
 pub use settings::Settings;
 pub use types::{

@@ -211,6 +211,8 @@ impl Service {
 
     /// Makes the lease that was offered, or changes it so. The other offers that were made with it are withdrawn.
     pub async fn accept_offer(&self, caller: &Caller, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
+        // It may be another service that made it.
+        self.refresh().await?;
         let now = self.now();
         let offer = held_offer(&self.state(), id, now)?;
         match offer.lease.standing {

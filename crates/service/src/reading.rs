@@ -136,6 +136,7 @@ impl LeaseFilter {
         self.project.as_ref().is_none_or(|project| lease.owner.project == *project)
             && self.name.as_ref().is_none_or(|name| lease.name == *name)
             && self.status.is_none_or(|status| lease.status == status)
+            && self.series.is_none_or(|series| lease.series == Some(series))
             && self.ends_after.is_none_or(|instant| lease.window.end() > instant)
             && self.starts_before.is_none_or(|instant| lease.window.start() < instant)
     }

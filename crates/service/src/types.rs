@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::admission::{Changes, NoHost, Refusal};
 use leases::host::NetworkId;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
 use leases::instance::LeaseHint;
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
@@ -127,6 +127,8 @@ pub struct LeaseFilter {
     pub name: Option<String>,
     /// In that status.
     pub status: Option<LeaseStatus>,
+    /// That recur together.
+    pub series: Option<SeriesId>,
     /// That have something at some instant from then on.
     pub ends_after: Option<Timestamp>,
     /// That have something at some instant before then.

@@ -43,11 +43,11 @@ pub struct Total {
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { made, started, refused, uncertain, moved, instances, .. } = self.report;
-        let Report { steps, failed_steps, crashes, host_failures, .. } = self.report;
+        let Report { steps, failed_steps, crashes, host_failures, accepted, served, .. } = self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
-             {uncertain} with unknown outcome; {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; \
+             {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; \
              {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
@@ -86,5 +86,7 @@ impl Report {
         self.started += other.started;
         self.moved += other.moved;
         self.instances += other.instances;
+        self.accepted += other.accepted;
+        self.served += other.served;
     }
 }

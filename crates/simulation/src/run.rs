@@ -1,6 +1,6 @@
 //! One simulation: a seed, some weeks of leases, everything that can go wrong, and then calm.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -56,6 +56,10 @@ pub struct Report {
     pub moved: u64,
     /// Instances that were started through the service.
     pub instances: u64,
+    /// Offers that were accepted.
+    pub accepted: u64,
+    /// Requests that waited and were served.
+    pub served: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -231,6 +235,10 @@ struct Simulation {
     target: Option<LeaseId>,
     /// The instance whose owner has thought better of it, and deletes it while it is being started.
     regretted: Option<GuestId>,
+    /// Requests that waited at the last look.
+    waiting: BTreeSet<LeaseId>,
+    /// What was offered, to whom, and what somebody is about to accept.
+    offered: Option<(LeaseRecord, &'static str)>,
     /// Nothing goes wrong any more.
     calm: bool,
 }
@@ -275,6 +283,8 @@ impl Simulation {
             asked: 0,
             target: None,
             regretted: None,
+            waiting: BTreeSet::new(),
+            offered: None,
             calm: false,
         })
     }
@@ -291,7 +301,7 @@ impl Simulation {
             let until = request_at.min(mishap_at).min(end);
             self.go_on_until(until).await?;
             if self.world.now() >= request_at {
-                self.request().await;
+                self.request().await?;
                 request_at = self.next_request();
             }
             if self.world.now() >= mishap_at {
@@ -311,6 +321,9 @@ impl Simulation {
     fn next_request(&mut self) -> Timestamp {
         let (now, some_time) = (self.world.now(), self.after(self.ways.request_every));
         self.target = None;
+        if self.offered.is_some() {
+            return now + SignedDuration::from_secs(self.rng.random_range(0..50));
+        }
         if self.regretted.is_some() {
             return now + SignedDuration::from_secs(self.rng.random_range(0..20));
         }
@@ -390,6 +403,7 @@ impl Simulation {
         if commits != self.checked_commits {
             self.checked_commits = commits;
             self.contents = self.world.store.contents().await;
+            self.follow_proposals()?;
             if let Some(schedule) = &mut self.schedule {
                 schedule.follow(&self.contents);
             }

@@ -59,7 +59,7 @@ impl Traffic<'_> {
             terms,
             wording,
             end_action,
-            waits: false,
+            waits: self.chance(0.3),
         })
     }
 

@@ -22,6 +22,7 @@ fn hold(several: bool) {
     }
     println!("{total}");
     assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
+    assert!(total.report.accepted > 0 && total.report.served > 0, "nobody was offered anything, or waited");
     assert!(total.report.started > 0 && total.report.moved > 0, "nothing happened");
 }
 

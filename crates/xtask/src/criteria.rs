@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 3] =
-    [("cls_", "docs/lease-types.md"), ("fp_", "docs/pools.md"), ("lp_", "docs/pools.md")];
+const CRITERIA: [(&str, &str); 4] = [
+    ("cls_", "docs/lease-types.md"),
+    ("cls_10_", "docs/negotiation.md"),
+    ("fp_", "docs/pools.md"),
+    ("lp_", "docs/pools.md"),
+];
+
+/// The longest of these that the name begins with.
+fn prefix_of(name: &str) -> Option<&'static str> {
+    let prefixes = CRITERIA.iter().map(|(prefix, _)| *prefix);
+    prefixes.filter(|prefix| name.starts_with(prefix)).max_by_key(|prefix| prefix.len())
+}
 
 /// The names of tests of criteria in a text, which follow `before`.
 fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
@@ -17,7 +27,7 @@ fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + '
         let letters = rest.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_');
         letters.collect::<String>()
     };
-    starts.map(name).filter(|name| CRITERIA.iter().any(|(prefix, _)| name.starts_with(prefix)))
+    starts.map(name).filter(|name| prefix_of(name).is_some())
 }
 
 /// All sources in a directory and those in it.
@@ -40,7 +50,7 @@ fn the_tables_of_criteria_name_the_tests_that_there_are() {
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
     let there: BTreeSet<String> = texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect();
     for (prefix, table) in CRITERIA {
-        let of = |name: &String| name.starts_with(prefix);
+        let of = |name: &String| prefix_of(name) == Some(prefix);
         let text = fs::read_to_string(root().join(table)).expect("the table");
         let named: BTreeSet<String> = names(&text, "`").filter(of).collect();
         let there: BTreeSet<String> = there.iter().filter(|name| of(name)).cloned().collect();

@@ -32,6 +32,24 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert!(chart.contains("r1:\nr1-h01 [web====") && chart.contains("[later"), "{chart}");
     assert!(service.says("host allocations r2-h01").contains("later"));
 
+    let refused = service.allot("lease create wide --hosts 9 --start +5d --for 2h").out;
+    assert!(refused.contains("fewer hosts") && refused.contains("allot lease accept ID"), "{refused}");
+    let offers = service.json("lease offers")["offers"].clone();
+    let offer = offers[0]["id"].as_str().expect("it is held").to_owned();
+    assert!(service.says(&format!("lease accept {offer}")).contains("4 hosts"));
+    assert_eq!(service.json("lease offers")["offers"].as_array().map(Vec::len), Some(0));
+    let waits = service.says("lease create patient --hosts 4 --start +5d --for 2h --waitlist");
+    assert!(waits.contains("patient cannot be had now.") && waits.contains("at place 1"), "{waits}");
+    let entry = service.json("lease waitlist")["waitlist"][0]["id"].as_str().expect("it waits").to_owned();
+    service.says(&format!("lease leave-waitlist {entry}"));
+    assert_eq!(service.says("lease waitlist"), "Nobody waits.\n");
+    let flexible = service.says("lease create any --hosts 4 --start +5d --end +6d --for 3h");
+    assert!(flexible.contains("lasts 3h"), "{flexible}");
+    let weekly = service.says("lease create course --hosts 1 --start +8d --for 2h --every 1w --times 3");
+    assert_eq!(weekly.matches("course").count(), 3, "{weekly}");
+    let series = service.json("lease list --name course")["leases"][0]["series_id"].clone();
+    service.says(&format!("lease delete-series {}", series.as_str().expect("a series")));
+    service.says("lease delete wide any");
     service.says("lease delete later");
     service.says("lease update web --end now");
     assert!(service.says("lease wait web --status terminated").contains("TERMINATED"));

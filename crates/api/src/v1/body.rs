@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
-    LeasePool, LeasePoolHost, Notification, Offer, Plan, Property, ResourceProperty, Usage, UsageEvent,
-    WaitlistEntry,
+    LeasePool, LeasePoolHost, Notification, Offer, Plan, Property, ResourceProperty, Series, Usage,
+    UsageEvent, WaitlistEntry,
 };
 
 macro_rules! envelope {
@@ -27,6 +27,8 @@ macro_rules! envelope {
 envelope! {
     /// A lease.
     LeaseBody { lease: Lease }
+    /// Leases that were made together.
+    SeriesBody { series: Series }
     /// Offers that hold.
     OffersBody { offers: Vec<Offer> }
     /// An offer.
@@ -194,6 +196,30 @@ pub struct LeaseCreate {
     /// Whether it waits for its turn if it cannot be had. Not in Blazar.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waitlist: bool,
+    /// Leases that recur: `every` (`1w`), `times` or `until` (a date), `time_zone` (`Europe/Paris`; UTC by default) and
+    /// `skip_unavailable`. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<RepeatCreate>,
+}
+
+/// How a lease recurs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepeatCreate {
+    /// From one start to the next, by the calendar: `1w`, `1d`, `1mo`.
+    pub every: String,
+    /// How often; or `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// As long as it starts before this date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Whose time of the day stays the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Whether dates that cannot be had are left out; if not, one of them has all refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_unavailable: bool,
 }
 
 /// What is to be reserved.

@@ -39,6 +39,11 @@ pub fn reservation_id(text: &str) -> Option<leases::ids::ReservationId> {
     parse_uuid(text).map(leases::ids::ReservationId)
 }
 
+/// The leases that recur of that identifier.
+pub fn series_id(text: &str) -> Option<leases::ids::SeriesId> {
+    parse_uuid(text).map(leases::ids::SeriesId)
+}
+
 /// The host of that identifier: decimal digits only.
 pub fn host_id(text: &str) -> Option<HostId> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

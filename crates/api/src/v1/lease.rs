@@ -57,6 +57,9 @@ pub struct Lease {
     pub reservations: Vec<Reservation>,
     /// What happens when.
     pub events: Vec<Event>,
+    /// The leases that it recurs with. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_id: Option<String>,
     /// What it comes to; not in lists. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
@@ -211,6 +214,7 @@ impl From<&LeaseRecord> for Lease {
             updated_at: record.updated_at.map(created_at),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),
             events: lease.events().iter().map(|event| event_of(record, event)).collect(),
+            series_id: lease.series.map(|series| series.to_string()),
             usage: None,
         }
     }

@@ -202,7 +202,8 @@ mod tests {
             let body = json!({"name": "l", "start_date": "now", "duration": duration});
             assert!(matches!(read(&body), Err(RequestError::Malformed { .. })), "{duration}");
         }
-        let both = json!({"name": "l", "duration": "1d", "end_date": "2030-01-02 10:00", "lease_type": "IMMEDIATE"});
+        let both =
+            json!({"name": "l", "duration": "1d", "end_date": "2030-01-02 10:00", "lease_type": "IMMEDIATE"});
         assert!(matches!(read(&both), Err(RequestError::Malformed { .. })));
     }
 

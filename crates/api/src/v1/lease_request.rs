@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use leases::admission::Changes;
 use leases::ids::ReservationId;
 use leases::lease::{EndAction, Lease};
-use leases::lease_type::Deadlines;
+use leases::lease_type::{Deadlines, LeaseType};
 use leases::terms::{ReservationTerms, Terms};
 use serde_json::Value;
 use store::Wording;
@@ -16,6 +16,7 @@ use super::error::RequestError;
 use super::fields::{Fields, boolean, list, text};
 use super::id::parse_uuid;
 use super::lease_dates::LeaseDates;
+use super::repeat::Repeat;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
 
 /// Longest name of a lease, in characters, as in Blazar's database.
@@ -37,6 +38,8 @@ pub struct LeaseRequest {
     pub end_action: Option<EndAction>,
     /// Whether it waits for its turn if it cannot be had.
     pub waits: bool,
+    /// How it recurs, if it does.
+    pub repeat: Option<Repeat>,
 }
 
 impl LeaseRequest {
@@ -53,10 +56,12 @@ impl LeaseRequest {
     ) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         let events = list("events", fields.get("events"))?;
-        let LeaseDates { window, lease_type, within } = LeaseDates::read(&mut fields, events, now, deadlines)?;
+        let LeaseDates { window, lease_type, within } =
+            LeaseDates::read(&mut fields, events, now, deadlines)?;
         let name = name(fields.required("name")?)?;
         let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
         let end_action = fields.given("end_action").map(end_action).transpose()?;
+        let repeat = fields.given("repeat").map(|value| Repeat::read(value, now)).transpose()?;
         let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
@@ -75,7 +80,12 @@ impl LeaseRequest {
             Some(within) => terms.anywhere_in(within)?,
             None => terms,
         };
-        Ok(Self { name, terms, wording, end_action, waits: waits.unwrap_or(false) })
+        let waits = waits.unwrap_or(false);
+        if repeat.is_some() && (waits || lease_type != LeaseType::Schedule || within.is_some()) {
+            let expected = "absent unless the lease is a SCHEDULE lease with dates, and does not wait";
+            return Err(RequestError::malformed("repeat", expected));
+        }
+        Ok(Self { name, terms, wording, end_action, waits, repeat })
     }
 }
 

@@ -21,6 +21,7 @@ mod notification;
 mod offer;
 mod plan;
 mod python;
+mod repeat;
 mod requirement;
 mod reservation_request;
 mod usage;
@@ -36,7 +37,7 @@ pub use host::{
     AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
     read_host_update, read_property_update,
 };
-pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id};
+pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id, series_id};
 pub use instance::{Instance, InstanceRequest};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_pool::{
@@ -46,6 +47,7 @@ pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};
 pub use plan::{Plan, PlanSummary, PlannedMove};
+pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::FindFlavor;
 pub use usage::{BillingLine, LeaseUsage, Reserved, Usage, UsageEvent, Used};

@@ -103,7 +103,8 @@ impl Admission<'_> {
         // Dates have no seconds, but times for cleaning may have.
         let start = whole_minute(start);
         let terms = asked.clone().starting(start);
-        (start > from).then_some(())?;
+        // The end of time may be nearer than the end of the lease.
+        (start > from && terms.window().length() == asked.window().length()).then_some(())?;
         Some((terms.clone(), self.given(project, &terms).ok()?))
     }
 
@@ -192,12 +193,8 @@ impl Admission<'_> {
         let (start, _) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
         let start = whole_minute(start);
         (start > from).then_some(())?;
-        let moved = Changes {
-            start: Some(start),
-            end: Some(later(start, length)),
-            before_end: None,
-            ..changes.clone()
-        };
+        let end = Some(start.checked_add(length).ok()?);
+        let moved = Changes { start: Some(start), end, before_end: None, ..changes.clone() };
         self.updated(lease, &moved)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Admission, Refusal, Resource, Search, order};
+use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::standing::Standing;
@@ -29,9 +30,20 @@ impl Admission<'_> {
 impl Admission<'_> {
     /// What a lease is given that was offered: what was offered, unless a host of it has failed since.
     pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
+        let firm = Lease { standing: Standing::Firm, ..offered.clone() };
+        if self.stands(&firm) {
+            return Ok(firm);
+        }
         let admission = self.suited_to(offered.lease_type).asked_by(&offered.owner.project);
         let reservations = Attempt { admission, before: offered, updated: offered }.starting_over()?;
-        Ok(Lease { reservations, standing: Standing::Firm, ..offered.clone() })
+        Ok(Lease { reservations, ..firm })
+    }
+
+    /// Whether the lease can have just what it has: none of its hosts has failed or is in the way of anybody.
+    pub(super) fn stands(&self, lease: &Lease) -> bool {
+        let works = |host| self.inventory.host(host).is_some_and(|host| host.health != Health::Failed);
+        lease.reservations.iter().flat_map(|r| r.allocation.hosts()).all(works)
+            && self.calendar.clone().put(lease, self.now).is_ok()
     }
 }
 

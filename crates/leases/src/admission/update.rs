@@ -142,7 +142,20 @@ impl Admission<'_> {
         for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
             reservation.terms = offered.terms.clone();
         }
-        updated.reservations = self.given_anew(lease, &updated)?;
+        let mut as_offered = updated.clone();
+        for (reservation, offered) in as_offered.reservations.iter_mut().zip(&offered.reservations) {
+            reservation.allocation = offered.allocation.clone();
+        }
+        let keeps = |(before, after): (&Reservation, &Reservation)| {
+            before.allocation.hosts().is_subset(&after.allocation.hosts())
+        };
+        let started = lease.status != LeaseStatus::Pending;
+        let loses = started && !lease.reservations.iter().zip(&as_offered.reservations).all(keeps);
+        if !loses && self.stands(&as_offered) {
+            updated = as_offered;
+        } else {
+            updated.reservations = self.given_anew(lease, &updated)?;
+        }
         for reservation in &mut updated.reservations {
             reservation.resources_changed = false;
         }

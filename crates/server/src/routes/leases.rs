@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody, WaitlistEntryBody};
-use api::v1::{Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, lease_id};
+use api::v1::{
+    Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, Repeat, lease_id, series_id,
+};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -20,7 +22,7 @@ use store::{FlavorRecord, LeaseRecord};
 
 use super::offers::said;
 use super::waitlist::entry;
-use super::{next_link, project_to_list};
+use super::{next_link, project_to_list, series};
 use crate::app::{App, Session};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
@@ -47,6 +49,7 @@ const MAX_KEY: usize = 255;
         ("status" = Option<String>, Query, description = "Those in this status"),
         ("name" = Option<String>, Query, description = "Those of this name"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+        ("series_id" = Option<String>, Query, description = "Those that recur together"),
     ),
     responses((status = 200, body = LeasesBody))
 )]
@@ -61,6 +64,7 @@ pub(crate) async fn list(
         project: project_to_list(&app, &session, &options, Rule::LeasesGet)?,
         name: options.text("name").map(str::to_owned),
         status: options.parsed("status", |text| LeaseStatus::from_name(&text.to_ascii_uppercase()))?,
+        series: options.parsed("series_id", series_id)?,
         ..LeaseFilter::default()
     };
     let records = app.service().leases(&filter);
@@ -112,7 +116,7 @@ fn page(
     request_body = LeaseCreate,
     responses(
         (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseBody),
-        (status = 201, body = LeaseBody),
+        (status = 201, description = "The lease; with `repeat`, a series of leases", body = LeaseBody),
         (status = 202, description = "The request waits for its turn (`waitlist`)", body = WaitlistEntryBody),
         (status = 409, description = "There is not enough; what could be had instead is offered",
          body = api::v1::ErrorBody),
@@ -129,7 +133,10 @@ pub(crate) async fn create(
     session.allow(&app, Rule::LeasesPost)?;
     let asked_at = app.service().now();
     if options.truth(DRY_RUN)? {
-        let new = read(&app, &session, &body.json()?, asked_at)?;
+        let (new, repeat) = read(&app, &session, &body.json()?, asked_at)?;
+        if let Some(repeat) = repeat {
+            return series::preview(&app, &session, new, &repeat);
+        }
         let preview = app.service().preview_lease(&session.caller(), &new);
         let record = match preview {
             Ok(record) => record,
@@ -142,11 +149,18 @@ pub(crate) async fn create(
         // Before the body is read: what it names may be gone since, and its dates over.
         let served = app.service().served_before(&session.caller(), key, asked_at).await;
         if let Some(created) = served.map_err(ApiError::of_creation)? {
-            return answer(&app, created).await;
+            return match created.lease.lease.series {
+                Some(id) => Ok(series::again(&app, id)),
+                None => answer(&app, created).await,
+            };
         }
     }
     let hold = options.truth(HOLD_OFFERS)?;
-    answer(&app, make(&app, &session, &body.json()?, asked_at, key, hold).await?).await
+    let (new, repeat) = read(&app, &session, &body.json()?, asked_at)?;
+    if let Some(repeat) = repeat {
+        return series::create(&app, &session, new, &repeat, key).await;
+    }
+    answer(&app, enter(&app, &session, new, key, hold).await?).await
 }
 
 /// Makes the lease that a body asks for.
@@ -158,7 +172,19 @@ pub(super) async fn make(
     key: Option<IdempotencyKey>,
     hold_offers: bool,
 ) -> Result<Created, ApiError> {
-    let new = read(app, session, body, asked_at)?;
+    match read(app, session, body, asked_at)? {
+        (new, None) => enter(app, session, new, key, hold_offers).await,
+        (_, Some(_)) => Err(ApiError::new(StatusCode::BAD_REQUEST, "Malformed parameter repeat")),
+    }
+}
+
+async fn enter(
+    app: &App,
+    session: &Session,
+    new: NewLease,
+    key: Option<IdempotencyKey>,
+    hold_offers: bool,
+) -> Result<Created, ApiError> {
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
     match session.change(async move { service.create_lease(&caller, asked, key).await }).await? {
         Ok(created) => Ok(created),
@@ -206,11 +232,16 @@ fn with_offers(error: ApiError, offers: Result<Offers, ServiceError>) -> ApiErro
     }
 }
 
-fn read(app: &App, session: &Session, body: &Value, asked_at: Timestamp) -> Result<NewLease, ApiError> {
+fn read(
+    app: &App,
+    session: &Session,
+    body: &Value,
+    asked_at: Timestamp,
+) -> Result<(NewLease, Option<Repeat>), ApiError> {
     let flavors = |id: &str| usable_flavor(app, session, id);
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
-    let LeaseRequest { name, terms, wording, end_action, waits } = request;
-    Ok(NewLease { asked_at, name, terms, wording, end_action, waits })
+    let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
+    Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
 
 /// The lease, or the request if it waits; of one that starts at once, when it has.

@@ -24,6 +24,7 @@ pub(crate) mod leases;
 pub(crate) mod notifications;
 pub(crate) mod offers;
 pub(crate) mod operation;
+pub(crate) mod series;
 pub(crate) mod usage;
 pub(crate) mod versions;
 pub(crate) mod waitlist;

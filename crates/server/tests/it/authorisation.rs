@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 67] = [
+const MATRIX: [(&str, &str, &str); 69] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -30,6 +30,8 @@ const MATRIX: [(&str, &str, &str); 67] = [
     ("GET", "/v1/offers/{offer_id}", "admin member reader"),
     ("POST", "/v1/offers/{offer_id}/accept", "admin member"),
     ("DELETE", "/v1/offers/{offer_id}", "admin member"),
+    ("GET", "/v1/series/{series_id}", "admin member reader"),
+    ("DELETE", "/v1/series/{series_id}", "admin member"),
     ("GET", "/v1/waitlist", "admin member reader foreign"),
     ("GET", "/v1/waitlist/{waitlist_entry_id}", "admin member reader"),
     ("DELETE", "/v1/waitlist/{waitlist_entry_id}", "admin member"),
@@ -116,7 +118,11 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let instance = post("/v1/instances", "member", json!({"name": "i", "vcpus": 1, "memory_mb": 1})).await;
     let hosts = crate::site::hosts_lease(1, 1, "2030-02-02 10:00", "2030-02-02 11:00");
     post("/v1/leases", "member", hosts.clone()).await;
-    let held = site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(409);
+    let held =
+        site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(409);
+    let series = json!({"name": "s", "start_date": "2030-01-02 10:00", "duration": "1h",
+        "repeat": {"every": "1w", "times": 2}});
+    let series = post("/v1/leases", "member", series).await;
     let mut waits = hosts;
     waits["waitlist"] = json!(true);
     let waits = site.send_as("member", Method::POST, "/v1/leases", Some(&waits)).await.ok(202);
@@ -130,6 +136,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{leasepool_id}", text(&lease["lease"]["id"])),
         ("{instance_id}", text(&instance["instance"]["id"])),
         ("{offer_id}", text(&held["offers"][0]["id"])),
+        ("{series_id}", text(&series["series"]["id"])),
         ("{waitlist_entry_id}", text(&waits["waitlist_entry"]["id"])),
         ("{name}", "rack".to_owned()),
     ]);

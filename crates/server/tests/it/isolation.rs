@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 67] = [
+const ROWS: [Row; 69] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -49,6 +49,7 @@ const ROWS: [Row; 67] = [
         ("status", "ACTIVE"),
         ("name", "{lease_name}"),
         ("project_id", "q"),
+        ("series_id", "{series}"),
     ]),
     row("POST", "/v1/leases")
         .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true"), ("hold_offers", "true")])
@@ -63,6 +64,8 @@ const ROWS: [Row; 67] = [
     row("GET", "/v1/offers/{offer_id}"),
     row("POST", "/v1/offers/{offer_id}/accept"),
     row("DELETE", "/v1/offers/{offer_id}"),
+    row("GET", "/v1/series/{series_id}"),
+    row("DELETE", "/v1/series/{series_id}"),
     row("GET", "/v1/waitlist").with(&[("project_id", "q")]),
     row("GET", "/v1/waitlist/{waitlist_entry_id}"),
     row("DELETE", "/v1/waitlist/{waitlist_entry_id}"),
@@ -155,6 +158,7 @@ struct Theirs {
     /// An offer to them, and a request of theirs that waits.
     offer: Value,
     waits: Value,
+    series: Value,
     address: String,
     secrets: Vec<String>,
 }
@@ -212,10 +216,15 @@ impl Theirs {
         hosts["waitlist"] = json!(true);
         let waits = site.send_as("foreign", Method::POST, "/v1/leases", Some(&hosts)).await.ok(202);
         let waits = waits["waitlist_entry"].clone();
-        let mut theirs = Self { lease, instance, offer, waits, address, secrets: vec!["hidden".to_owned()] };
+        let series = json!({"name": "their secret habit", "start_date": "2030-01-05 10:00",
+            "duration": "1h", "repeat": {"every": "1w", "times": 2}});
+        let series = post("/v1/leases", "foreign", &series).await["series"].clone();
+        let mut theirs =
+            Self { lease, instance, offer, waits, series, address, secrets: vec!["hidden".to_owned()] };
         secrets(&theirs.lease, &mut theirs.secrets);
         secrets(&theirs.instance, &mut theirs.secrets);
         secrets(&theirs.waits, &mut theirs.secrets);
+        secrets(&theirs.series, &mut theirs.secrets);
         assert!(theirs.secrets.iter().any(|secret| secret == "foreign"));
         theirs
     }
@@ -226,6 +235,7 @@ impl Theirs {
         text.replace("{lease}", &own("id"))
             .replace("{lease_name}", "their%20secret%20plan")
             .replace("{reservation}", reservation)
+            .replace("{series}", self.series["id"].as_str().expect("text"))
     }
 
     /// Fails if the answer says anything of it. What the question said itself may be repeated in a message.
@@ -300,6 +310,7 @@ fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Opti
         .replace("{name}", "rack");
     let path = path.replace("{floatingip_id}", "nosuch");
     let path = path.replace("{offer_id}", theirs.offer["id"].as_str().unwrap_or("none"));
+    let path = path.replace("{series_id}", theirs.series["id"].as_str().expect("text"));
     let path = path.replace("{waitlist_entry_id}", theirs.waits["id"].as_str().expect("text"));
     let path = path.replace("{instance_id}", theirs.instance["id"].as_str().expect("text"));
     let rows: BTreeMap<_, _> = row.parameters.iter().copied().collect();

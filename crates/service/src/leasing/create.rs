@@ -100,7 +100,7 @@ impl Service {
     }
 
     /// The same, in the turn of the caller.
-    async fn recorded(
+    pub(crate) async fn recorded(
         &self,
         caller: &Caller,
         key: &IdempotencyKey,

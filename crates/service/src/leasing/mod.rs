@@ -4,6 +4,7 @@ pub(crate) mod create;
 mod delete;
 mod enforcing;
 mod immediate;
+pub(crate) mod series;
 pub(crate) mod update;
 
 use std::collections::{BTreeMap, BTreeSet};

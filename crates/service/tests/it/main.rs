@@ -13,6 +13,7 @@ mod hosts;
 mod hunts;
 mod instances;
 mod negotiating;
+mod recurring;
 mod running;
 mod sharing;
 mod suiting;

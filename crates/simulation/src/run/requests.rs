@@ -1,10 +1,14 @@
 //! What is asked for in a simulation, and what the answers are.
 
+use std::collections::BTreeSet;
+
 use fleet::simulated::Happening;
-use leases::ids::GuestId;
+use leases::host::Health;
+use leases::ids::{GuestId, HostId};
 use leases::instance::{InstanceStatus, LeaseHint};
-use leases::lease::Lease;
+use leases::lease::{Allocation, Lease};
 use leases::plan::GuestSize;
+use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -20,17 +24,22 @@ const MOST_INSTANCES: usize = 6;
 
 impl Simulation {
     /// Somebody asks for something.
-    pub(super) async fn request(&mut self) {
+    pub(super) async fn request(&mut self) -> Result<(), String> {
         self.asked = self.any();
+        if let Some((offer, project)) = self.offered.take() {
+            self.accept(&offer, project).await?;
+            self.world.touched_one(self.asked);
+            return Ok(());
+        }
         if let Some(id) = self.regretted.take() {
             self.delete_instance(id).await;
             self.world.touched_one(self.asked);
-            return;
+            return Ok(());
         }
         if self.rng.random_bool(0.25) {
             self.request_instance().await;
             self.world.touched_one(self.asked);
-            return;
+            return Ok(());
         }
         let leases = self.service().leases(&LeaseFilter::default());
         // Old leases are cleared away now and then, or there would be ever more.
@@ -49,6 +58,7 @@ impl Simulation {
             _ => self.create().await,
         }
         self.world.touched_one(self.asked);
+        Ok(())
     }
 
     /// The service that is being asked for something.
@@ -62,7 +72,10 @@ impl Simulation {
         let now = self.world.now();
         let hunts = self.ways.others;
         let Some(new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
-        match self.service().create_lease(&caller(project), new, None).await {
+        match self.service().create_lease(&caller(project), new.clone(), None).await {
+            Ok(created) if !created.lease.lease.standing.is_firm() => {
+                self.note(format!("waits: {}", created.lease.lease.id));
+            }
             Ok(created) => {
                 let lease = &created.lease.lease;
                 self.note(format!("made: {} {:?} {:?}", lease.id, lease.window, lease.reservations));
@@ -70,8 +83,78 @@ impl Simulation {
                 self.checker.acknowledged(&created.lease);
             }
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
+            Err(ServiceError::Refused(refusal)) if refusal.negotiable() => {
+                self.report.refused += 1;
+                let offers = self.service().offers_for_lease(&caller(project), &new, true).await;
+                let offers = offers.map(|offers| offers.offers).unwrap_or_default();
+                let chosen = offers.choose(&mut self.rng).map(|offer| LeaseRecord::clone(offer));
+                if let Some(offer) = &chosen {
+                    self.note(format!("offered: {:?}", offer.lease));
+                }
+                self.offered = chosen.map(|offer| (offer, project));
+            }
             Err(_) => self.report.refused += 1,
         }
+    }
+
+    /// Somebody accepts what was offered: that works as long as the offer holds and its hosts work, whatever has
+    /// happened meanwhile.
+    async fn accept(&mut self, offer: &LeaseRecord, project: &str) -> Result<(), String> {
+        let id = offer.lease.id;
+        match self.service().accept_offer(&caller(project), id).await {
+            Ok(accepted) => {
+                self.note(format!("accepted: {:?}", accepted.lease));
+                self.report.accepted += 1;
+                self.report.made += 1;
+                self.checker.acknowledged(&accepted);
+                let (then, now) = (offer.lease.window, accepted.lease.window);
+                if then == now { Ok(()) } else { Err(format!("{id} was offered for {then:?}, not {now:?}")) }
+            }
+            Err(ServiceError::Store(_)) => {
+                self.report.uncertain += 1;
+                Ok(())
+            }
+            Err(error) => {
+                let holds = offer.lease.standing.until().is_some_and(|until| self.service().now() < until);
+                let healthy =
+                    |host| self.service().host(host).is_some_and(|record| record.host.health == Health::Up);
+                let mut hosts = offer.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
+                if holds && hosts.all(healthy) {
+                    return Err(format!("offer {id} does not hold: {error}"));
+                }
+                self.report.refused += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// What is kept free for offers is in no lease, and what is not a lease is left out of what leases are judged by.
+    pub(super) fn follow_proposals(&mut self) -> Result<(), String> {
+        let leases = std::mem::take(&mut self.contents.leases);
+        let (firm, proposals): (Vec<_>, Vec<_>) =
+            leases.into_iter().partition(|record| record.lease.standing.is_firm());
+        let whole = |record: &LeaseRecord| -> BTreeSet<HostId> {
+            let given = record.lease.reservations.iter().map(|reservation| &reservation.allocation);
+            let whole = given.filter(|allocation| matches!(allocation, Allocation::Hosts(_)));
+            whole.flat_map(Allocation::hosts).collect()
+        };
+        for kept in proposals.iter().filter(|record| record.lease.keeps_resources()) {
+            let hosts = whole(kept);
+            for lease in firm.iter().filter(|record| record.lease.keeps_resources()) {
+                let both = hosts.intersection(&whole(lease)).next().copied();
+                if let Some(host) = both.filter(|_| lease.lease.window.overlaps(&kept.lease.window)) {
+                    return Err(format!("host {host} is kept free for an offer and in {}", lease.lease.id));
+                }
+            }
+        }
+        let waiting = |record: &LeaseRecord| matches!(record.lease.standing, Standing::Waiting { .. });
+        let now: BTreeSet<_> =
+            proposals.iter().filter(|record| waiting(record)).map(|record| record.lease.id).collect();
+        let served = firm.iter().filter(|record| self.waiting.contains(&record.lease.id)).count();
+        self.report.served += served as u64;
+        self.waiting = now;
+        self.contents.leases = firm;
+        Ok(())
     }
 
     async fn change(&mut self, record: &LeaseRecord) {

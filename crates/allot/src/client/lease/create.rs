@@ -39,6 +39,8 @@ pub(crate) struct Arguments {
     reservations: Reservations,
     #[command(flatten)]
     suiting: Suiting,
+    #[command(flatten)]
+    recurring: Recurring,
     /// Say what the lease would be, and make none
     #[arg(long, conflicts_with_all = ["wait", "key"])]
     dry_run: bool,
@@ -95,6 +97,42 @@ struct Reservations {
     /// Any reservation, as the service's JSON; may be repeated
     #[arg(long, value_name = "JSON", value_parser = document)]
     reservation: Vec<Value>,
+}
+
+/// How it recurs.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Again and again")]
+struct Recurring {
+    /// Make it again after this time, by the calendar: 1w, 1d, 1mo
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["waitlist", "wait"])]
+    every: Option<String>,
+    /// So many times in all
+    #[arg(long, value_name = "N", requires = "every", conflicts_with = "until")]
+    times: Option<u32>,
+    /// As long as it starts before then, written like --start
+    #[arg(long, value_name = "WHEN", requires = "every")]
+    until: Option<String>,
+    /// Leave out dates that cannot be had, instead of refusing all
+    #[arg(long, requires = "every")]
+    skip_unavailable: bool,
+}
+
+impl Recurring {
+    /// As the service has it; nothing of a lease that does not recur.
+    fn wire(&self, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> Result<Option<Value>, ClientError> {
+        let Some(every) = &self.every else { return Ok(None) };
+        let mut repeat = json!({"every": every, "skip_unavailable": self.skip_unavailable});
+        if let Some(times) = self.times {
+            repeat["times"] = json!(times);
+        }
+        if let Some(until) = &self.until {
+            repeat["until"] = json!(When::parse(until, now, zone)?.wire());
+        }
+        if let Some(name) = zone.iana_name() {
+            repeat["time_zone"] = json!(name);
+        }
+        Ok(Some(repeat))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -176,11 +214,17 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if arguments.dry_run {
         let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;
         let answer = answer.map_err(|error| offers::refused(error, session))?;
+        if answer["series"].is_object() {
+            return offers::print_series(&answer, session);
+        }
         return super::print_preview(&answer, session);
     }
     let key = arguments.key.clone().unwrap_or_else(new_key);
     let answer = session.connection.post_once("/v1/leases?hold_offers=true", &body, &key).await;
     let answer = answer.map_err(|error| offers::refused(error, session))?;
+    if answer["series"].is_object() {
+        return offers::print_series(&answer, session);
+    }
     if answer["waitlist_entry"].is_object() {
         return offers::print_waiting(&answer, session);
     }
@@ -225,6 +269,9 @@ fn body(
     });
     if let (Some(_), Some(length)) = (&arguments.end, &arguments.length) {
         body["duration"] = json!(format!("{}", duration(length)?));
+    }
+    if let Some(repeat) = arguments.recurring.wire(now, zone)? {
+        body["repeat"] = repeat;
     }
     if arguments.waitlist {
         body["waitlist"] = json!(true);

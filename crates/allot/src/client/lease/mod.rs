@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Accept(offers::Which),
     /// Decline an offer and those that were made with it
     Decline(offers::Which),
+    /// Delete those of leases that recur which have not started
+    DeleteSeries(offers::Which),
     /// List requests that wait for their turn
     Waitlist,
     /// Take a request from the waitlist
@@ -55,6 +57,9 @@ pub(crate) struct List {
     /// Only those of this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Only those that recur together
+    #[arg(long, value_name = "SERIES")]
+    series: Option<String>,
     /// Only those of this project (administrators see all projects)
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
@@ -86,6 +91,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Offers => offers::list(session).await,
         Command::Accept(which) => offers::accept(&which, session).await,
         Command::Decline(which) => offers::decline(&which, session).await,
+        Command::DeleteSeries(which) => offers::delete_series(&which, session).await,
         Command::Waitlist => offers::waitlist(session).await,
         Command::LeaveWaitlist(which) => offers::leave(&which, session).await,
     }
@@ -96,6 +102,7 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
     if let Some(status) = &arguments.status {
         query.push(("status", status.to_uppercase()));
     }
+    query.extend(arguments.series.clone().map(|series| ("series_id", series)));
     query.extend(arguments.name.clone().map(|name| ("name", name)));
     query.extend(arguments.project.clone().map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/leases", &query).await?;

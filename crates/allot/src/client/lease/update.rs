@@ -4,8 +4,8 @@ use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
-use super::offers;
 use super::create::Amount;
+use super::offers;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration, of_answer};
 use crate::client::wire::{Lease, Reservation, read};

@@ -28,6 +28,7 @@ pub struct Known {
     instances: Vec<String>,
     offers: Vec<String>,
     waiting: Vec<String>,
+    series: Vec<String>,
     properties: Vec<String>,
 }
 
@@ -44,6 +45,7 @@ impl Known {
             instances: service.instances(None, None).iter().map(|one| one.instance.id.to_string()).collect(),
             offers: service.offers(None).iter().map(|record| record.lease.id.to_string()).collect(),
             waiting: service.waitlist(None).iter().map(|(_, record)| record.lease.id.to_string()).collect(),
+            series: Vec::new(),
             properties: service.properties().into_iter().map(|property| property.name).collect(),
         };
         for record in service.leases(&LeaseFilter::default()) {
@@ -53,6 +55,7 @@ impl Known {
                 id: own.id.to_string(),
                 kind: own.terms.resource_type(),
             }));
+            known.series.extend(record.lease.series.map(|series| series.to_string()));
             known.leases.push(lease);
         }
         known
@@ -67,6 +70,7 @@ impl Known {
             "floatingip_id" => self.floating_ips.choose(rng).cloned(),
             "instance_id" => self.instances.choose(rng).cloned(),
             "offer_id" => self.offers.choose(rng).cloned(),
+            "series_id" => self.series.choose(rng).cloned(),
             "waitlist_entry_id" => self.waiting.choose(rng).cloned(),
             "freepool" => self.free_pools.choose(rng).cloned(),
             "flavor_id" => self.flavors.choose(rng).cloned(),

@@ -1,0 +1,72 @@
+//! Offers, and requests that wait, in answers (spec CLS-10). Not in Blazar.
+
+use leases::lease as domain;
+use leases::standing::Standing;
+use serde::{Deserialize, Serialize};
+use store::LeaseRecord;
+use utoipa::ToSchema;
+
+use super::Lease;
+use super::date::date;
+
+/// What could be had instead of what was refused.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Offer {
+    /// By which it is accepted; null if it is only said, and kept free for nobody.
+    pub id: Option<String>,
+    /// What is different: `later_start`, `shorter_duration`, `fewer_hosts` or `other_pool`.
+    pub kind: String,
+    /// Until when it can be accepted; null if it is only said.
+    pub expires_at: Option<String>,
+    /// The lease that would change; null if it would be a new one.
+    pub lease_id: Option<String>,
+    /// The lease as it would be. A new one has the offer's identifier once it is accepted.
+    pub lease: Lease,
+}
+
+impl Offer {
+    /// An offer that is held, or only said.
+    pub fn new(record: &LeaseRecord, held: bool) -> Option<Self> {
+        let Standing::Offered { until, kind, of, .. } = record.lease.standing else { return None };
+        let lease = domain::Lease { id: of.unwrap_or(record.lease.id), ..record.lease.clone() };
+        Some(Self {
+            id: held.then(|| record.lease.id.to_string()),
+            kind: kind.name().to_owned(),
+            expires_at: held.then(|| date(until)),
+            lease_id: of.map(|lease| lease.to_string()),
+            lease: Lease::from(&LeaseRecord { lease, ..record.clone() }),
+        })
+    }
+}
+
+/// A request that waits for its turn.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WaitlistEntry {
+    /// Its identifier, and that of the lease once it is served.
+    pub id: String,
+    /// Its place in the line, from 1. Those before it may be of other projects.
+    pub place: u64,
+    /// When it has to start, or it is not wanted any more.
+    pub expires_at: String,
+    /// Between which dates it may lie, if it has none of its own: the earliest start.
+    pub earliest_start_date: Option<String>,
+    /// The latest end.
+    pub latest_end_date: Option<String>,
+    /// What is asked for, as a lease.
+    pub lease: Lease,
+}
+
+impl WaitlistEntry {
+    /// A request at that place.
+    pub fn new(place: usize, record: &LeaseRecord) -> Option<Self> {
+        let Standing::Waiting { until, within } = record.lease.standing else { return None };
+        Some(Self {
+            id: record.lease.id.to_string(),
+            place: place as u64,
+            expires_at: date(until),
+            earliest_start_date: within.map(|window| date(window.start())),
+            latest_end_date: within.map(|window| date(window.end())),
+            lease: Lease::from(record),
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Offers that are held for callers who were refused something (spec CLS-10).
+
+use std::sync::Arc;
+
+use api::v1::body::{LeaseBody, OfferBody, OffersBody};
+use api::v1::{Offer, lease_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use leases::standing::Standing;
+use service::Offers;
+use store::LeaseRecord;
+
+use super::leases::{shown, target};
+use super::project_to_list;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// Offers to callers of the project that hold; an administrator sees those of all.
+#[utoipa::path(
+    get, path = "/v1/offers", tag = "offers", operation_id = "list_offers",
+    params(("project_id" = Option<String>, Query, description = "To this project; administrators only")),
+    responses((status = 200, body = OffersBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<OffersBody>, ApiError> {
+    session.allow(&app, Rule::LeasesGet)?;
+    let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
+    let offers = Offers { offers: app.service().offers(project.as_ref()), held: true };
+    Ok(Json(OffersBody { offers: said(&offers) }))
+}
+
+/// An offer that holds.
+#[utoipa::path(
+    get, path = "/v1/offers/{offer_id}", tag = "offers", operation_id = "show_offer",
+    params(("offer_id" = String, Path, description = "The offer")),
+    responses((status = 200, body = OfferBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<OfferBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    let offer = Offer::new(&record, true).ok_or_else(|| ApiError::not_found("offer_id", &id))?;
+    Ok(Json(OfferBody { offer }))
+}
+
+/// Accepts an offer: the lease is made, or changed, as was offered. Other offers that were made with it are withdrawn.
+#[utoipa::path(
+    post, path = "/v1/offers/{offer_id}/accept", tag = "offers", operation_id = "accept_offer",
+    params(("offer_id" = String, Path, description = "The offer")),
+    responses(
+        (status = 200, body = LeaseBody),
+        (status = 404, description = "It does not hold any more", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn accept(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<LeaseBody>, ApiError> {
+    let offer = visible(&app, &session, &id)?;
+    match offer.lease.standing {
+        Standing::Offered { of: Some(lease), .. } => {
+            let record = app.service().lease(lease);
+            let record = record.ok_or_else(|| ApiError::not_found("lease_id", &lease.to_string()))?;
+            session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
+        }
+        _ => session.allow(&app, Rule::LeasesPost)?,
+    }
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), offer.lease.id);
+    let lease = session.change(async move { service.accept_offer(&caller, id).await }).await?;
+    let lease = lease.map_err(ApiError::of_creation)?;
+    Ok(Json(LeaseBody { lease: shown(&app, &lease).await }))
+}
+
+/// Declines an offer, and those that were made with it: what is kept free for them is so no more.
+#[utoipa::path(
+    delete, path = "/v1/offers/{offer_id}", tag = "offers", operation_id = "decline_offer",
+    params(("offer_id" = String, Path, description = "The offer")),
+    responses((status = 204), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn decline(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let offer = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasesDelete, &target(&offer))?;
+    let (service, id) = (Arc::clone(app.service()), offer.lease.id);
+    session.change(async move { service.withdraw_offers(id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The offer, if it holds and the caller may see it.
+fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
+    let record = lease_id(id).and_then(|id| app.service().offer(id));
+    let record = record.ok_or_else(|| ApiError::not_found("offer_id", id))?;
+    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+    Ok(record)
+}
+
+/// Offers as answers have them.
+pub(super) fn said(offers: &Offers) -> Vec<Offer> {
+    offers.offers.iter().filter_map(|record| Offer::new(record, offers.held)).collect()
+}

@@ -1,0 +1,128 @@
+//! Leases that recur (spec CLS-10).
+
+use std::sync::Arc;
+
+use api::v1::body::SeriesBody;
+use api::v1::{Lease, Repeat, Skipped, date, series_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use leases::ids::SeriesId;
+use leases::status::LeaseStatus;
+use service::{IdempotencyKey, Missing, NewLease, NewSeries};
+use store::LeaseRecord;
+
+use super::leases::target;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::policy::Rule;
+
+/// Makes the leases that a request with `repeat` asks for.
+pub(super) async fn create(
+    app: &App,
+    session: &Session,
+    new: NewLease,
+    repeat: &Repeat,
+    key: Option<IdempotencyKey>,
+) -> Result<Response, ApiError> {
+    let new = series_of(new, repeat)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let made =
+        session.change(async move { service.create_series(&caller, &new, key.as_ref()).await }).await?;
+    let made =
+        made.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
+    Ok((StatusCode::CREATED, Json(SeriesBody { series: said(&made) })).into_response())
+}
+
+/// What they would be; nothing is made.
+pub(super) fn preview(
+    app: &App,
+    session: &Session,
+    new: NewLease,
+    repeat: &Repeat,
+) -> Result<Response, ApiError> {
+    let new = series_of(new, repeat)?;
+    let would = app.service().preview_series(&session.caller(), &new);
+    let would =
+        would.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
+    Ok(Json(SeriesBody { series: said(&would) }).into_response())
+}
+
+/// What was made by an earlier request, as far as it is there.
+pub(super) fn again(app: &App, id: SeriesId) -> Response {
+    let series = service::Series { id, leases: app.service().series(id), skipped: Vec::new() };
+    (StatusCode::CREATED, Json(SeriesBody { series: said(&series) })).into_response()
+}
+
+fn series_of(lease: NewLease, repeat: &Repeat) -> Result<NewSeries, ApiError> {
+    let windows = repeat.windows(lease.terms.window())?;
+    Ok(NewSeries { lease, windows, skips: repeat.skips })
+}
+
+fn said(series: &service::Series) -> api::v1::Series {
+    let skipped = series.skipped.iter().map(|(window, refusal)| Skipped {
+        start_date: date(window.start()),
+        end_date: date(window.end()),
+        reason: refusal.to_string(),
+    });
+    api::v1::Series {
+        id: series.id.to_string(),
+        leases: series.leases.iter().map(|record| Lease::from(record.as_ref())).collect(),
+        skipped: skipped.collect(),
+    }
+}
+
+/// Leases that recur together, as far as they are there.
+#[utoipa::path(
+    get, path = "/v1/series/{series_id}", tag = "leases", operation_id = "show_series",
+    params(("series_id" = String, Path, description = "The leases that recur together")),
+    responses((status = 200, body = SeriesBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<SeriesBody>, ApiError> {
+    let (id, leases) = visible(&app, &session, &id)?;
+    Ok(Json(SeriesBody { series: said(&service::Series { id, leases, skipped: Vec::new() }) }))
+}
+
+/// Deletes those of leases that recur together which have not started.
+#[utoipa::path(
+    delete, path = "/v1/series/{series_id}", tag = "leases", operation_id = "delete_series",
+    params(("series_id" = String, Path, description = "The leases that recur together")),
+    responses((status = 204), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let (_, leases) = visible(&app, &session, &id)?;
+    for record in &leases {
+        session.allow_on(&app, Rule::LeasesDelete, &target(record))?;
+    }
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let pending = leases.into_iter().filter(|record| record.lease.status == LeaseStatus::Pending);
+    let pending: Vec<_> = pending.map(|record| record.lease.id).collect();
+    let deleted = session.change(async move {
+        for id in pending {
+            service.delete_lease(&caller, id).await?;
+        }
+        Ok::<(), service::ServiceError>(())
+    });
+    deleted.await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The leases, if there are any and the caller may see them.
+fn visible(app: &App, session: &Session, id: &str) -> Result<(SeriesId, Vec<Arc<LeaseRecord>>), ApiError> {
+    let found = series_id(id).map(|id| (id, app.service().series(id)));
+    let found = found.filter(|(_, leases)| !leases.is_empty());
+    let (id, leases) = found.ok_or_else(|| ApiError::not_found("series_id", id))?;
+    for record in &leases {
+        session.allow_on(app, Rule::LeasesGet, &target(record))?;
+    }
+    Ok((id, leases))
+}

@@ -1,0 +1,85 @@
+//! Requests that wait for their turn (spec CLS-10, §7.4).
+
+use std::sync::Arc;
+
+use api::v1::body::{WaitlistBody, WaitlistEntryBody};
+use api::v1::{WaitlistEntry, lease_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use leases::ids::LeaseId;
+use store::LeaseRecord;
+
+use super::leases::target;
+use super::project_to_list;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// Requests of the caller's project that wait, in their order; an administrator sees those of all.
+#[utoipa::path(
+    get, path = "/v1/waitlist", tag = "waitlist", operation_id = "list_waitlist",
+    params(("project_id" = Option<String>, Query, description = "Those of this project; administrators only")),
+    responses((status = 200, body = WaitlistBody))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<WaitlistBody>, ApiError> {
+    session.allow(&app, Rule::LeasesGet)?;
+    let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
+    let waiting = app.service().waitlist(project.as_ref());
+    let waitlist = waiting.iter().filter_map(|(place, record)| WaitlistEntry::new(*place, record)).collect();
+    Ok(Json(WaitlistBody { waitlist }))
+}
+
+/// A request that waits.
+#[utoipa::path(
+    get, path = "/v1/waitlist/{waitlist_entry_id}", tag = "waitlist", operation_id = "show_waitlist_entry",
+    params(("waitlist_entry_id" = String, Path, description = "The request")),
+    responses((status = 200, body = WaitlistEntryBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Json<WaitlistEntryBody>, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    Ok(Json(WaitlistEntryBody { waitlist_entry: entry(&app, record.lease.id)? }))
+}
+
+/// Withdraws a request.
+#[utoipa::path(
+    delete, path = "/v1/waitlist/{waitlist_entry_id}", tag = "waitlist", operation_id = "delete_waitlist_entry",
+    params(("waitlist_entry_id" = String, Path, description = "The request")),
+    responses((status = 204), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
+    session.change(async move { service.stop_waiting(&caller, id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The request, if it waits and the caller may see it.
+fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
+    let record = lease_id(id).and_then(|id| app.service().waiting(id));
+    let record = record.ok_or_else(|| ApiError::not_found("waitlist_entry_id", id))?;
+    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+    Ok(record)
+}
+
+/// The request with its place in the line.
+pub(super) fn entry(app: &App, id: LeaseId) -> Result<WaitlistEntry, ApiError> {
+    let waiting = app.service().waitlist(None);
+    let found = waiting.iter().find(|(_, record)| record.lease.id == id);
+    let entry = found.and_then(|(place, record)| WaitlistEntry::new(*place, record));
+    entry.ok_or_else(|| ApiError::not_found("waitlist_entry_id", &id.to_string()))
+}

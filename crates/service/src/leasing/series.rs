@@ -1,0 +1,185 @@
+//! Leases that recur (spec CLS-10): made together, all of them or those that can be had, and given up together.
+
+use std::sync::Arc;
+
+use leases::admission::Refusal;
+use leases::calendar::Calendar;
+use leases::ids::SeriesId;
+use leases::lease::Lease;
+use leases::lease_type::LeaseType;
+use leases::terms::Terms;
+use leases::window::Window;
+use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
+
+use super::enforcing::{Question, granted};
+use crate::notices::{self, notice};
+use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
+use crate::{Caller, IdempotencyKey, LeaseFilter, NewLease, Service, ServiceError};
+
+/// A lease that is asked for several times.
+#[derive(Clone, Debug)]
+pub struct NewSeries {
+    /// The lease; its own dates do not matter.
+    pub lease: NewLease,
+    /// When, in order.
+    pub windows: Vec<Window>,
+    /// Whether those that cannot be had are left out. If not, all of them are refused together.
+    pub skips: bool,
+}
+
+/// Leases that were made together.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What they are found by.
+    pub id: SeriesId,
+    /// The leases, by start.
+    pub leases: Vec<Arc<LeaseRecord>>,
+    /// Those that were left out, and why.
+    pub skipped: Vec<(Window, Refusal)>,
+}
+
+/// One that cannot be had, where all were wanted.
+#[derive(Debug)]
+pub struct Missing {
+    /// When.
+    pub window: Window,
+    /// Why.
+    pub error: ServiceError,
+}
+
+impl Service {
+    /// Makes leases that recur. A request with a key that was served before gets the leases of then that there still are.
+    pub async fn create_series(
+        &self,
+        caller: &Caller,
+        new: &NewSeries,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Series, Missing> {
+        let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
+        let id = SeriesId(self.parts.ids.uuid());
+        let mut approved: Option<Vec<Lease>> = None;
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await.map_err(|error| whole(error.into()))?;
+            if let Some(key) = key {
+                let now = as_stored(new.lease.asked_at);
+                if let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
+                    && let Some(id) = created.lease.lease.series
+                {
+                    return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
+                }
+            }
+            let (leases, skipped, first) = self.propose_series(caller, new, id)?;
+            let now: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
+            let same = |approved: &[Lease]| {
+                approved.len() == now.len()
+                    && approved.iter().zip(&now).all(|(a, b)| a.reservations == b.reservations)
+            };
+            if let Some(enforcer) = &self.parts.enforcer
+                && !approved.as_deref().is_some_and(same)
+            {
+                let questions: Vec<Question> = {
+                    let state = self.state();
+                    leases.iter().map(|record| Question::Create(granted(&state, record.clone()))).collect()
+                };
+                drop(writer);
+                for (question, lease) in questions.iter().zip(&now) {
+                    let asked = self.ask(enforcer.as_ref(), caller, question).await;
+                    asked.map_err(|error| Missing { window: lease.window, error })?;
+                }
+                approved = Some(now);
+                continue;
+            }
+            match writer.commit(entered(caller, &leases, first, key)).await {
+                Ok(()) => {
+                    if let Some(record) = leases.first() {
+                        self.wake_if_soon(record.lease.window.start());
+                    }
+                    return Ok(Series { id, leases, skipped });
+                }
+                Err(error) => decide_again(error).map_err(whole)?,
+            }
+        }
+        Err(whole(overtaken()))
+    }
+
+    /// The leases as they would be made at this moment; none is.
+    pub fn preview_series(&self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
+        let id = SeriesId(self.parts.ids.uuid());
+        let (leases, skipped, _) = self.propose_series(caller, new, id)?;
+        Ok(Series { id, leases, skipped })
+    }
+
+    /// The leases as they would be, those that are left out, and what is written first.
+    #[expect(clippy::type_complexity, reason = "three lists that are taken apart at once")]
+    fn propose_series(
+        &self,
+        caller: &Caller,
+        new: &NewSeries,
+        id: SeriesId,
+    ) -> Result<(Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>), Missing> {
+        let now = as_stored(new.lease.asked_at);
+        let state = self.state();
+        let (calendar, first) = state.calendar_for(&caller.owner(), None);
+        let mut calendar: Calendar = calendar.into_owned();
+        let around = self.around(&state, LeaseType::Schedule);
+        let (mut leases, mut skipped) = (Vec::new(), Vec::new());
+        for window in &new.windows {
+            let terms: Terms = new.lease.terms.clone().during(*window);
+            let granted = around.admission(self, &state, &calendar, now).grant(&caller.project, &terms);
+            let grant = match granted {
+                Ok(grant) => grant,
+                Err(refusal) if new.skips && refusal.is_lack() => {
+                    skipped.push((*window, refusal));
+                    continue;
+                }
+                Err(refusal) => return Err(Missing { window: *window, error: refusal.into() }),
+            };
+            let identity = self.identify(caller, &new.lease);
+            let wording =
+                identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
+            let lease = self.lease_of(&state, &identity, new.lease.end_action, grant);
+            let lease = Lease { series: Some(id), ..lease };
+            // It was found free in this calendar.
+            let _ = calendar.put(&lease, now);
+            let version = Version::FIRST;
+            leases.push(Arc::new(LeaseRecord { lease, wording, version, created_at: now, updated_at: None }));
+        }
+        match (leases.is_empty(), skipped.first()) {
+            (true, Some((window, refusal))) => {
+                Err(Missing { window: *window, error: refusal.clone().into() })
+            }
+            _ => Ok((leases, skipped, first)),
+        }
+    }
+
+    /// The leases of a series that there are, by start.
+    pub fn series(&self, id: SeriesId) -> Vec<Arc<LeaseRecord>> {
+        let mut leases = self.leases(&LeaseFilter { series: Some(id), ..LeaseFilter::default() });
+        leases.sort_by_key(|record| (record.lease.window.start(), record.lease.id));
+        leases
+    }
+}
+
+fn entered(
+    caller: &Caller,
+    leases: &[Arc<LeaseRecord>],
+    first: Vec<Write>,
+    key: Option<&IdempotencyKey>,
+) -> Commit {
+    let at = leases.first().map_or(jiff::Timestamp::UNIX_EPOCH, |record| record.created_at);
+    let mut commit = Commit::new(at);
+    commit.writes = first;
+    for record in leases {
+        commit.audit.push(audit(caller, at, notices::CREATE, &record.lease.id));
+        commit.notifications.push(notice(notices::CREATE, record));
+        commit.writes.push(Write::Lease { record: Box::new(LeaseRecord::clone(record)), expected: None });
+    }
+    commit.idempotency = key.zip(leases.first()).map(|(key, record)| IdempotencyRecord {
+        project: caller.project.clone(),
+        key: key.key.clone(),
+        fingerprint: key.fingerprint.clone(),
+        lease: record.lease.id,
+        at,
+    });
+    commit
+}

@@ -1,0 +1,66 @@
+//! Leases that recur (spec CLS-10).
+
+use service::{IdempotencyKey, Missing, NewSeries, Series};
+use simulation::{World, caller};
+
+use crate::terms::{asking, at, hosts, make, status, window, world};
+
+async fn series(world: &mut World, starts: &[i64], skips: bool) -> Result<Series, Missing> {
+    let windows = starts.iter().map(|start| window(*start, start + 30)).collect();
+    let new = NewSeries { lease: asking(0, 30, vec![hosts(1)]), windows, skips };
+    let made = world.service.create_series(&caller("p"), &new, None).await;
+    world.touched();
+    made
+}
+
+fn windows(series: &Series) -> Vec<leases::window::Window> {
+    series.leases.iter().map(|record| record.lease.window).collect()
+}
+
+#[tokio::test]
+async fn cls_10_h_leases_that_recur_are_made_together_and_run_each_in_its_time() {
+    let mut world = world(1).await;
+    let made = series(&mut world, &[10, 60, 110], false).await.expect("free");
+    assert_eq!(windows(&made), [window(10, 40), window(60, 90), window(110, 140)]);
+    let ids: Vec<_> = world.service.series(made.id).iter().map(|record| record.lease.id).collect();
+    assert_eq!(ids, made.leases.iter().map(|record| record.lease.id).collect::<Vec<_>>());
+    assert!(make(&mut world, asking(50, 70, vec![hosts(1)])).await.is_err(), "all of them are booked");
+    world.run_until(at(61)).await;
+    assert_eq!((status(&world, ids[0]), status(&world, ids[1])), ("TERMINATED", "ACTIVE"));
+    assert_eq!(status(&world, ids[2]), "PENDING");
+}
+
+#[tokio::test]
+async fn cls_10_h_one_date_that_cannot_be_had_has_all_refused_or_is_left_out() {
+    let mut world = world(1).await;
+    make(&mut world, asking(70, 80, vec![hosts(1)])).await.expect("free");
+    let refused = series(&mut world, &[10, 60, 110], false).await.expect_err("the second is taken");
+    assert_eq!(refused.window, window(60, 90));
+    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 1, "nothing is made");
+    let made = series(&mut world, &[10, 60, 110], true).await.expect("two are free");
+    assert_eq!(windows(&made), [window(10, 40), window(110, 140)]);
+    assert_eq!(made.skipped.iter().map(|(window, _)| *window).collect::<Vec<_>>(), [window(60, 90)]);
+    assert!(series(&mut world, &[60, 70], true).await.is_err(), "none is left");
+}
+
+#[tokio::test]
+async fn cls_10_h_leases_that_recur_do_not_take_hosts_from_each_other() {
+    let mut world = world(2).await;
+    let made = series(&mut world, &[10, 20], false).await.expect("two hosts");
+    let hosts: Vec<_> = made.leases.iter().map(|record| crate::terms::hosts_of(record)).collect();
+    assert_ne!(hosts[0], hosts[1]);
+    assert!(series(&mut world, &[100, 110, 120], false).await.is_err());
+}
+
+#[tokio::test]
+async fn cls_10_h_a_repeated_request_for_a_series_makes_no_second_one() {
+    let mut world = world(1).await;
+    let key = IdempotencyKey { key: "k".to_owned(), fingerprint: "f".to_owned() };
+    let windows = vec![window(10, 40), window(60, 90)];
+    let new = NewSeries { lease: asking(0, 30, vec![hosts(1)]), windows, skips: false };
+    let once = world.service.create_series(&caller("p"), &new, Some(&key)).await.expect("free");
+    let again = world.service.create_series(&caller("p"), &new, Some(&key)).await.expect("the same");
+    world.touched();
+    assert_eq!((once.id, once.leases.len()), (again.id, again.leases.len()));
+    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 2);
+}
