@@ -112,8 +112,11 @@ impl Service {
         let decide = |state: &State, before: &LeaseRecord| {
             // It is to have them at once, so nobody may be there who cannot be removed.
             let neighbours = self.neighbours(state);
-            let admission =
-                Admission { used: None, ..self.admission(state, Some(&neighbours.occupied), now) };
+            let waking = self.waking(state, now);
+            let admission = Admission {
+                used: None,
+                ..self.admission(state, Some(&neighbours.occupied), waking.as_ref(), now)
+            };
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
         };

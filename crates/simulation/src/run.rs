@@ -143,6 +143,7 @@ impl Ways {
             shut_down: Between::secs(1, 900),
             deletion: Between::secs(0, 300),
             snapshot: Between::secs(0, 300),
+            power_on: Between::secs(60, 400),
             migration_mib_per_second: 50,
         };
         // In some nothing gets lost and nobody dies, so that more can be expected of the rest.

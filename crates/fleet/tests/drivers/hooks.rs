@@ -87,6 +87,8 @@ fn config(directory: &Path) -> HooksConfig {
         "on_migrate",
         "on_delete",
         "on_snapshot",
+        "on_power_on",
+        "on_power_off",
         "check",
     ];
     let hooks: serde_json::Map<_, _> = moments.iter().map(|m| ((*m).to_owned(), hook.clone())).collect();

@@ -63,13 +63,20 @@ impl Service {
         }
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
+        let settled = self.settle_power(&writer, now).await?;
         let healed = self.heal(&writer, now).await?;
         let moved = self.hasten(&writer, now).await?
             | self.hunt_anew(&writer, now).await?
             | self.depart(&writer, now).await?;
-        let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
-        let mut changed = self.commit_plan(&writer, changes, now).await?;
+        let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
+        let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;
+        let (switched, decide_at) = self.switch_hosts(&writer, now).await?;
+        let (power_steps, given_up_at) = self.power_steps(now);
+        let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
+        steps.extend(power_steps);
+        changed |= switched;
+        let wake_at = [wake_at, decide_at, given_up_at, retry_at].into_iter().flatten().min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }

@@ -10,6 +10,7 @@ use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
 use super::cycle::backoff;
+use crate::energy::recorded_health;
 use crate::hosts::refreshed;
 use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
@@ -168,6 +169,11 @@ impl Service {
             if now.health != health {
                 let now = Host { health, ..now.clone() };
                 changed.insert(host.id, now);
+            }
+        }
+        for (id, host) in &mut changed {
+            if let Some(record) = state.hosts.get(id) {
+                host.health = recorded_health(&record.host, host.health);
             }
         }
         changed.retain(|id, host| state.hosts.get(id).is_none_or(|record| record.host != *host));

@@ -117,8 +117,12 @@ impl Service {
         let occupied = neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = neighbours.as_ref().map(Neighbours::surroundings);
         let used = neighbours.as_ref().map(Neighbours::used);
-        let admission =
-            Admission { surroundings, used: used.as_ref(), ..self.admission(&state, occupied, now) };
+        let waking = self.waking(&state, now);
+        let admission = Admission {
+            surroundings,
+            used: used.as_ref(),
+            ..self.admission(&state, occupied, waking.as_ref(), now)
+        };
         let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;

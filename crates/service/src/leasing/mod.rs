@@ -20,17 +20,18 @@ use crate::Service;
 use crate::state::State;
 
 impl Service {
-    /// What admission decides on. Dates have no seconds (spec §1.8), so the present is the current minute.
+    /// What admission decides on; with the hosts that are [not on](Service::waking). Dates have no seconds (spec §1.8), so the present is the current minute.
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,
         occupied: Option<&'a BTreeSet<HostId>>,
+        waking: Option<&'a BTreeMap<HostId, Timestamp>>,
         now: Timestamp,
     ) -> Admission<'a> {
         let rules = &self.settings.rules;
         let avoided = Some(state.instances.hosts_without_lease());
         let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
-        Admission { occupied, avoided, ..admission }
+        Admission { occupied, avoided, waking, ..admission }
     }
 
     /// What was observed, with guests that are about to be there.

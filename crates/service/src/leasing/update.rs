@@ -65,7 +65,9 @@ impl Service {
         changes: &LeaseChanges,
         now: Timestamp,
     ) -> Result<(Updated, Words), ServiceError> {
-        let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
+        let waking = self.waking(state, now);
+        let updated =
+            self.admission(state, None, waking.as_ref(), now).update(&before.lease, &changes.changes)?;
         Ok((updated, reworded(&before.wording, &changes.wording)))
     }
 

@@ -20,6 +20,7 @@ use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod earliest;
 mod hunting;
+mod saving;
 mod suiting;
 
 /// A cloud: what there is, what is taken, what is laid down.
