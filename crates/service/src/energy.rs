@@ -25,6 +25,8 @@ use crate::{HostPower, Service, ServiceError};
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// But at least so often: guests come and go without being told.
 const PLAN_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Hosts that boot or shut down are looked at so often.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
 /// How power is saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -193,24 +195,44 @@ impl Service {
         let changes: Vec<Change> = {
             let state = self.state();
             let plan = self.plan_energy(&state, &self.power_rules(), now);
-            let sees = self.progress().sees();
+            // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
+            let sees = self.sees_well(now);
             self.progress().power_planned =
                 Some(Planned { at: now, revision: state.revision, next_at: plan.wake_at });
             let change = |(id, switch): (HostId, Switch)| {
                 let before = state.hosts.get(&id)?.clone();
                 let power = match switch {
-                    Switch::On => before.host.power.switched_on(now),
-                    // What is not seen may be in use.
+                    Switch::On if sees || plan.promised.contains(&id) => before.host.power.switched_on(now),
                     Switch::Off if sees => before.host.power.switched_off(now),
-                    Switch::Off => return None,
+                    Switch::On | Switch::Off => return None,
                 };
                 let after = Host { power, ..before.host.clone() };
                 Some(Change { before, after, slept: None, alarm: None })
             };
-            plan.switches.into_iter().filter_map(change).collect()
+            plan.switches.iter().copied().filter_map(change).collect()
         };
         let changed = self.commit_power(writer, &changes, now).await?;
         Ok((changed, self.planned_until(now)))
+    }
+
+    /// Has hosts that boot or shut down looked at now and then, as long as there are any.
+    pub(crate) fn watch_power(&self, now: Timestamp) {
+        let state = self.state();
+        let mut progress = self.progress();
+        // Later than that it can only be because the clock was set back.
+        let waits = progress.watch_power_at.filter(|at| *at > now && *at <= now + LOOK_EVERY);
+        if waits.is_some() {
+            return;
+        }
+        let moves = |host: &&Host| {
+            matches!(host.power.state, PowerState::Booting { .. } | PowerState::ShuttingDown { .. })
+        };
+        let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
+        let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
+        progress.watch_power_at = (!moving.is_empty()).then_some(now + LOOK_EVERY);
+        for host in moving {
+            progress.look_at(host, None);
+        }
     }
 
     /// Until when what was decided last still holds; none if it is to be decided anew.

@@ -38,6 +38,8 @@ pub struct EnergyPlan {
     pub pools: BTreeMap<FreePoolId, PoolPlan>,
     /// What is to be switched now.
     pub switches: Vec<(HostId, Switch)>,
+    /// Those of them that are switched on because a lease has been promised them.
+    pub promised: BTreeSet<HostId>,
     /// When something is to be switched next, if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
@@ -342,6 +344,7 @@ impl<'a> Ground<'a> {
             if booting < self.rules.boots_at_once() {
                 booting += 1;
                 plan.switches.push((host.id, Switch::On));
+                plan.promised.insert(host.id);
             }
         }
         let unwanted = |host: &Host| match resting.get(&host.id) {

@@ -16,9 +16,11 @@ async fn site(mode: EnergyMode) -> Site {
     let site = Site::still_of_settings(saving(mode)).await;
     site.add_hosts(3).await;
     for host in 1..=3 {
-        let noted = json!({"extra_capabilities": {"power_idle_watts": "200", "power_off_watts": "20"}});
+        let noted = json!({"power_idle_watts": "200", "power_off_watts": "20"});
         site.put(&format!("/v1/os-hosts/{host}"), &noted).await.ok(200);
     }
+    // It is looked at, and what is not needed is switched off.
+    site.pass(jiff::SignedDuration::from_mins(1)).await;
     site
 }
 
@@ -31,7 +33,7 @@ async fn energy_a_the_plan_says_how_many_are_needed_and_which_may_be_off() {
     let site = site(EnergyMode::DryRun).await;
     site.lease(&hosts_lease(2, 2, "2030-01-01 14:00", "2030-01-01 16:00")).await;
     let plan = site.get("/v1/energy/plan").await.ok(200);
-    assert_eq!((&plan["mode"], &plan["end"]), (&json!("dry_run"), &json!("2030-01-02T10:00:30Z")), "{plan}");
+    assert_eq!((&plan["mode"], &plan["end"]), (&json!("dry_run"), &json!("2030-01-02T10:01:30Z")), "{plan}");
     let pool = &plan["pools"][0];
     assert_eq!((&pool["pool"], &pool["pool_id"]), (&json!("freepool"), &Value::Null));
     let needed: Vec<_> = pool["needed"].as_array().expect("steps").iter().map(|n| &n["hosts"]).collect();
@@ -50,7 +52,6 @@ async fn energy_a_the_plan_says_how_many_are_needed_and_which_may_be_off() {
 #[tokio::test]
 async fn energy_f_the_report_says_what_was_saved_and_hosts_how_they_are() {
     let site = site(EnergyMode::On).await;
-    site.pass(jiff::SignedDuration::from_mins(1)).await;
     site.pass(jiff::SignedDuration::from_hours(2)).await;
     let hosts = site.get("/v1/energy/hosts").await.ok(200);
     let off: Vec<&Value> =

@@ -33,6 +33,7 @@ impl Service {
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
+        self.watch_power(now);
         // First, and not only if the store works: they count as under way from here on.
         let looks = self.looks(now);
         let mut cycle = match self.try_cycle(now).await {
@@ -116,8 +117,9 @@ impl Service {
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
-        let hunt = progress.hunt_again_at;
-        let next = questions.chain(planned).chain(next_start).chain(hunt).chain([look]).min().unwrap_or(look);
+        let others = [progress.hunt_again_at, progress.watch_power_at].into_iter().flatten();
+        let next =
+            questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }
 

@@ -180,6 +180,12 @@ impl Service {
         changed.into_values().collect()
     }
 
+    /// Whether the fleet answers, and was seen lately.
+    pub(crate) fn sees_well(&self, now: Timestamp) -> bool {
+        let progress = self.progress();
+        progress.sees() && !self.out_of_sight(progress.seen_at, now)
+    }
+
     /// Whether nothing was heard of the fleet for so long that nobody knows how its hosts are.
     fn out_of_sight(&self, seen_at: Option<Timestamp>, now: Timestamp) -> bool {
         seen_at.is_some_and(|seen| now.duration_since(seen) > self.settings.unknown_after)

@@ -132,6 +132,8 @@ pub(crate) struct Progress {
     pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
     /// Hunts that do not hold could not be planned anew; when to try again.
     pub hunt_again_at: Option<Timestamp>,
+    /// When hosts that boot or shut down are to be looked at again.
+    pub watch_power_at: Option<Timestamp>,
     /// When it was last decided which hosts are to be switched.
     pub power_planned: Option<Planned>,
     /// Others have committed something that no cycle has seen yet.

@@ -224,7 +224,7 @@ async fn energy_h_instances_are_started_on_hosts_that_are_on() {
 }
 
 #[tokio::test]
-async fn energy_lost_replies_and_repetitions_do_not_switch_the_wrong_way() {
+async fn lost_replies_and_repetitions_do_not_switch_hosts_the_wrong_way() {
     for verb in [Verb::PowerOff, Verb::PowerOn] {
         for fault in [Fault::Refuse, Fault::TimeOutBefore, Fault::TimeOutAfter, Fault::Late, Fault::Duplicate]
         {
@@ -240,7 +240,7 @@ async fn energy_lost_replies_and_repetitions_do_not_switch_the_wrong_way() {
 }
 
 #[tokio::test]
-async fn energy_a_service_that_saves_no_power_wakes_what_another_left_off() {
+async fn a_service_that_saves_no_power_wakes_what_another_left_off() {
     let mut world = world(3).await;
     world.run_until(at(1)).await;
     assert_eq!(dark(&world), [2, 3]);
@@ -253,7 +253,7 @@ async fn energy_a_service_that_saves_no_power_wakes_what_another_left_off() {
 }
 
 #[tokio::test]
-async fn energy_a_crash_at_any_point_leaves_no_host_behind() {
+async fn a_crash_at_any_point_of_a_switch_leaves_no_host_behind() {
     let mut world = world(2).await;
     let lease: NewLease = asking(120, 180, vec![hosts(2)]);
     let lease = make(&mut world, lease).await.expect("free");
@@ -270,4 +270,16 @@ async fn energy_a_crash_at_any_point_leaves_no_host_behind() {
     }
     world.run_until(at(120)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn energy_b_a_host_that_boots_is_looked_at_often_however_seldom_the_fleet_is() {
+    let settings = saving(EnergyMode::On, PowerRules::default());
+    let settings = Settings { observe_interval: minutes(30), unknown_after: minutes(90), ..settings };
+    let mut world = world_with(2, settings, None, slow).await;
+    let lease = make(&mut world, asking(125, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(125)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    let measured = world.service.host(HostId(2)).expect("there").host.power.boots.clone();
+    assert!(measured[0] < minutes(BOOT + 1), "{measured:?}");
 }
