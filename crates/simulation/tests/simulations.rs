@@ -22,7 +22,8 @@ fn hold(several: bool) {
     }
     println!("{total}");
     assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
-    assert!(total.report.started > 0 && total.report.moved > 0, "nothing happened");
+    let report = &total.report;
+    assert!(report.started > 0 && report.moved > 0 && report.woken > 0, "nothing happened");
 }
 
 #[test]
