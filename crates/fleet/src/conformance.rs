@@ -322,6 +322,13 @@ async fn a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(subject
     assert_eq!(steps.host(ONE).await.powered, Powered::On);
     subject.guest_ends(guest).await;
     steps.fence = 90;
+    // A grant that comes late takes effect all the same.
+    steps.done(Action::Grant(ONE, MINE, 1)).await;
+    let refused =
+        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(Action::PowerOff(ONE), 92)).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    steps.done(Action::Withdraw(ONE, MINE)).await;
+    steps.fence = 93;
     steps.done(Action::PowerOff(ONE)).await;
     assert_eq!(steps.host(ONE).await.powered, Powered::Off);
     assert_eq!(steps.host(TWO).await.powered, Powered::On, "nobody asked for that");

@@ -254,7 +254,8 @@ pub trait Power: Send + Sync {
     fn switches_hosts(&self) -> bool;
     /// [`Action::PowerOn`]. Done once it has power; it may still boot then, and is observed as failed meanwhile.
     async fn power_on(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
-    /// [`Action::PowerOff`]. Done once it is off. Refused if a guest is there; a host that is not fenced stays on.
+    /// [`Action::PowerOff`]. Done once it is off. Refused if a guest is there or somebody has slots; a host that is
+    /// not fenced stays on.
     async fn power_off(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
 }
 

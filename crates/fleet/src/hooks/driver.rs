@@ -316,8 +316,9 @@ impl Power for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnPowerOff)?;
-        if !self.check(host).await?.guests.is_empty() {
-            return Err(FleetError::Refused(format!("a guest runs on host {host}")));
+        let granted = self.ledger().hosts.get(&host).is_some_and(|record| !record.slots.is_empty());
+        if granted || !self.check(host).await?.guests.is_empty() {
+            return Err(FleetError::Refused(format!("host {host} is in use")));
         }
         self.hooks.call(Moment::OnPowerOff, &self.subject(host, key)).await?;
         self.write_host(&turn, |record| record.off = true).await?;

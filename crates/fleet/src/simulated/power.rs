@@ -96,8 +96,8 @@ impl State {
         if !matches!(host.site, Site::Fenced { .. }) || host.supply.off_since.is_some() {
             return Ok(Outcome::Done);
         }
-        if host.crowd() > 0 {
-            return Err(FleetError::Refused(format!("a guest runs on host {id}")));
+        if host.crowd() > 0 || !host.slots.is_empty() {
+            return Err(FleetError::Refused(format!("host {id} is in use")));
         }
         host.supply.boots_until = None;
         host.supply.off_since = Some(now);

@@ -211,9 +211,7 @@ pub fn settle(
         PowerState::ShuttingDown { .. } if powered == Some(Powered::Off) => {
             plain(power.with(PowerState::Off { since: now }))
         }
-        PowerState::ShuttingDown { .. } if seen.is_some_and(|seen| !seen.guests.is_empty()) => {
-            plain(power.switched_on(now))
-        }
+        PowerState::ShuttingDown { .. } if seen.is_some_and(in_use) => plain(power.switched_on(now)),
         PowerState::ShuttingDown { since } => {
             let given_up = now >= later(since, rules.longest_shutdown);
             let on = || power.switched_on(now);
@@ -249,13 +247,18 @@ pub fn settle(
     }
 }
 
+/// Whether somebody is there, or has the right to be.
+fn in_use(seen: &ObservedHost) -> bool {
+    !seen.guests.is_empty() || !seen.slots.is_empty()
+}
+
 /// What is to be done to a host that was seen so, to have it as was decided. A host is switched off only once it is
 /// fenced and nobody is there.
 pub fn step(host: HostId, power: &Power, seen: Option<&ObservedHost>) -> Option<Action> {
     match (power.state, seen) {
         (PowerState::ShuttingDown { .. }, Some(seen)) if seen.powered == Powered::On => match seen.place {
             Place::FreePool => Some(Action::Fence(host)),
-            Place::Fenced { .. } if seen.guests.is_empty() => Some(Action::PowerOff(host)),
+            Place::Fenced { .. } if !in_use(seen) => Some(Action::PowerOff(host)),
             _ => None,
         },
         (PowerState::Booting { .. } | PowerState::Failed { .. }, Some(seen)) => {

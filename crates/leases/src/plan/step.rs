@@ -49,7 +49,7 @@ pub enum Action {
     Snapshot(HostId, ReservationId),
     /// A host is switched on. It boots then; that is not waited for.
     PowerOn(HostId),
-    /// A fenced host on which nobody is is switched off.
+    /// A fenced host is switched off on which nobody is, or has slots.
     PowerOff(HostId),
 }
 
