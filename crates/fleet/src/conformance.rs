@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use async_trait::async_trait;
+use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, ObservedHost, Place};
+use leases::plan::{Action, GuestOwner, ObservedHost, Place, Powered};
 
 use crate::{Fleet, FleetError, OperationKey, Outcome, perform};
 
@@ -62,6 +63,8 @@ pub async fn all<S: Subject, F: Future<Output = S>>(make: impl Fn() -> F) {
     slots_are_those_that_were_granted_last(&make().await).await;
     an_address_stays_with_whom_it_was_assigned_to(&make().await).await;
     steps_for_a_host_that_is_not_there_are_refused(&make().await).await;
+    a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(&make().await).await;
+    switching_a_host_twice_is_switching_it_once(&make().await).await;
 }
 
 /// Calls that are claimed one after another.
@@ -301,4 +304,57 @@ async fn steps_for_a_host_that_is_not_there_are_refused(subject: &impl Subject) 
         let result = perform(subject.fleet(), action, None, &key(action, 1)).await;
         assert!(matches!(result, Err(FleetError::Refused(_))), "{action}: {result:?}");
     }
+}
+
+async fn a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(subject: &impl Subject) {
+    if !subject.fleet().switches_hosts() {
+        return;
+    }
+    let mut steps = Steps::adopted(subject).await;
+    steps.done(Action::PowerOff(ONE)).await;
+    assert_eq!(steps.host(ONE).await, ObservedHost::free(), "it is not fenced");
+    let guest = subject.guest_sets_out(ONE).await;
+    steps.done(Action::Fence(ONE)).await;
+    subject.guests_land().await;
+    let refused =
+        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(Action::PowerOff(ONE), 90)).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    assert_eq!(steps.host(ONE).await.powered, Powered::On);
+    subject.guest_ends(guest).await;
+    steps.fence = 90;
+    // A grant that comes late takes effect all the same.
+    steps.done(Action::Grant(ONE, MINE, 1)).await;
+    let refused =
+        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(Action::PowerOff(ONE), 92)).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    steps.done(Action::Withdraw(ONE, MINE)).await;
+    steps.fence = 93;
+    steps.done(Action::PowerOff(ONE)).await;
+    assert_eq!(steps.host(ONE).await.powered, Powered::Off);
+    assert_eq!(steps.host(TWO).await.powered, Powered::On, "nobody asked for that");
+}
+
+async fn switching_a_host_twice_is_switching_it_once(subject: &impl Subject) {
+    if !subject.fleet().switches_hosts() {
+        return;
+    }
+    let mut steps = Steps::adopted(subject).await;
+    steps.done(Action::Fence(ONE)).await;
+    for (action, powered) in [(Action::PowerOff(ONE), Powered::Off), (Action::PowerOn(ONE), Powered::On)] {
+        for _ in 0..2 {
+            steps.done(action).await;
+            let seen = steps.host(ONE).await;
+            assert_eq!((seen.powered, seen.place), (powered, fenced(None)), "after: {action}");
+        }
+    }
+    let late = perform(subject.fleet(), Action::PowerOff(ONE), None, &key(Action::PowerOff(ONE), 1)).await;
+    assert_eq!((late, steps.host(ONE).await.powered), (Ok(Outcome::Done), Powered::On), "it comes late");
+    for _ in 0..1000 {
+        if steps.host(ONE).await.health == Health::Up {
+            break;
+        }
+        subject.wait().await;
+    }
+    steps.done(Action::Unfence(ONE)).await;
+    assert_eq!(steps.host(ONE).await, ObservedHost::free());
 }

@@ -8,6 +8,7 @@
 //! - [`Inventory`]: which machines and networks there are, and what is on them.
 //! - [`Isolation`]: who may start guests on a host, and who may use an address.
 //! - [`Guests`]: starting, stopping, moving, deleting and imaging guests.
+//! - [`Power`]: switching hosts on and off.
 //!
 //! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
 //! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
@@ -101,10 +102,13 @@ pub struct OperationKey {
 }
 
 impl OperationKey {
-    /// The key of an action under that claim. Starting and destroying one guest is the same operation: of two such
-    /// calls the one of the later claim counts.
+    /// The key of an action under that claim. Starting and destroying one guest is the same operation, and so is
+    /// switching one host on and off: of two such calls the one of the later claim counts.
     pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
-        let key = action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}"));
+        let key = match action {
+            Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
+            _ => action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}")),
+        };
         Self { key, fence, lease }
     }
 }
@@ -243,10 +247,22 @@ pub trait Guests: Send + Sync {
     ) -> Result<Outcome, FleetError>;
 }
 
-/// A whole driver.
-pub trait Fleet: Inventory + Isolation + Guests + fmt::Debug {}
+/// Switching hosts. Whether a host has power is [observed](leases::plan::ObservedHost::powered).
+#[async_trait]
+pub trait Power: Send + Sync {
+    /// Whether hosts can be switched here at all.
+    fn switches_hosts(&self) -> bool;
+    /// [`Action::PowerOn`]. Done once it has power; it may still boot then, and is observed as failed meanwhile.
+    async fn power_on(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::PowerOff`]. Done once it is off. Refused if a guest is there or somebody has slots; a host that is
+    /// not fenced stays on.
+    async fn power_off(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
+}
 
-impl<T: Inventory + Isolation + Guests + fmt::Debug> Fleet for T {}
+/// A whole driver.
+pub trait Fleet: Inventory + Isolation + Guests + Power + fmt::Debug {}
+
+impl<T: Inventory + Isolation + Guests + Power + fmt::Debug> Fleet for T {}
 
 /// Carries out a step of a plan; `instance` is the one whose guest is to be started, if one is.
 pub async fn perform(
@@ -274,5 +290,7 @@ pub async fn perform(
         Action::MoveGuest(host, guest, to) => fleet.migrate(host, guest, to, key).await,
         Action::DeleteGuest(host, guest) => fleet.delete(host, guest, key).await,
         Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,
+        Action::PowerOn(host) => fleet.power_on(host, key).await,
+        Action::PowerOff(host) => fleet.power_off(host, key).await,
     }
 }

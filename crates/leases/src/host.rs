@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attributes::Attributes;
+use crate::energy::Power;
 use crate::free_pool::FreePool;
 use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
@@ -57,6 +58,8 @@ pub struct Host {
     pub reservable: bool,
     /// Whether it works.
     pub health: Health,
+    /// Whether it is switched on, and what is known of that.
+    pub power: Power,
 }
 
 impl Host {
@@ -81,6 +84,7 @@ impl Host {
             attributes: Attributes::default(),
             reservable: true,
             health: Health::Up,
+            power: Power::default(),
         }
     }
 

@@ -24,6 +24,7 @@
 //!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
+//! - [`energy`] says which hosts may be off when, and has them on again in time.
 //! - [`usage`] says what leases hold and what runs in them, for sums over time and for bills.
 //! - The planner, [`plan`], compares what leases want now with what was observed and says what to do next. It
 //!   remembers nothing: after a crash it goes on from what is there.
@@ -42,6 +43,7 @@
 pub mod admission;
 pub mod attributes;
 pub mod calendar;
+pub mod energy;
 pub mod enforcement;
 pub mod extra_specs;
 pub mod filters;

@@ -122,6 +122,7 @@ impl Collector for OfService {
         let gauges = [
             ("hosts", "Hosts that may be leased", statistics.hosts),
             ("failed_hosts", "Hosts that have failed", statistics.failed_hosts),
+            ("off_hosts", "Hosts that are switched off to save power", statistics.off_hosts),
             ("degraded_leases", "Leases that have less than they were promised", statistics.degraded_leases),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
             ("failing_steps", "Steps that failed and have not succeeded since", statistics.failing_steps),
@@ -139,6 +140,11 @@ impl Collector for OfService {
             ("steps_done", "Steps that were carried out", statistics.steps_done),
             ("steps_failed", "Steps that failed", statistics.steps_failed),
             ("cycles", "Cycles of the loop", statistics.cycles),
+            (
+                "boots_failed",
+                "Hosts that were switched on and did not come up in time",
+                statistics.boots_failed,
+            ),
         ];
         for (name, help, value) in counters {
             let counter = ConstCounter::new(value);

@@ -18,7 +18,7 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
+    audit, drift, energy, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
     notifications, offers, operation, series, usage, versions, waitlist,
 };
 
@@ -60,6 +60,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
+        .routes(routes!(energy::plan))
+        .routes(routes!(energy::report))
+        .routes(routes!(energy::hosts))
         .routes(routes!(usage::show))
         .routes(routes!(usage::billing))
         .routes(routes!(usage::events))

@@ -1,6 +1,6 @@
 //! Free pools: making, changing and removing them, and what becomes of leases when a host leaves (spec §5.2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -203,6 +203,7 @@ pub(crate) fn end_action(
 pub(crate) fn without_host(
     state: &State,
     rules: &leases::admission::Rules,
+    waking: Option<&BTreeMap<HostId, Timestamp>>,
     host: HostId,
     now: Timestamp,
 ) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError> {
@@ -221,7 +222,7 @@ pub(crate) fn without_host(
     inventory.remove_host(host);
     let mut calendar = state.calendar.clone();
     let before = concerned.iter().map(|record| &record.lease);
-    let healed = heal_all(&mut calendar, &inventory, rules, before, HealingInterval(None), now);
+    let healed = heal_all(&mut calendar, &inventory, rules, waking, before, HealingInterval(None), now);
     let mut moved = Vec::with_capacity(concerned.len());
     for record in concerned {
         let after = healed.iter().find(|lease| lease.id == record.lease.id).cloned();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fleet::{FleetError, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
+use leases::energy::{NEVER, SAVING};
 use leases::free_pool::POOL_PROPERTY;
 use leases::host::Host;
 use leases::ids::{FreePoolId, HostId};
@@ -163,7 +164,11 @@ impl Service {
     pub async fn remove_host_from_pool(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
         let rules = &self.settings.rules;
         self.take_out(caller, id, |state, now| {
-            if starts_there(state, id) { Err(reserved(id)) } else { without_host(state, rules, id, now) }
+            if starts_there(state, id) {
+                return Err(reserved(id));
+            }
+            let waking = self.waking(state, now);
+            without_host(state, rules, waking.as_ref(), id, now)
         })
         .await
     }
@@ -178,6 +183,12 @@ impl Service {
             let writer = self.writer().await?;
             let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             let now = self.now();
+            if !before.host.power.is_on() {
+                return Err(ServiceError::Conflict(format!(
+                    "Can't delete host {id}. It is switched off, or on its way; set its capability '{SAVING}' to \
+                     '{NEVER}' and try again when it is on."
+                )));
+            }
             let moved = moved(&self.state(), now)?;
             self.check_empty(id).await?;
             match forget_host(&writer, caller, &before, moved, now).await {

@@ -8,6 +8,7 @@
 
 mod attributes;
 mod drift;
+mod energy;
 mod execution;
 mod flavors;
 mod floating_ips;
@@ -40,6 +41,7 @@ use crate::execution::Progress;
 use crate::state::State;
 
 pub use drift::Drift;
+pub use energy::{EnergyMode, EnergySettings};
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use lease_pools::LeasePoolHost;
 pub use leasing::series::{Missing, NewSeries, Series};
@@ -47,9 +49,9 @@ pub use offers::Offers;
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
-    HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage,
-    NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property, ServiceError,
-    Statistics,
+    HostAllocation, HostPower, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange,
+    LeaseUsage, NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property,
+    ServiceError, Statistics,
 };
 
 /// What a service is made of.

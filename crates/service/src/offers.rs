@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Offer;
+use leases::admission::{Admission, Offer};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
@@ -97,7 +97,7 @@ impl Service {
     ) -> Result<Vec<LeaseRecord>, ServiceError> {
         let owner = caller.owner();
         let (calendar, _) = state.calendar_for(&owner, None);
-        let around = self.around(state, new.terms.lease_type);
+        let around = self.around(state, new.terms.lease_type, now);
         let admission = around.admission(self, state, &calendar, now);
         let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
@@ -122,7 +122,7 @@ impl Service {
         let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let owner = caller.owner();
         let (calendar, _) = state.calendar_for(&owner, None);
-        let around = self.around(state, LeaseType::Schedule);
+        let around = self.around(state, LeaseType::Schedule, now);
         let admission = around.admission(self, state, &calendar, now);
         let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
@@ -219,9 +219,10 @@ impl Service {
             Standing::Offered { of: Some(lease), group, .. } => {
                 let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
                     let offer = held_offer(ground.state, id, now)?;
-                    let calendar = ground.calendar;
+                    let (state, calendar) = (ground.state, ground.calendar);
+                    let waking = self.waking(state, now);
                     let admission =
-                        leases::admission::Admission { calendar, ..self.admission(ground.state, None, now) };
+                        Admission { calendar, ..self.admission(state, None, waking.as_ref(), now) };
                     let updated = admission.accepted_change(&before.lease, &offer.lease)?;
                     Ok(Decided {
                         lease: updated.lease,
@@ -240,8 +241,9 @@ impl Service {
         let state = self.state();
         let offer = held_offer(&state, id, now)?;
         let (calendar, first) = state.calendar_for(&caller.owner(), offer.lease.standing.group());
+        let waking = self.waking(&state, now);
         let admission =
-            leases::admission::Admission { calendar: &calendar, ..self.admission(&state, None, now) };
+            Admission { calendar: &calendar, ..self.admission(&state, None, waking.as_ref(), now) };
         let lease = admission.accepted(&offer.lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })

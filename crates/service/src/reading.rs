@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::host::Health;
+use leases::energy::PowerState;
+use leases::host::{Health, Host};
 use leases::hunt::{Hunt, Move, MoveState};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::Lease;
@@ -115,6 +116,8 @@ impl Service {
         statistics.hosts = state.hosts.len() as u64;
         let failed = state.inventory.hosts().filter(|host| host.health == Health::Failed);
         statistics.failed_hosts = failed.count() as u64;
+        let off = |host: &&Host| matches!(host.power.state, PowerState::Off { .. });
+        statistics.off_hosts = state.inventory.hosts().filter(off).count() as u64;
         statistics.failing_steps = state.history.failures.len() as u64;
         statistics
     }

@@ -9,6 +9,8 @@ use leases::plan::PlanRules;
 use leases::usage::Prices;
 use store::Holder;
 
+use crate::EnergySettings;
+
 /// Settings of the service.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -53,6 +55,8 @@ pub struct Settings {
     pub keep_usage: Option<SignedDuration>,
     /// What is charged for usage.
     pub prices: Prices,
+    /// How power is saved.
+    pub energy: EnergySettings,
 }
 
 impl Default for Settings {
@@ -78,6 +82,7 @@ impl Default for Settings {
             keep_records: SignedDuration::from_hours(24 * 30),
             keep_usage: None,
             prices: Prices::default(),
+            energy: EnergySettings::default(),
         }
     }
 }

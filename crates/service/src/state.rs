@@ -26,6 +26,7 @@ use store::{
 };
 
 use crate::attributes::attributes_of;
+use crate::energy::not_on;
 use crate::instances::Instances;
 use crate::proposals::Proposals;
 
@@ -57,6 +58,8 @@ pub(crate) struct State {
     pub free_pools: BTreeMap<FreePoolId, Arc<FreePoolRecord>>,
     /// All hosts, with what they say themselves.
     pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
+    /// Hosts that are not on.
+    pub asleep: BTreeSet<HostId>,
     /// All floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
     /// All flavors.
@@ -102,6 +105,7 @@ impl State {
                 snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
             ),
             free_pools,
+            asleep: not_on(snapshot.hosts.iter().map(|record| &record.host)),
             hosts: snapshot.hosts.into_iter().map(|record| (record.host.id, Arc::new(record))).collect(),
             floating_ips: snapshot
                 .floating_ips
@@ -278,12 +282,18 @@ impl State {
 
     fn put_host(&mut self, record: HostRecord) {
         let described = described(&record.host, self.free_pool(record.host.pool));
+        if described.power.is_on() {
+            self.asleep.remove(&described.id);
+        } else {
+            self.asleep.insert(described.id);
+        }
         self.inventory.put_host(described);
         self.hosts.insert(record.host.id, Arc::new(record));
     }
 
     fn remove_host(&mut self, id: HostId) {
         self.inventory.remove_host(id);
+        self.asleep.remove(&id);
         self.hosts.remove(&id);
     }
 

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Changes, NoHost, Refusal};
-use leases::host::NetworkId;
+use leases::energy::Figures;
+use leases::host::{Host, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
 use leases::instance::LeaseHint;
 use leases::lease::EndAction;
@@ -213,6 +214,10 @@ pub struct Statistics {
     pub hosts: u64,
     /// Hosts that have failed.
     pub failed_hosts: u64,
+    /// Hosts that are off.
+    pub off_hosts: u64,
+    /// How often a host was switched on and did not come up in time, since the start.
+    pub boots_failed: u64,
     /// Leases that have less than they were promised.
     pub degraded_leases: u64,
     /// Steps that are being carried out.
@@ -227,6 +232,19 @@ pub struct Statistics {
     pub cycles: u64,
     /// How late, in milliseconds, the last lease became ACTIVE after its start.
     pub last_start_delay_ms: u64,
+}
+
+/// The power of a host.
+#[derive(Clone, Debug)]
+pub struct HostPower {
+    /// The host, with what its pool says of it.
+    pub host: Host,
+    /// How long it is expected to boot.
+    pub boot_time: SignedDuration,
+    /// What it draws.
+    pub figures: Figures,
+    /// Whether the operator lets it be switched off.
+    pub may_be_off: bool,
 }
 
 /// What the external service says (spec §3.7).

@@ -130,7 +130,11 @@ impl Service {
         if self.progress().tried_to_serve.as_ref() == Some(&known) {
             return None;
         }
-        let admission = Admission { surroundings: None, ..self.admission(&state, Some(&known.1), now) };
+        let waking = self.waking(&state, now);
+        let admission = Admission {
+            surroundings: None,
+            ..self.admission(&state, Some(&known.1), waking.as_ref(), now)
+        };
         let found = state.proposals.waiting().find_map(|record| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;

@@ -369,7 +369,9 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
     for record in &contents.hosts {
         let Some(seen) = fleet.look(record.host.id) else { continue };
         check_guests(contents, fleet, &seen)?;
-        if seen.place != Place::FreePool || !seen.slots.is_empty() {
+        // One that is off, or on its way there or back, is fenced.
+        let sleeps = !record.host.power.is_on() && matches!(seen.place, Place::Fenced { .. });
+        if (seen.place != Place::FreePool && !sleeps) || !seen.slots.is_empty() {
             return Err(format!("host {} is not free at the end: {seen:?}", record.host.id));
         }
     }

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::energy::Sleep;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Span, Sum};
+use leases::window::Window;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use store::archive::{Archive, ImportError};
@@ -277,6 +279,10 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, StoreError> {
         self.unless(self.inner.usage_events(filter, after, limit)).await
+    }
+
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        self.unless(self.inner.sleeps(period)).await
     }
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {

@@ -15,6 +15,7 @@
 
 mod checker;
 mod faulty_store;
+mod power;
 mod run;
 mod schedule;
 mod traffic;
@@ -42,12 +43,13 @@ pub struct Total {
 
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { made, started, refused, uncertain, moved, instances, .. } = self.report;
+        let Report { made, started, refused, uncertain, moved, instances, woken, .. } = self.report;
         let Report { steps, failed_steps, crashes, host_failures, accepted, served, .. } = self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
-             {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; \
+             {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; \
+             {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; {woken} hosts woken; \
              {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
@@ -88,5 +90,6 @@ impl Report {
         self.instances += other.instances;
         self.accepted += other.accepted;
         self.served += other.served;
+        self.woken += other.woken;
     }
 }

@@ -22,6 +22,7 @@ use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
+use crate::power::{PowerWatch, check_dark, saving};
 use crate::schedule::{Schedule, check_usage};
 use crate::world::{Happened, Setup, World, operator};
 
@@ -60,6 +61,8 @@ pub struct Report {
     pub accepted: u64,
     /// Requests that waited and were served.
     pub served: u64,
+    /// How often a host was switched on.
+    pub woken: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -147,6 +150,7 @@ impl Ways {
             shut_down: Between::secs(1, 900),
             deletion: Between::secs(0, 300),
             snapshot: Between::secs(0, 300),
+            power_on: Between::secs(60, 400),
             migration_mib_per_second: 50,
         };
         // In some nothing gets lost and nobody dies, so that more can be expected of the rest.
@@ -239,6 +243,8 @@ struct Simulation {
     waiting: BTreeSet<LeaseId>,
     /// What was offered, to whom, and what somebody is about to accept.
     offered: Option<(LeaseRecord, &'static str)>,
+    /// Where power is saved.
+    power: Option<PowerWatch>,
     /// Nothing goes wrong any more.
     calm: bool,
 }
@@ -248,7 +254,9 @@ impl Simulation {
         let begins = Timestamp::from_second(BEGIN_SECOND).unwrap_or(Timestamp::UNIX_EPOCH);
         let failure = |what: String| Failure { seed, several, at: begins, what, trail: Vec::new() };
         let mut rng = SmallRng::seed_from_u64(seed);
-        let ways = Ways::draw(&mut rng, several);
+        let mut ways = Ways::draw(&mut rng, several);
+        let saves_power = saving(seed);
+        ways.settings.energy = saves_power.unwrap_or_default();
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
         let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;
@@ -285,6 +293,7 @@ impl Simulation {
             regretted: None,
             waiting: BTreeSet::new(),
             offered: None,
+            power: saves_power.map(|_| PowerWatch::default()),
             calm: false,
         })
     }
@@ -377,6 +386,9 @@ impl Simulation {
                 let moved = matches!(performed.step.claim.action, Action::MoveGuest(..))
                     && performed.answer == Ok(Outcome::Done);
                 self.report.moved += u64::from(moved);
+                let woken = matches!(performed.step.claim.action, Action::PowerOn(_))
+                    && performed.answer == Ok(Outcome::Done);
+                self.report.woken += u64::from(woken);
             }
             Happened::Cycled(tasks) => {
                 for task in tasks {
@@ -407,7 +419,15 @@ impl Simulation {
             if let Some(schedule) = &mut self.schedule {
                 schedule.follow(&self.contents);
             }
-            return self.checker.check(&self.contents, &self.world.fleet, self.world.now());
+            let now = self.world.now();
+            let punctual = self.ways.only_slow && self.world.replicas() == 1;
+            if let Some(power) = &mut self.power {
+                power.check(&self.contents, punctual, now)?;
+            }
+            return self.checker.check(&self.contents, &self.world.fleet, now);
+        }
+        if self.power.is_some() {
+            check_dark(&self.contents, &self.world.fleet)?;
         }
         self.checker.check_machines(&self.contents, &self.world.fleet)
     }
@@ -440,7 +460,18 @@ impl Simulation {
         let Some(host) = hosts.choose(&mut self.rng).copied() else { return Ok(()) };
         let outage = SignedDuration::from_mins(self.rng.random_range(1..24 * 60));
         let back = self.world.now() + outage;
-        match self.rng.random_range(0..10) {
+        let what = self.rng.random_range(0..10);
+        if let Some(power) = &mut self.power {
+            // What is told of the fleet, the store and services is missed everywhere.
+            power.disturbed((what < 6 || what > 8).then_some(host), back);
+        }
+        match what {
+            // It is noticed only when it is switched on.
+            0..=4 if self.power.is_some() && outage.as_mins() % 2 == 0 => {
+                self.note(format!("host {host} would not boot for {outage:?}"));
+                self.world.fleet.break_boots(host);
+                self.world.fleet.schedule(back, Happening::HostRecovers(host));
+            }
             0..=4 => {
                 self.note(format!("host {host} fails for {outage:?}"));
                 self.report.host_failures += 1;

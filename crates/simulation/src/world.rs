@@ -237,6 +237,13 @@ impl World {
         self.restart_one(0).await
     }
 
+    /// The same, with other settings from then on.
+    pub async fn restart_with(&mut self, settings: Settings) -> Result<(), OpenError> {
+        let holder = self.replicas[0].settings.holder.clone();
+        self.replicas[0].settings = Settings { holder, ..settings };
+        self.restart().await
+    }
+
     /// A service dies, and is started again. What it asked of the machines is under way; nobody waits for the
     /// answers. If it does not start it is as it was.
     pub async fn restart_one(&mut self, replica: usize) -> Result<(), OpenError> {

@@ -22,8 +22,9 @@ fn hold(several: bool) {
     }
     println!("{total}");
     assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
-    assert!(total.report.accepted > 0 && total.report.served > 0, "nobody was offered anything, or waited");
-    assert!(total.report.started > 0 && total.report.moved > 0, "nothing happened");
+    let report = &total.report;
+    assert!(report.accepted > 0 && report.served > 0, "nobody was offered anything, or waited");
+    assert!(report.started > 0 && report.moved > 0 && report.woken > 0, "nothing happened");
 }
 
 #[test]

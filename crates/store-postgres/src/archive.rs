@@ -2,6 +2,7 @@
 
 use leases::ids::LeaseId;
 use leases::project::ProjectId;
+use leases::window::Window;
 use sqlx::PgConnection;
 use store::archive::Archive;
 use store::encoding::action_key;
@@ -12,7 +13,7 @@ use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
-use crate::{feed, journal, usage};
+use crate::{feed, journal, power, usage};
 
 /// Notifications that are entered by one statement.
 const TOGETHER: usize = 1000;
@@ -33,6 +34,7 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     archive.usage.opened = usage::spans(db).await?;
     let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
+    archive.slept = power::read(db, &Window::ALWAYS).await?;
     archive.last_fence = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await?.cast_unsigned();
     Ok(archive)
 }

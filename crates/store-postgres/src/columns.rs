@@ -43,7 +43,10 @@ pub(crate) fn us(instant: Timestamp) -> i64 {
 
 /// An instant of that many microseconds.
 pub(crate) fn instant(us: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(us).map_err(|error| StoreError::Corrupt(error.to_string()))
+    // In two parts, since the last second there is has no microseconds for the other constructor.
+    let (second, us) = (us.div_euclid(1_000_000), us.rem_euclid(1_000_000));
+    let nanos = i32::try_from(us * 1000).unwrap_or(0);
+    Timestamp::new(second, nanos).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 /// The same, if there is one.

@@ -21,6 +21,7 @@ mod journal;
 mod load;
 mod open;
 mod pool;
+mod power;
 mod servers;
 mod steps;
 mod usage;
@@ -30,9 +31,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::energy::Sleep;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Sum};
+use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
@@ -241,8 +244,15 @@ impl Store for PostgresStore {
         Ok(asking!(self, db => usage::events(db, filter, after, limit).await)?)
     }
 
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        Ok(asking!(self, db => power::read(db, period).await)?)
+    }
+
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
-        Ok(writing!(self, db => usage::prune(db, before).await)?)
+        Ok(writing!(self, db => {
+            usage::prune(db, before).await?;
+            power::prune(db, before).await
+        })?)
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

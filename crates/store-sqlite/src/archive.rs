@@ -2,6 +2,7 @@
 
 use ::leases::ids::LeaseId;
 use ::leases::project::ProjectId;
+use ::leases::window::Window;
 use sqlx::SqliteConnection;
 use store::archive::{Archive, ImportError};
 use store::encoding::action_key;
@@ -9,7 +10,7 @@ use store::{IdempotencyRecord, Snapshot, StoreError, UsageFilter};
 
 use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
-use crate::{commit, journal, load, usage};
+use crate::{commit, journal, load, power, usage};
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
@@ -27,6 +28,7 @@ pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreEr
     archive.usage.opened = usage::spans(db).await?;
     let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
+    archive.slept = power::read(db, &Window::ALWAYS).await?;
     let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await.map_err(unavailable)?;
     archive.last_fence = last.cast_unsigned();
     Ok(archive)

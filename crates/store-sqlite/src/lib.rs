@@ -18,6 +18,7 @@ mod feed;
 mod journal;
 mod load;
 mod open;
+mod power;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -29,9 +30,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::energy::Sleep;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Sum};
+use leases::window::Window;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
@@ -303,10 +306,15 @@ impl Store for SqliteStore {
         usage::events(&mut *self.reading().await?, filter, after, limit).await
     }
 
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        power::read(&mut *self.reading().await?, period).await
+    }
+
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         usage::prune(&mut transaction, before).await?;
+        power::prune(&mut transaction, before).await?;
         transaction.commit().await.map_err(unavailable)
     }
 

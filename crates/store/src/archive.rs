@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use leases::energy::Sleep;
 use leases::usage::Entries;
 use thiserror::Error;
 
@@ -25,6 +26,8 @@ pub struct Archive {
     pub requests: Vec<IdempotencyRecord>,
     /// Usage: all spans, and what happened, oldest first.
     pub usage: Entries,
+    /// Times that hosts were off for, oldest first.
+    pub slept: Vec<Sleep>,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
     pub last_fence: u64,
 }
@@ -78,8 +81,8 @@ impl Archive {
                 .map(|record| Write::Instance { record: Box::new(record.clone()), expected: None }),
         );
         // No record takes its time from it.
-        let (audit, usage) = (self.audit.clone(), self.usage.clone());
-        Commit { writes, audit, usage, ..Commit::new(Timestamp::UNIX_EPOCH) }
+        let (audit, usage, slept) = (self.audit.clone(), self.usage.clone(), self.slept.clone());
+        Commit { writes, audit, usage, slept, ..Commit::new(Timestamp::UNIX_EPOCH) }
     }
 
     /// Whether there is nothing in it, and never was.
@@ -95,6 +98,7 @@ impl Archive {
             && instances.is_empty()
             && self.audit.is_empty()
             && self.usage.is_empty()
+            && self.slept.is_empty()
             && self.last_notification == 0
     }
 }

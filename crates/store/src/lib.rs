@@ -32,11 +32,13 @@ use std::fmt;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use leases::energy::Sleep;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use leases::usage::{Entries, Event, Query, Sum};
+use leases::window::Window;
 use thiserror::Error;
 
 use crate::archive::{Archive, ImportError};
@@ -180,6 +182,8 @@ pub struct Commit {
     pub idempotency: Option<IdempotencyRecord>,
     /// What it means for usage.
     pub usage: Entries,
+    /// Times that hosts were off for, which are over now.
+    pub slept: Vec<Sleep>,
 }
 
 impl Commit {
@@ -192,6 +196,7 @@ impl Commit {
             notifications: Vec::new(),
             idempotency: None,
             usage: Entries::default(),
+            slept: Vec::new(),
         }
     }
 }
@@ -457,7 +462,10 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, StoreError>;
 
-    /// Forgets usage that is over, and its events, from before that time.
+    /// Times that hosts were off for that touch that time and are over, in the order in which they ended.
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError>;
+
+    /// Forgets usage that is over, its events, and times that hosts were off for, from before that time.
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError>;
 
     /// Everything that is in it, as of one instant.

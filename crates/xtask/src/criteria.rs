@@ -7,11 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 4] = [
+const CRITERIA: [(&str, &str); 12] = [
     ("cls_", "docs/lease-types.md"),
     ("cls_10_", "docs/negotiation.md"),
     ("fp_", "docs/pools.md"),
     ("lp_", "docs/pools.md"),
+    ("energy_a_", "docs/energy.md"),
+    ("energy_b_", "docs/energy.md"),
+    ("energy_c_", "docs/energy.md"),
+    ("energy_d_", "docs/energy.md"),
+    ("energy_e_", "docs/energy.md"),
+    ("energy_f_", "docs/energy.md"),
+    ("energy_g_", "docs/energy.md"),
+    ("energy_h_", "docs/energy.md"),
 ];
 
 /// The longest of these that the name begins with.

@@ -1,5 +1,5 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `calendar`, `events`, `audit`, `usage`, `doctor`.
+//! `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -9,6 +9,7 @@ mod calendar;
 mod connection;
 mod dates;
 mod doctor;
+mod energy;
 mod events;
 mod flavor;
 mod floating_ip;
@@ -45,7 +46,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 13] = [
     "lease",
     "host",
     "freepool",
@@ -57,6 +58,7 @@ pub(crate) const NAMES: [&str; 12] = [
     "events",
     "audit",
     "usage",
+    "energy",
     "doctor",
 ];
 
@@ -115,6 +117,9 @@ enum Command {
     Audit(audit::Arguments),
     /// What was reserved and used, and what it costs
     Usage(usage::Arguments),
+    /// Which hosts may be off when, and what that saves; for administrators
+    #[command(subcommand)]
+    Energy(energy::Command),
     /// Where what is stored and what the fleet shows differ; exit status 1 if they do
     Doctor(doctor::Arguments),
 }
@@ -245,6 +250,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
             Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
+            Command::Energy(command) => energy::run(command, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })

@@ -29,12 +29,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 10] = [
+const HEADINGS: [(&str, &str); 11] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("usage", "Usage and what it costs"),
+    ("energy", "Saving power"),
     ("filters", "Filters that hosts pass before they are leased"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
@@ -197,6 +198,25 @@ settings! {
     "usage.price_address_hour" price_address_hour: Decimal = "0" as "PRICE";
     /// Price of an instance in a lease for an hour, beside what the lease costs
     "usage.price_instance_hour" price_instance_hour: Decimal = "0" as "PRICE";
+
+    /// Whether hosts that nobody needs are switched off, and on again in time; the fleet has to be able to
+    "energy.enabled" energy: bool = "false" as "BOOL";
+    /// Whether it is only planned, and no host is switched off
+    "energy.dry_run" energy_dry_run: bool = "false" as "BOOL";
+    /// How many hosts of each free pool stay on although nobody needs them
+    "energy.spare_hosts" energy_spare_hosts: u32 = "1" as "N";
+    /// How long hosts count as booting at least, whatever was measured, and those that were never measured
+    "energy.boot_time" energy_boot_time: Span = "5m" as "DURATION";
+    /// How much earlier than it must be a host is there; half of it is for doing without one that does not come up
+    "energy.margin" energy_margin: Span = "2m" as "DURATION";
+    /// A host is switched off only if it can stay off for so long
+    "energy.shortest_rest" energy_shortest_rest: Span = "1h" as "DURATION";
+    /// How often a host is switched off within a day at most
+    "energy.rests_a_day" energy_rests_a_day: u32 = "3" as "N";
+    /// How many hosts boot at the same time at most
+    "energy.boots_at_once" energy_boots_at_once: u32 = "10" as "N";
+    /// How far ahead is planned
+    "energy.horizon" energy_horizon: Span = "7d" as "DURATION";
 
     /// Those that are applied, by Nova's names, separated by commas; what a lease asks for that none of them looks
     /// at is refused

@@ -11,6 +11,7 @@ use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::energy::PowerRules;
 use leases::filters::Filters;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
@@ -21,7 +22,7 @@ use server::{
     App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, RateLimit,
     TlsConfig, WebhookConfig,
 };
-use service::{Enforcer, OpenError, Parts, Service, Settings};
+use service::{EnergyMode, EnergySettings, Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
 use store::{Holder, Store};
 use store_postgres::PostgresStore;
@@ -123,6 +124,12 @@ impl Assembly {
             enforcer.map_err(AssemblyError::from)?.map(|asked| Arc::new(asked) as Arc<dyn Enforcer>);
         let (store, database) = store(&configuration.database).await?;
         let fleet = fleet(configuration, &clock, machines)?;
+        if configuration.energy && !fleet.switches_hosts() {
+            return Err(AssemblyError::Contradiction(
+                "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off",
+            )
+            .into());
+        }
         let names = match fleet.machines().await {
             Ok(machines) => machines.into_iter().map(|machine| machine.name).collect(),
             Err(error) => {
@@ -329,7 +336,27 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             address_hour: configuration.price_address_hour,
             instance_hour: configuration.price_instance_hour,
         },
+        energy: energy(configuration),
     }
+}
+
+fn energy(configuration: &Configuration) -> EnergySettings {
+    let mode = match (configuration.energy, configuration.energy_dry_run) {
+        (false, _) => EnergyMode::Off,
+        (true, true) => EnergyMode::DryRun,
+        (true, false) => EnergyMode::On,
+    };
+    let rules = PowerRules {
+        shortest_boot: configuration.energy_boot_time.0,
+        margin: configuration.energy_margin.0,
+        spare_hosts: configuration.energy_spare_hosts,
+        shortest_rest: configuration.energy_shortest_rest.0,
+        rests_a_day: configuration.energy_rests_a_day,
+        boots_at_once: configuration.energy_boots_at_once.max(1),
+        horizon: configuration.energy_horizon.0.max(SignedDuration::from_hours(1)),
+        ..PowerRules::default()
+    };
+    EnergySettings { mode, rules }
 }
 
 /// As many as are due may be carried out at once, within what the fleet bears.

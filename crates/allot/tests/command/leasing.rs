@@ -347,3 +347,34 @@ fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
     let wrong = service.allot("usage --by colour");
     assert_eq!(wrong.status, 1, "{}", wrong.out);
 }
+
+#[test]
+fn energy_f_plans_reports_and_hosts_are_shown() {
+    let service = Running::start(
+        "memory",
+        &["--energy-enabled", "true", "--simulated-timing", "immediate", "--limits-observe-interval", "1s"],
+    );
+    service.says("host create r1-h01 r1-h02 --set power_idle_watts=200");
+    let until_off = || {
+        for _ in 0..100 {
+            let hosts = service.says("energy hosts --utc");
+            if hosts.contains(" off ") {
+                return hosts;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        panic!("no host is ever off");
+    };
+    let hosts = until_off();
+    assert!(hosts.contains("r1-h01") && hosts.contains("300 s") && hosts.contains("200"), "{hosts}");
+    let plan = service.says("energy plan --horizon 10h");
+    assert!(plan.contains("Pool freepool: 1 of 2 hosts needed at most; 2.00 kWh can be saved."), "{plan}");
+    assert!(plan.contains("Hosts are switched as planned.") && plan.contains("later"), "{plan}");
+    let report = service.says("energy report --utc");
+    assert!(report.contains("freepool") && report.contains("Saved: 0.0"), "{report}");
+    assert_eq!(service.json("energy plan")["mode"], "on");
+    let refused = service.allot("host delete r1-h02");
+    assert!(refused.status == 1 && refused.err.contains("power_saving"), "{}", refused.err);
+    let wrong = service.allot("energy plan --horizon soon");
+    assert_eq!(wrong.status, 1, "{}", wrong.out);
+}

@@ -8,9 +8,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
-    LeasePool, LeasePoolHost, Notification, Offer, Plan, Property, ResourceProperty, Series, Usage,
-    UsageEvent, WaitlistEntry,
+    Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
+    FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Notification, Offer, Plan,
+    Property, ResourceProperty, Series, Usage, UsageEvent, WaitlistEntry,
 };
 
 macro_rules! envelope {
@@ -124,6 +124,41 @@ pub struct UsageBody {
     pub end: String,
     /// Sums; none of what there is nothing of.
     pub usage: Vec<Usage>,
+}
+
+/// What may be off when.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EnergyPlanBody {
+    /// Whether power is saved: `off`, `dry_run` or `on`.
+    pub mode: String,
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// How far ahead it is planned.
+    pub end: String,
+    /// Pool by pool.
+    pub pools: Vec<EnergyPool>,
+}
+
+/// What was saved.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EnergyReportBody {
+    /// From when: UTC, RFC 3339.
+    pub start: String,
+    /// Until when; not later than now.
+    pub end: String,
+    /// Pool by pool; none of those where nothing was switched.
+    pub pools: Vec<EnergyPoolReport>,
+    /// What all pools saved.
+    pub saved_kwh: f64,
+    /// What hosts drew while they were off.
+    pub used_kwh: f64,
+}
+
+/// The power of hosts.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EnergyHostsBody {
+    /// By identifier.
+    pub hosts: Vec<EnergyHost>,
 }
 
 /// What leases cost.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leases::host::Health;
 use leases::ids::{GuestId, LeaseId};
-use leases::plan::{GuestOwner, GuestSize, Mobility};
+use leases::plan::{GuestOwner, GuestSize, Mobility, Powered};
 use leases::project::ProjectId;
 use serde::Deserialize;
 
@@ -19,6 +19,24 @@ struct Answer {
     healthy: bool,
     #[serde(default)]
     guests: Vec<AnsweredGuest>,
+    #[serde(default)]
+    power: Option<AnsweredPower>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AnsweredPower {
+    On,
+    Off,
+}
+
+impl From<AnsweredPower> for Powered {
+    fn from(answered: AnsweredPower) -> Self {
+        match answered {
+            AnsweredPower::On => Self::On,
+            AnsweredPower::Off => Self::Off,
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -100,7 +118,8 @@ pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Err
         (guest.id, SeenGuest { name: guest.name, owner, project, size, mobility })
     };
     let guests: BTreeMap<_, _> = answer.guests.into_iter().map(guest).collect();
-    Ok(Seen { health: if answer.healthy { Health::Up } else { Health::Failed }, guests })
+    let health = if answer.healthy { Health::Up } else { Health::Failed };
+    Ok(Seen { health, guests, powered: answer.power.map(Powered::from) })
 }
 
 /// The lease that has the host, or all slots that were granted there.

@@ -127,6 +127,10 @@ pub enum Moment {
     OnDelete,
     /// Images are made of a reservation's guests on a host.
     OnSnapshot,
+    /// A host is switched on.
+    OnPowerOn,
+    /// A host is switched off that nobody needs.
+    OnPowerOff,
     /// What runs on a host, and does it work? The answer is JSON: see [`crate::hooks`].
     Check,
 }
@@ -147,6 +151,8 @@ impl fmt::Display for Moment {
             Self::OnMigrate => "on_migrate",
             Self::OnDelete => "on_delete",
             Self::OnSnapshot => "on_snapshot",
+            Self::OnPowerOn => "on_power_on",
+            Self::OnPowerOff => "on_power_off",
             Self::Check => "check",
         })
     }

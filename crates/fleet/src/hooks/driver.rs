@@ -13,7 +13,7 @@ use super::config::Moment;
 use super::ledger::{Handed, Part, Record, UNCERTAIN};
 use super::shared::HostTurn;
 use crate::site::Site;
-use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome};
+use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, Power};
 
 type Answer = Result<Outcome, FleetError>;
 
@@ -287,6 +287,41 @@ impl Guests for HooksFleet {
         self.require(Moment::OnSnapshot)?;
         let subject = self.subject(host, key).of(reservation, key.lease);
         self.hooks.call(Moment::OnSnapshot, &subject).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+#[async_trait]
+impl Power for HooksFleet {
+    fn switches_hosts(&self) -> bool {
+        self.hooks.has(Moment::OnPowerOn) && self.hooks.has(Moment::OnPowerOff)
+    }
+
+    async fn power_on(&self, host: HostId, key: &OperationKey) -> Answer {
+        let turn = self.turn(host).await?;
+        if self.is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnPowerOn)?;
+        self.hooks.call(Moment::OnPowerOn, &self.subject(host, key)).await?;
+        self.write_host(&turn, |record| record.off = false).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn power_off(&self, host: HostId, key: &OperationKey) -> Answer {
+        let turn = self.turn(host).await?;
+        let fenced = matches!(self.site(host), Site::Fenced { .. });
+        let off = self.ledger().hosts.get(&host).is_some_and(|record| record.off);
+        if self.is_late(key) || !fenced || off {
+            return Ok(Outcome::Done);
+        }
+        self.require(Moment::OnPowerOff)?;
+        let granted = self.ledger().hosts.get(&host).is_some_and(|record| !record.slots.is_empty());
+        if granted || !self.check(host).await?.guests.is_empty() {
+            return Err(FleetError::Refused(format!("host {host} is in use")));
+        }
+        self.hooks.call(Moment::OnPowerOff, &self.subject(host, key)).await?;
+        self.write_host(&turn, |record| record.off = true).await?;
         Ok(Outcome::Done)
     }
 }

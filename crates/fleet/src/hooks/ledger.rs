@@ -7,7 +7,7 @@ use std::fmt;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Place};
+use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Place, Powered};
 use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,9 @@ pub(super) struct Record {
     /// Guests that were asked to shut down.
     #[serde(with = "by_id")]
     pub(super) stopping: BTreeMap<GuestId, Timestamp>,
+    /// It was switched off.
+    #[serde(default)]
+    pub(super) off: bool,
     /// What the last check said.
     #[serde(skip)]
     pub(super) seen: Option<Seen>,
@@ -100,6 +103,8 @@ pub(super) struct Granted {
 pub(super) struct Seen {
     pub(super) health: Health,
     pub(super) guests: BTreeMap<GuestId, SeenGuest>,
+    /// Whether it has power, if the check says so.
+    pub(super) powered: Option<Powered>,
 }
 
 /// A guest that was seen.
@@ -150,7 +155,13 @@ impl Record {
             health: seen.map_or(Health::Up, |seen| seen.health),
             guests: seen.into_iter().flat_map(|seen| &seen.guests).map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, granted)| (*reservation, granted.count)).collect(),
+            powered: seen.and_then(|seen| seen.powered).unwrap_or(self.powered()),
         })
+    }
+
+    /// As it was switched last.
+    fn powered(&self) -> Powered {
+        if self.off { Powered::Off } else { Powered::On }
     }
 
     /// Notes what a check has found. Without an answer the guests are those seen last.
@@ -160,7 +171,10 @@ impl Record {
                 self.stopping.retain(|guest, _| seen.guests.contains_key(guest));
                 self.seen = Some(seen);
             }
-            None => self.seen.get_or_insert_default().health = Health::Unknown,
+            None => {
+                let seen = self.seen.get_or_insert_default();
+                (seen.health, seen.powered) = (Health::Unknown, None);
+            }
         }
     }
 }

@@ -67,6 +67,11 @@
 //! "movable": {}`. Without `movable` a guest stays where it is. In `movable` may be `"copied_disk_gib"` (0: storage that
 //! both hosts reach), `"downtime_ms"`, `"priority"`, `"requires"` (traits) and `"apart"` (groups of which no two guests
 //! may be on one host). `on_migrate` returns when the guest is on its new host.
+//!
+//! **Saving power** takes `on_power_off`, which returns when the host is off, and `on_power_on`, which returns when it
+//! has power and need not wait until it has booted: `check` says `"healthy": true` once it has. While a host is off
+//! or boots, `check` may fail. If it can ask the host's management controller it may say `"power": "on"` or
+//! `"power": "off"` as well; otherwise what was switched last counts.
 
 mod call;
 mod check;

@@ -105,16 +105,18 @@ impl State {
             }
             Action::DestroyGuest(id, guest) => self.destroy(rules, id, guest, now),
             Action::Snapshot(id, reservation) => self.snapshot(rules, id, reservation, key, now),
+            Action::PowerOn(id) => self.power_on(rules, id, now),
+            Action::PowerOff(id) => self.power_off(id, now),
         }
     }
 
-    fn known(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
+    pub(super) fn known(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
         self.hosts.get_mut(&id).ok_or_else(|| FleetError::Refused(format!("host {id} is not in the fleet")))
     }
 
     pub(super) fn working(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
         let host = self.known(id)?;
-        if host.health == Health::Failed {
+        if host.health() == Health::Failed {
             return Err(FleetError::Unavailable(format!("host {id} does not answer")));
         }
         Ok(host)
@@ -312,7 +314,7 @@ impl State {
 
     /// A guest that migrates is on its new host, unless one of the two has failed or it is gone meanwhile.
     pub(super) fn arrive(&mut self, from: HostId, to: HostId, guest: GuestId) {
-        let works = |host: &Host| host.health != Health::Failed;
+        let works = |host: &Host| host.health() != Health::Failed;
         let source_works = self.hosts.get(&from).is_some_and(works);
         let Some(target) = self.hosts.get_mut(&to) else {
             if let Some(stays) = self.hosts.get_mut(&from).and_then(|host| host.guests.get_mut(&guest)) {

@@ -14,7 +14,9 @@ use tokio::sync::oneshot;
 use super::apply::Call;
 use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
-use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, saved};
+use crate::{
+    FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, Power, saved,
+};
 
 type Answer = Result<Outcome, FleetError>;
 
@@ -119,7 +121,7 @@ impl Inventory for SimulatedFleet {
         let there = self.machines.values().filter_map(|machine| {
             let host = inner.state.hosts.get(&machine.id)?;
             let guests = host.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
-            Some(Machine { health: host.health, guests, ..machine.clone() })
+            Some(Machine { health: host.health(), guests, ..machine.clone() })
         });
         Ok(there.collect())
     }
@@ -218,5 +220,20 @@ impl Guests for SimulatedFleet {
 
     async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
         self.act(Action::Snapshot(host, reservation), key).await
+    }
+}
+
+#[async_trait]
+impl Power for SimulatedFleet {
+    fn switches_hosts(&self) -> bool {
+        true
+    }
+
+    async fn power_on(&self, host: HostId, key: &OperationKey) -> Answer {
+        self.act(Action::PowerOn(host), key).await
+    }
+
+    async fn power_off(&self, host: HostId, key: &OperationKey) -> Answer {
+        self.act(Action::PowerOff(host), key).await
     }
 }

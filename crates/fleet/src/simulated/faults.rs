@@ -107,6 +107,8 @@ pub enum Verb {
     Migrate,
     Start,
     Destroy,
+    PowerOn,
+    PowerOff,
 }
 
 /// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
@@ -172,6 +174,8 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             // The first one is a call of its own.
             Action::StartGuest(host, _) | Action::DestroyGuest(host, _) => (Verb::Destroy, Some(host)),
             Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
+            Action::PowerOn(host) => (Verb::PowerOn, Some(host)),
+            Action::PowerOff(host) => (Verb::PowerOff, Some(host)),
         },
     }
 }

@@ -9,6 +9,7 @@ mod driver;
 mod faults;
 mod instances;
 mod layout;
+mod power;
 mod script;
 mod state;
 #[cfg(test)]
@@ -201,6 +202,17 @@ impl SimulatedFleet {
     /// never fails.
     pub fn look(&self, host: HostId) -> Option<ObservedHost> {
         self.current().state.hosts.get(&host)?.observed()
+    }
+
+    /// A host will not come up when it is switched on, until it [recovers](Self::recover).
+    pub fn break_boots(&self, host: HostId) {
+        self.happen(Happening::HostWillNotBoot(host));
+    }
+
+    /// How long a host was off, all together.
+    pub fn off_for(&self, host: HostId) -> SignedDuration {
+        let now = self.clock.now();
+        self.current().state.hosts.get(&host).map_or(SignedDuration::ZERO, |host| host.supply.off_for(now))
     }
 
     /// The reservation whose project may use an address.

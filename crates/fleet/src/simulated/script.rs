@@ -16,6 +16,8 @@ pub enum Happening {
     HostFails(#[serde(with = "id")] HostId),
     /// Nothing is heard about a host. It works, and does what it is told.
     HostFallsSilent(#[serde(with = "id")] HostId),
+    /// A host will not come up the next time that it is switched on.
+    HostWillNotBoot(#[serde(with = "id")] HostId),
     /// A host works again.
     HostRecovers(#[serde(with = "id")] HostId),
     /// A host is gone with all that was on it, as long as the process runs.

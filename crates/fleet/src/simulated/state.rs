@@ -14,6 +14,7 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::chatter::{Chatter, Talker};
+use super::power::Supply;
 use super::script::Happening;
 use super::timing::Timing;
 use super::violation::Violation;
@@ -78,6 +79,8 @@ pub(super) struct Host {
     pub(super) snapshots: BTreeMap<ReservationId, Snapshot>,
     /// Guests that were started here and are not seen yet.
     pub(super) in_flight: u32,
+    #[serde(default)]
+    pub(super) supply: Supply,
 }
 
 /// Slots of a host that a reservation's project may use.
@@ -161,6 +164,11 @@ pub(super) enum Event {
         #[serde(with = "id")]
         id: GuestId,
     },
+    /// A machine has booted.
+    Boots {
+        #[serde(with = "id")]
+        host: HostId,
+    },
     /// From the script.
     Scripted(Happening),
     /// Somebody looks for a place for a guest.
@@ -241,6 +249,7 @@ impl State {
                     }
                 }
                 Event::Arrives { from, to, id } => self.arrive(from, to, id),
+                Event::Boots { host } => self.boot(host, at),
                 Event::Scripted(happening) => self.happen(rules, happening, at),
                 Event::Chatter(talker) => self.talk(rules, talker, at, now),
             }
@@ -271,7 +280,13 @@ impl State {
         match happening {
             Happening::HostFails(host) => set(self, host, Health::Failed),
             Happening::HostFallsSilent(host) => set(self, host, Health::Unknown),
-            Happening::HostRecovers(host) => set(self, host, Health::Up),
+            Happening::HostRecovers(host) => {
+                set(self, host, Health::Up);
+                self.hosts.entry(host).and_modify(|host| host.supply.repair());
+            }
+            Happening::HostWillNotBoot(host) => {
+                self.hosts.entry(host).and_modify(|host| host.supply.break_boots());
+            }
             Happening::HostVanishes(host) => {
                 self.hosts.remove(&host);
             }
@@ -327,7 +342,7 @@ impl State {
     pub(super) fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
         let Some(host) = self.hosts.get_mut(&id) else { return };
         host.in_flight = host.in_flight.saturating_sub(1);
-        if host.health == Health::Failed {
+        if host.health() == Health::Failed {
             return;
         }
         if let Site::Held { lease, .. } = host.site
@@ -355,7 +370,7 @@ impl Host {
 
     /// Whether the scheduler lets guests of that owner start here.
     pub(super) fn admits(&self, owner: GuestOwner) -> bool {
-        if self.health == Health::Failed {
+        if self.health() == Health::Failed {
             return false;
         }
         match (self.site, owner) {
@@ -382,9 +397,10 @@ impl Host {
         };
         Some(plan::ObservedHost {
             place: self.site.place()?,
-            health: self.health,
+            health: self.health(),
             guests: self.guests.iter().map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, slots)| (*reservation, slots.count)).collect(),
+            powered: self.powered(),
         })
     }
 }

@@ -57,6 +57,8 @@ pub struct Timing {
     pub deletion: Between,
     /// An image of one guest, likewise.
     pub snapshot: Between,
+    /// From switching a machine on until it works.
+    pub power_on: Between,
     /// How fast the memory of a guest that migrates is copied, MiB per second; 0: at once.
     pub migration_mib_per_second: u32,
 }
@@ -70,6 +72,7 @@ impl Timing {
         shut_down: Between::ZERO,
         deletion: Between::ZERO,
         snapshot: Between::ZERO,
+        power_on: Between::ZERO,
         migration_mib_per_second: 0,
     };
 
@@ -81,6 +84,7 @@ impl Timing {
         shut_down: Between::secs(2, 80),
         deletion: Between::millis(500, 4000),
         snapshot: Between::secs(10, 90),
+        power_on: Between::secs(90, 240),
         migration_mib_per_second: 1000,
     };
 }

@@ -9,11 +9,12 @@ use ambient::ManualClock;
 use async_trait::async_trait;
 use fleet::conformance::{self, Subject};
 use fleet::hooks::{HooksConfig, HooksFleet};
-use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Outcome};
+use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Outcome, Power as _};
 use jiff::Timestamp;
+use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
-use leases::plan::{Action, GuestOwner, GuestSize, Place};
+use leases::plan::{Action, GuestOwner, GuestSize, Place, Powered};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
 
@@ -87,6 +88,8 @@ fn config(directory: &Path) -> HooksConfig {
         "on_migrate",
         "on_delete",
         "on_snapshot",
+        "on_power_on",
+        "on_power_off",
         "check",
     ];
     let hooks: serde_json::Map<_, _> = moments.iter().map(|m| ((*m).to_owned(), hook.clone())).collect();
@@ -552,4 +555,43 @@ async fn leases_run_on_a_rack_whose_hooks_fail_for_a_while_and_whose_process_cra
         let position = |moment: &str| log.iter().rposition(|line| line.starts_with(moment));
         assert!(position(last_of_them) > position(other), "{log:#?}");
     }
+}
+
+#[tokio::test]
+async fn energy_h_hosts_are_switched_by_hooks_and_checks_may_fail_meanwhile() {
+    let mut rack = rack();
+    assert!(rack.fleet.switches_hosts());
+    rack.fleet.adopt(HOST).await.expect("empty");
+    let key = |fence| OperationKey { key: "power host 1".to_owned(), fence, lease: None };
+    let fence = OperationKey { key: "fence".to_owned(), fence: 1, lease: None };
+    rack.fleet.fence(HOST, &fence).await.expect("fenced");
+    rack.set_failing("on_power_off", true);
+    assert!(matches!(rack.fleet.power_off(HOST, &key(2)).await, Err(FleetError::Unavailable(_))));
+    rack.set_failing("on_power_off", false);
+    let _ = rack.log();
+    for fence in [3, 4] {
+        assert_eq!(rack.fleet.power_off(HOST, &key(fence)).await, Ok(Outcome::Done));
+    }
+    assert_eq!(rack.log(), ["on_power_off node1"], "once");
+    rack.restart();
+    rack.set_failing("check", true);
+    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer").hosts.remove(&HOST);
+    let seen = seen.expect("taken on");
+    assert_eq!((seen.powered, seen.health), (Powered::Off, Health::Unknown));
+    assert_eq!(rack.fleet.power_on(HOST, &key(5)).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_power_on node1"]);
+    rack.set_failing("check", false);
+    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer").hosts.remove(&HOST);
+    let seen = seen.expect("taken on");
+    assert_eq!((seen.powered, seen.health), (Powered::On, Health::Up));
+}
+
+#[tokio::test]
+async fn energy_h_a_rack_without_hooks_for_it_cannot_switch_hosts() {
+    let rack = rack();
+    let mut config = config(&rack.directory);
+    config.hooks.retain(|moment, _| !moment.to_string().starts_with("on_power"));
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    let fleet = HooksFleet::open(&config, clock).expect("a fleet");
+    assert!(!fleet.switches_hosts());
 }

@@ -161,13 +161,14 @@ impl Admission<'_> {
         of_hosts.map(pool).collect()
     }
 
-    /// The instants before the deadline at which something is given back.
+    /// The instants before the deadline at which something is given back, or has been woken.
     fn given_back(&self, wish: &Wish<'_>) -> BTreeSet<Timestamp> {
         let hosts = self.inventory.hosts().flat_map(|host| self.calendar.bookings(host.id));
         let addresses =
             self.inventory.floating_ips().flat_map(|ip| self.calendar.floating_ip_bookings(ip.id));
         let cleaned = hosts.map(|(window, _)| later(window.end(), self.calendar.cleaning_time()));
         let ends = cleaned.chain(addresses.map(|(window, _)| window.end()));
+        let ends = ends.chain(self.waking.into_iter().flatten().map(|(_, ready)| *ready));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }
 }

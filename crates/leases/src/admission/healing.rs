@@ -30,11 +30,13 @@ impl HealingInterval {
 
 /// Heals leases one after another and keeps the calendar in step. Returns those that change.
 ///
-/// Leases that have started come first, then those that start soonest.
+/// Leases that have started come first, then those that start soonest. `waking` has hosts that are not on, as in
+/// [`Admission`]: they are had where no others are, even if they cannot be there at once.
 pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
     rules: &Rules,
+    waking: Option<&BTreeMap<HostId, Timestamp>>,
     leases: impl IntoIterator<Item = &'a Lease>,
     interval: HealingInterval,
     now: Timestamp,
@@ -43,7 +45,7 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
     let mut healed = Vec::new();
     for lease in queue {
-        let admission = Admission::new(calendar, inventory, rules, now);
+        let admission = Admission::new(calendar, inventory, rules, now).saving(waking);
         let Some(lease) = admission.heal(lease, interval) else { continue };
         let entered = calendar.put(&lease, now);
         debug_assert_eq!(entered, Ok(()), "healing takes what is free");
@@ -68,6 +70,7 @@ impl Admission<'_> {
         }
         let mut healed = lease.clone();
         let mut search = Search::new(self.asked_by(&lease.owner.project), lease.window, Some(lease.id));
+        search.patient = true;
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }
@@ -188,7 +191,7 @@ mod tests {
             let interval = HealingInterval(interval.map(minutes));
             let rules = Rules::default();
             let (calendar, inventory) = (&mut self.calendar, &self.inventory);
-            let healed = heal_all(calendar, inventory, &rules, &self.leases, interval, at(now));
+            let healed = heal_all(calendar, inventory, &rules, None, &self.leases, interval, at(now));
             for lease in &healed {
                 self.leases.iter_mut().filter(|old| old.id == lease.id).for_each(|old| *old = lease.clone());
             }

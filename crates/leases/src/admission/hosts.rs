@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
 use crate::filters::{Filter, FilterReport, HostFilter, screen};
@@ -78,9 +79,14 @@ impl Search<'_> {
             let calendar = self.admission.calendar;
             calendar.fit(host.id, &self.window, &future, self.own).filter(|_| !self.taken(host.id))
         };
-        let free: Vec<Fit> = matching.iter().filter_map(|host| fit(host)).collect();
+        let mut free: Vec<Fit> = matching.iter().filter_map(|host| fit(host)).collect();
         if free.len() < matching.len() {
             report.removed.insert(HostFilter::Calendar, matching.len() - free.len());
+        }
+        let all = free.len();
+        free.retain(|fit| self.can_be_on(fit.host));
+        if free.len() < all {
+            report.removed.insert(HostFilter::Power, all - free.len());
         }
         (free, report)
     }
@@ -94,6 +100,7 @@ impl Search<'_> {
         let candidate = |fit: &Fit| Candidate {
             new: !held.contains(&fit.host),
             avoided: self.avoids(fit.host),
+            thrift: self.thrift(fit.host),
             fit: *fit,
         };
         let mut candidates: Vec<Candidate> = free.iter().map(candidate).collect();
@@ -111,6 +118,8 @@ struct Candidate {
     new: bool,
     /// Somebody may be there for ever.
     avoided: bool,
+    /// Where power is saved, hosts that draw little come first.
+    thrift: Thrift,
     /// Then the best fit.
     fit: Fit,
 }

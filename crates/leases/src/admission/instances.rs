@@ -99,6 +99,7 @@ impl Admission<'_> {
             },
             Within::FreePool(project) => {
                 seen.place == Place::FreePool
+                    && host.power.is_on()
                     && self.asked_by(project).barred(host).is_none()
                     && !self.booked(host.id, None)
             }

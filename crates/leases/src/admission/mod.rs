@@ -26,6 +26,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 mod update;
+mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,6 +88,9 @@ pub struct Admission<'a> {
     /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
     /// once or as soon as it can asks for so much that is free, what has a date for so much that there is.
     pub used: Option<&'a BTreeMap<HostId, Resources>>,
+    /// Hosts that are not on, and when each could be had if it were woken now ([`crate::energy::readiness`]); none if no
+    /// power is saved here. If it is, hosts that draw least are had first.
+    pub waking: Option<&'a BTreeMap<HostId, Timestamp>>,
     /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
     /// without one, no host is had that is kept for some projects.
     pub project: Option<&'a ProjectId>,
@@ -97,8 +101,9 @@ pub struct Admission<'a> {
 impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
-        let (occupied, avoided, surroundings, used, project) = (None, None, None, None, None);
-        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, project, now }
+        let (occupied, avoided, surroundings, used) = (None, None, None, None);
+        let (waking, project) = (None, None);
+        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, waking, project, now }
     }
 }
 
@@ -137,6 +142,8 @@ struct Search<'a> {
     window: Window,
     /// The lease that is being changed.
     own: Option<LeaseId>,
+    /// Hosts that have to be woken are waited for, if there are no others.
+    patient: bool,
     taken: Taken,
 }
 
@@ -149,7 +156,8 @@ struct Taken {
 
 impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
-        Self { admission, window: window.since(admission.now), own, taken: Taken::default() }
+        let window = window.since(admission.now);
+        Self { admission, window, own, patient: false, taken: Taken::default() }
     }
 
     /// Gives new reservations what they ask for, in their order.

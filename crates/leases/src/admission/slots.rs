@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::room::RoomCluster;
+use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
@@ -30,6 +31,8 @@ pub(super) struct Room<'a> {
     used: Resources,
     /// How many slots fit, those that the reservation has there already among them.
     slots: u32,
+    /// How soon it is had where power is saved.
+    thrift: Thrift,
 }
 
 impl Search<'_> {
@@ -79,6 +82,7 @@ impl Search<'_> {
                     })
                 }),
                 (HostFilter::Calendar, &|host| self.host_open_to_slots(host.id)),
+                (HostFilter::Power, &|host| self.can_be_on(host.id)),
             ],
         );
         let open_hosts = open.len();
@@ -98,7 +102,7 @@ impl Search<'_> {
     fn room<'h>(&self, host: &'h Host, asked: &SlotsTerms<'_>) -> Option<Room<'h>> {
         let used = self.peak_use(host.id);
         let slots = host.capacity().slots(&used, &asked.size);
-        (slots > 0).then_some(Room { host, used, slots })
+        (slots > 0).then_some(Room { host, used, slots, thrift: self.thrift(host.id) })
     }
 }
 
@@ -108,7 +112,7 @@ struct Filling<'a> {
     affinity: Affinity,
     remaining: u32,
     /// Hosts with what is free there, and how soon each is used.
-    spare: BTreeMap<HostId, (Tier, u32)>,
+    spare: BTreeMap<HostId, ((Tier, Thrift), u32)>,
     cluster: RoomCluster,
     given: BTreeMap<HostId, u32>,
 }
@@ -123,7 +127,7 @@ impl<'a> Filling<'a> {
                 false => Tier::Shared,
             };
             let at_most = if asked.affinity == Affinity::DistinctHosts { 1 } else { u32::MAX };
-            (room.host.id, (tier, room.slots.min(at_most)))
+            (room.host.id, ((tier, room.thrift), room.slots.min(at_most)))
         });
         Some(Self {
             size: &asked.size,

@@ -29,6 +29,8 @@ pub enum HostFilter {
     Guests,
     /// It is not leased to others in that time, cleaning time included.
     Calendar,
+    /// It is on, or can be by then.
+    Power,
     /// It has room for at least one instance of that size.
     Room,
 }
@@ -45,6 +47,7 @@ impl HostFilter {
             Self::Traits => "without the flavor's traits",
             Self::Guests => "with guests of others",
             Self::Calendar => "leased at that time",
+            Self::Power => "off, and not to be woken by then",
             Self::Room => "without room at that time",
         }
     }
@@ -55,7 +58,9 @@ impl HostFilter {
             Self::Named(filter) => Some(filter.name()),
             Self::Custom(name) => Some(name),
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
-            Self::Reservable | Self::Traits | Self::Guests | Self::Calendar | Self::Room => None,
+            Self::Reservable | Self::Traits | Self::Guests | Self::Calendar | Self::Power | Self::Room => {
+                None
+            }
         }
     }
 }

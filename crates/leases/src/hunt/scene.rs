@@ -107,7 +107,8 @@ impl<'a> Scene<'a> {
                     scene.guests.entry(guest.id).or_insert(entered);
                 }
             }
-            let receives = host.health == Health::Up && receives(Some(observed)) && !booked(host.id);
+            let works = host.health == Health::Up && host.power.is_on();
+            let receives = works && receives(Some(observed)) && !booked(host.id);
             let (taken, entered, labels) = (false, false, BTreeSet::new());
             scene.hosts.insert(host.id, Spot { host, labels, capacity, receives, taken, entered });
         }

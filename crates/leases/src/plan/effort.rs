@@ -35,6 +35,9 @@ pub enum Waiting {
     /// Nothing could be found for a reservation.
     #[error("nothing is available for reservation {0}")]
     NothingAllocated(ReservationId),
+    /// A host is being switched on.
+    #[error("host {0} is being switched on")]
+    Booting(HostId),
     /// A host is down.
     #[error("host {0} is down")]
     HostFailed(HostId),

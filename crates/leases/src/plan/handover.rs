@@ -16,6 +16,13 @@ use crate::window::later;
 /// The next steps of one host.
 pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
     let wanted = claims.hosts.get(&host).copied();
+    if effort.world.asleep.contains(&host) {
+        // It stays fenced, if it is.
+        if let Some((lease, _)) = wanted {
+            effort.waits(lease.id, Waiting::Booting(host));
+        }
+        return;
+    }
     if observed.health == Health::Failed {
         // It is looked at again when it has recovered; until then healing finds another.
         if let Some((lease, reservation)) = wanted

@@ -30,7 +30,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::effort::Effort;
 pub use self::effort::Waiting;
 pub use self::instances::InstanceChange;
-pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place};
+pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place, Powered};
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
@@ -137,17 +137,21 @@ pub struct World<'a> {
     pub instances: &'a [&'a Instance],
     /// Those of them whose guests are certain to be nowhere: they were looked for on hosts that work.
     pub gone: &'a BTreeSet<GuestId>,
+    /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
+    pub asleep: &'a BTreeSet<HostId>,
     /// The present, to the second.
     pub now: Timestamp,
 }
 
 /// No guests.
 static NOBODY: BTreeSet<GuestId> = BTreeSet::new();
+/// No hosts.
+static NOWHERE: BTreeSet<HostId> = BTreeSet::new();
 
 impl<'a> World<'a> {
     /// A world without instances.
     pub fn new(observed: &'a Observed, history: &'a History, rules: &'a PlanRules, now: Timestamp) -> Self {
-        Self { observed, history, rules, instances: &[], gone: &NOBODY, now }
+        Self { observed, history, rules, instances: &[], gone: &NOBODY, asleep: &NOWHERE, now }
     }
 }
 

@@ -31,12 +31,30 @@ pub struct ObservedHost {
     pub guests: Vec<Guest>,
     /// Slots that were granted to reservations of instances.
     pub slots: BTreeMap<ReservationId, u32>,
+    /// Whether it has power. One that is booting has, and does not work yet.
+    pub powered: Powered,
+}
+
+/// Whether a host has power.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Powered {
+    /// It has; or nobody can tell.
+    #[default]
+    On,
+    /// It is off.
+    Off,
 }
 
 impl ObservedHost {
     /// A healthy, empty host in the free pool.
     pub fn free() -> Self {
-        Self { place: Place::FreePool, health: Health::Up, guests: Vec::new(), slots: BTreeMap::new() }
+        Self {
+            place: Place::FreePool,
+            health: Health::Up,
+            guests: Vec::new(),
+            slots: BTreeMap::new(),
+            powered: Powered::On,
+        }
     }
 
     /// What guests use of it.

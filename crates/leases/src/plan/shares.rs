@@ -37,7 +37,9 @@ pub(super) fn plan_slots(
         if observed.slots.get(&reservation) == Some(&count) {
             continue;
         }
-        if failed {
+        if effort.world.asleep.contains(&host) {
+            effort.waits(lease, Waiting::Booting(host));
+        } else if failed {
             effort.waits(lease, Waiting::HostFailed(host));
         } else if others_leave || observed.place != Place::FreePool {
             effort.waits(lease, Waiting::TakingBack(host));

@@ -47,6 +47,10 @@ pub enum Action {
     Unassign(FloatingIpId, ReservationId),
     /// An image is made of each guest of the reservation on the host.
     Snapshot(HostId, ReservationId),
+    /// A host is switched on. It boots then; that is not waited for.
+    PowerOn(HostId),
+    /// A fenced host is switched off on which nobody is, or has slots.
+    PowerOff(HostId),
 }
 
 impl Action {
@@ -77,7 +81,9 @@ impl Action {
             | Self::Unfence(host)
             | Self::Grant(host, _, _)
             | Self::Withdraw(host, _)
-            | Self::Snapshot(host, _) => (Some(host), None),
+            | Self::Snapshot(host, _)
+            | Self::PowerOn(host)
+            | Self::PowerOff(host) => (Some(host), None),
             Self::MoveGuest(host, _, to) => (Some(host), Some(to)),
             Self::Assign(..) | Self::Unassign(..) => (None, None),
         };
@@ -117,6 +123,8 @@ impl fmt::Display for Action {
             Self::Snapshot(host, reservation) => {
                 write!(f, "snapshot guests of reservation {reservation} on host {host}")
             }
+            Self::PowerOn(host) => write!(f, "switch host {host} on"),
+            Self::PowerOff(host) => write!(f, "switch host {host} off"),
         }
     }
 }

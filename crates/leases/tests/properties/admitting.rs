@@ -97,7 +97,8 @@ impl Cloud {
             Turn::Heal => {
                 let interval = HealingInterval::default();
                 let (calendar, inventory) = (&mut self.calendar, &self.inventory);
-                let healed = heal_all(calendar, inventory, &self.rules, &self.leases, interval, at(self.now));
+                let healed =
+                    heal_all(calendar, inventory, &self.rules, None, &self.leases, interval, at(self.now));
                 for lease in healed {
                     self.replace(&lease);
                 }

@@ -2,6 +2,7 @@
 
 mod admitting;
 mod calendar;
+mod energy;
 mod extra_specs;
 mod generate;
 mod planning;

@@ -157,7 +157,7 @@ impl Play {
         }
         let (calendar, inventory) = (&mut self.calendar, &self.inventory);
         let healing = HealingInterval::default();
-        for lease in heal_all(calendar, inventory, &self.rules, &self.leases, healing, self.now) {
+        for lease in heal_all(calendar, inventory, &self.rules, None, &self.leases, healing, self.now) {
             self.commit(&lease);
         }
         let world = World::new(&observed, &self.history, &self.plan_rules, self.now);

@@ -13,6 +13,7 @@ use crate::policy::Rule;
 
 pub(crate) mod audit;
 pub(crate) mod drift;
+pub(crate) mod energy;
 pub(crate) mod flavors;
 pub(crate) mod floating_ips;
 pub(crate) mod free_pools;

@@ -1,6 +1,6 @@
 //! Usage, and what it costs (spec §5.4). Not in Blazar, which leaves both to those who read its notifications.
 
-mod period;
+pub(super) mod period;
 
 use api::v1::body::{BillingBody, UsageBody, UsageEventsBody};
 use api::v1::{BillingLine, Usage, UsageEvent, lease_id};

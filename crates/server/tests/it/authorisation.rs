@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 69] = [
+const MATRIX: [(&str, &str, &str); 72] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -77,6 +77,9 @@ const MATRIX: [(&str, &str, &str); 69] = [
     ("GET", "/v1/usage", "admin member reader foreign"),
     ("GET", "/v1/usage/billing", "admin member reader foreign"),
     ("GET", "/v1/usage/events", "admin member reader foreign"),
+    ("GET", "/v1/energy/plan", "admin"),
+    ("GET", "/v1/energy/report", "admin"),
+    ("GET", "/v1/energy/hosts", "admin"),
     ("GET", "/v1/drift", "admin"),
     ("POST", "/v1/drift/repair", "admin"),
 ];

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 69] = [
+const ROWS: [Row; 72] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -137,6 +137,9 @@ const ROWS: [Row; 69] = [
         ("after", "0"),
         ("limit", "1000"),
     ]),
+    row("GET", "/v1/energy/plan").with(&[("horizon", "1d")]),
+    row("GET", "/v1/energy/report").with(&[("start", "2030-01-01"), ("end", "now")]),
+    row("GET", "/v1/energy/hosts"),
     row("GET", "/v1/drift"),
     row("POST", "/v1/drift/repair"),
     row("GET", "/v1/audit").with(&[

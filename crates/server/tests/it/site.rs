@@ -82,6 +82,12 @@ impl Site {
         site
     }
 
+    /// The same, where nothing happens by itself but when time is told to [pass](Self::pass).
+    pub async fn still_of_settings(settings: Settings) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self::build(Config::default(), None, store, at(NOW), settings).await.0
+    }
+
     /// With tokens as [`Self::guarded`] has them, on that store, and with nobody who runs the loop: nothing
     /// happens by itself but when time is told to [pass](Self::pass).
     pub async fn still(store: Arc<dyn Store>) -> Self {

@@ -33,6 +33,7 @@ impl Service {
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
+        self.watch_power(now);
         // First, and not only if the store works: they count as under way from here on.
         let looks = self.looks(now);
         let mut cycle = match self.try_cycle(now).await {
@@ -63,15 +64,22 @@ impl Service {
         }
         let machines = self.progress().machines.take();
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
+        let settled = self.settle_power(&writer, now).await?;
         let healed = self.heal(&writer, now).await?;
         let moved = self.expire(&writer, now).await?
             | self.serve(&writer, now).await?
             | self.hasten(&writer, now).await?
             | self.hunt_anew(&writer, now).await?
             | self.depart(&writer, now).await?;
-        let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
-        let mut changed = self.commit_plan(&writer, changes, now).await?;
+        let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
+        let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;
+        let (switched, decide_at) = self.switch_hosts(&writer, now).await?;
+        let (power_steps, given_up_at) = self.power_steps(now);
+        let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
+        steps.extend(power_steps);
+        changed |= switched;
+        let wake_at = [wake_at, decide_at, given_up_at, retry_at].into_iter().flatten().min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }
@@ -114,15 +122,9 @@ impl Service {
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
-        let hunt = progress.hunt_again_at;
-        let next = questions
-            .chain(planned)
-            .chain(next_start)
-            .chain(expiry)
-            .chain(hunt)
-            .chain([look])
-            .min()
-            .unwrap_or(look);
+        let others = [progress.hunt_again_at, progress.watch_power_at, expiry].into_iter().flatten();
+        let next =
+            questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
     }
 

@@ -10,6 +10,7 @@ use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
 use super::cycle::backoff;
+use crate::energy::recorded_health;
 use crate::hosts::refreshed;
 use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
@@ -170,8 +171,19 @@ impl Service {
                 changed.insert(host.id, now);
             }
         }
+        for (id, host) in &mut changed {
+            if let Some(record) = state.hosts.get(id) {
+                host.health = recorded_health(&record.host, host.health);
+            }
+        }
         changed.retain(|id, host| state.hosts.get(id).is_none_or(|record| record.host != *host));
         changed.into_values().collect()
+    }
+
+    /// Whether the fleet answers, and was seen lately.
+    pub(crate) fn sees_well(&self, now: Timestamp) -> bool {
+        let progress = self.progress();
+        progress.sees() && !self.out_of_sight(progress.seen_at, now)
     }
 
     /// Whether nothing was heard of the fleet for so long that nobody knows how its hosts are.

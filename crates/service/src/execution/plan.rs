@@ -36,7 +36,8 @@ impl Service {
             // A copy, because what is decided counts only once it is committed.
             let mut calendar = state.calendar.clone();
             let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
-            let healed = heal_all(&mut calendar, &state.inventory, rules, leases, interval, now);
+            let (inventory, waking) = (&state.inventory, self.waking(&state, now));
+            let healed = heal_all(&mut calendar, inventory, rules, waking.as_ref(), leases, interval, now);
             let change = |lease: Lease| {
                 let before = state.leases.get(lease.id)?.clone();
                 Some(Change { before, after: Some(lease) })
@@ -55,7 +56,7 @@ impl Service {
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
         let gone = progress.gone(instances.iter().copied(), |host| state.hosts.contains_key(&host));
         let world = World::new(&progress.observed, &state.history, &rules, now);
-        let world = World { instances: &instances, gone: &gone, ..world };
+        let world = World { instances: &instances, gone: &gone, asleep: &state.asleep, ..world };
         let mut plan = plan::plan(state.due(&progress.observed, now), world);
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));

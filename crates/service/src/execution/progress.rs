@@ -15,6 +15,7 @@ use store::{Claim, Finished, Revision};
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
+use crate::energy::Planned;
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]
@@ -133,6 +134,10 @@ pub(crate) struct Progress {
     pub tried_to_serve: Option<(Revision, BTreeSet<HostId>)>,
     /// Hunts that do not hold could not be planned anew; when to try again.
     pub hunt_again_at: Option<Timestamp>,
+    /// When hosts that boot or shut down are to be looked at again.
+    pub watch_power_at: Option<Timestamp>,
+    /// When it was last decided which hosts are to be switched.
+    pub power_planned: Option<Planned>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.
@@ -140,6 +145,7 @@ pub(crate) struct Progress {
     pub steps_done: u64,
     pub steps_failed: u64,
     pub cycles: u64,
+    pub boots_failed: u64,
     pub last_start_delay_ms: u64,
 }
 
@@ -356,6 +362,7 @@ impl Progress {
             steps_done: self.steps_done,
             steps_failed: self.steps_failed,
             cycles: self.cycles,
+            boots_failed: self.boots_failed,
             last_start_delay_ms: self.last_start_delay_ms,
             ..Statistics::default()
         }

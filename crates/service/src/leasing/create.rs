@@ -142,7 +142,7 @@ impl Service {
     ) -> Result<Proposed, ServiceError> {
         let state = self.state();
         let (calendar, withdrawn) = state.calendar_for(&identity.owner, None);
-        let around = self.around(&state, new.terms.lease_type);
+        let around = self.around(&state, new.terms.lease_type, now);
         let admission = around.admission(self, &state, &calendar, now);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let grant = admission.grant(&identity.owner.project, &new.terms)?;

@@ -23,24 +23,26 @@ use crate::Service;
 use crate::state::State;
 
 impl Service {
-    /// What admission decides on. Dates have no seconds (spec §1.8), so the present is the current minute.
+    /// What admission decides on; with the hosts that are [not on](Service::waking). Dates have no seconds (spec §1.8), so the present is the current minute.
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,
         occupied: Option<&'a BTreeSet<HostId>>,
+        waking: Option<&'a BTreeMap<HostId, Timestamp>>,
         now: Timestamp,
     ) -> Admission<'a> {
         let rules = &self.settings.rules;
         let avoided = Some(state.instances.hosts_without_lease());
         let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
-        Admission { occupied, avoided, ..admission }
+        Admission { occupied, avoided, waking, ..admission }
     }
 
-    /// What a decision about a lease of that type needs to know about guests: who asks for a date does not need to know.
-    pub(crate) fn around<'a>(&self, state: &'a State, lease_type: LeaseType) -> Around<'a> {
+    /// What a decision about a lease of that type needs to know about hosts: who asks for a date does not need to know
+    /// about guests.
+    pub(crate) fn around<'a>(&self, state: &'a State, lease_type: LeaseType, now: Timestamp) -> Around<'a> {
         let neighbours = (lease_type != LeaseType::Schedule).then(|| self.neighbours(state));
         let used = neighbours.as_ref().map(Neighbours::used);
-        Around { neighbours, used }
+        Around { neighbours, used, waking: self.waking(state, now) }
     }
 
     /// What was observed, with guests that are about to be there.
@@ -61,10 +63,11 @@ impl Service {
     }
 }
 
-/// Guests, as far as a decision needs to know.
+/// Guests, and hosts that are not on, as far as a decision needs to know.
 pub(crate) struct Around<'a> {
     neighbours: Option<Neighbours<'a>>,
     used: Option<BTreeMap<HostId, Resources>>,
+    waking: Option<BTreeMap<HostId, Timestamp>>,
 }
 
 impl Around<'_> {
@@ -79,7 +82,7 @@ impl Around<'_> {
         let occupied = self.neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = self.neighbours.as_ref().map(Neighbours::surroundings);
         let used = self.used.as_ref();
-        Admission { calendar, surroundings, used, ..service.admission(state, occupied, now) }
+        Admission { calendar, surroundings, used, ..service.admission(state, occupied, self.waking.as_ref(), now) }
     }
 }
 

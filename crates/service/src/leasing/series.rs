@@ -121,7 +121,7 @@ impl Service {
         let state = self.state();
         let (calendar, first) = state.calendar_for(&caller.owner(), None);
         let mut calendar: Calendar = calendar.into_owned();
-        let around = self.around(&state, LeaseType::Schedule);
+        let around = self.around(&state, LeaseType::Schedule, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for window in &new.windows {
             let terms: Terms = new.lease.terms.clone().during(*window);

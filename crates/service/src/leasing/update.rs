@@ -100,7 +100,8 @@ impl Service {
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
         let (state, calendar) = (ground.state, ground.calendar);
-        let admission = Admission { calendar, ..self.admission(state, None, now) };
+        let waking = self.waking(state, now);
+        let admission = Admission { calendar, ..self.admission(state, None, waking.as_ref(), now) };
         let decide = |admission: &Admission<'_>| admission.update(&before.lease, &changes.changes);
         let (updated, moved) = match decide(&admission) {
             Ok(updated) => (updated, Vec::new()),

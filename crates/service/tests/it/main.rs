@@ -6,6 +6,7 @@ mod changing;
 mod creating;
 mod deleting;
 mod drift;
+mod energy;
 mod enforcing;
 mod faults;
 mod free_pools;

@@ -5,7 +5,7 @@ use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
 use sqlx::PgConnection;
 use store::booking::Subject;
-use store::encoding::{amounts, health_name, json};
+use store::encoding::{amounts, health_name, json, power_json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
 use super::{free_pools, instances};
@@ -66,12 +66,13 @@ async fn write_host_row(
     let write = sqlx::query!(
         "INSERT INTO host (
              id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
-             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool
-         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16)
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool,
+             power
+         ) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $16, $17)
          ON CONFLICT (id) DO UPDATE SET
              version = $2, name = $3, service_name = $4, traits = $5, cpu_info = $6, hypervisor_type = $7,
              hypervisor_version = $8, availability_zone = $9, capabilities = $10, reservable = $11,
-             health = $12, created_at_us = $13, updated_at_us = $14, free_pool = $16
+             health = $12, created_at_us = $13, updated_at_us = $14, free_pool = $16, power = $17
          WHERE host.version = $15",
         id,
         version,
@@ -89,6 +90,7 @@ async fn write_host_row(
         updated_at_us,
         expected.map(|version| version.0.cast_signed()),
         (host.pool != FreePool::DEFAULT).then(|| uuid(host.pool.0)),
+        power_json(&host.power),
     );
     Ok(write.execute(db).await?.rows_affected())
 }

@@ -20,7 +20,7 @@ use store::{Advance, Commit, Write};
 
 use crate::columns::uuid;
 use crate::error::Trouble;
-use crate::{feed, journal, usage};
+use crate::{feed, journal, power, usage};
 
 pub(crate) use take::Pace;
 
@@ -35,6 +35,7 @@ pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) ->
     }
     take::all(db, &mut taken, pace).await?;
     usage::write(db, &commit.usage).await?;
+    power::write(db, &commit.slept).await?;
     feed::commit(db, commit).await
 }
 

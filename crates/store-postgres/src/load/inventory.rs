@@ -9,7 +9,7 @@ use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::PgConnection;
-use store::encoding::{from_json, health_from_name, named};
+use store::encoding::{from_json, health_from_name, named, power_from_json};
 use store::{FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, StoreError, Version};
 
 use super::Wanted;
@@ -21,7 +21,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
     let rows = sqlx::query!(
         "SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
              availability_zone, capabilities, reservable, health, created_at_us,
-             updated_at_us, free_pool
+             updated_at_us, free_pool, power
          FROM host WHERE $1::bigint[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.hosts.as_deref(),
     );
@@ -52,6 +52,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
                 attributes: Attributes::default(),
                 reservable: row.reservable,
                 health: named("health", &row.health, health_from_name)?,
+                power: power_from_json(row.power.as_deref())?,
             },
             version: Version(row.version.cast_unsigned()),
             created_at: instant(row.created_at_us)?,

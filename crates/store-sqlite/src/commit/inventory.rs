@@ -4,7 +4,7 @@ use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
 use sqlx::SqliteConnection;
 use store::booking::Subject;
-use store::encoding::{amounts, health_name, json};
+use store::encoding::{amounts, health_name, json, power_json};
 use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
 
 use super::{free_pools, instances};
@@ -59,16 +59,17 @@ async fn write_host_row(db: &mut SqliteConnection, record: &HostRecord) -> Resul
     let (traits, capabilities) = (json(&host.traits), json(&host.capabilities));
     let (hypervisor_version, health) = (host.hypervisor_version.cast_signed(), health_name(host.health));
     let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
-    let pool = free_pools::column(host.pool);
+    let (pool, power) = (free_pools::column(host.pool), power_json(&host.power));
     let write = sqlx::query!(
         "INSERT INTO host (
              id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
-             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool
-         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+             availability_zone, capabilities, reservable, health, created_at_us, updated_at_us, free_pool,
+             power
+         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
          ON CONFLICT (id) DO UPDATE SET
              version = ?2, name = ?3, service_name = ?4, traits = ?5, cpu_info = ?6, hypervisor_type = ?7,
              hypervisor_version = ?8, availability_zone = ?9, capabilities = ?10, reservable = ?11,
-             health = ?12, created_at_us = ?13, updated_at_us = ?14, free_pool = ?15",
+             health = ?12, created_at_us = ?13, updated_at_us = ?14, free_pool = ?15, power = ?16",
         id,
         version,
         host.name,
@@ -84,6 +85,7 @@ async fn write_host_row(db: &mut SqliteConnection, record: &HostRecord) -> Resul
         created_at_us,
         updated_at_us,
         pool,
+        power,
     );
     write.execute(db).await?;
     Ok(())

@@ -11,7 +11,7 @@ mod take;
 use sqlx::SqliteConnection;
 use store::{Advance, Commit, CommitError};
 
-use crate::{feed, journal, usage};
+use crate::{feed, journal, power, usage};
 
 /// Writes a commit; whoever calls ends the transaction.
 pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<Advance, CommitError> {
@@ -23,5 +23,6 @@ pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<
     take::all(db, &taken).await?;
     journal::write(db, commit).await?;
     usage::write(db, &commit.usage).await?;
+    power::write(db, &commit.slept).await?;
     Ok(feed::enter(db, &commit.keys()).await?)
 }

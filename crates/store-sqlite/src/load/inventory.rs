@@ -9,7 +9,7 @@ use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::SqliteConnection;
-use store::encoding::{from_json, health_from_name, named};
+use store::encoding::{from_json, health_from_name, named, power_from_json};
 use store::{FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, StoreError, Version};
 
 use crate::columns::{instant, maybe_instant, number, uuid};
@@ -20,7 +20,7 @@ pub(super) async fn hosts(db: &mut SqliteConnection) -> Result<Vec<HostRecord>, 
     let rows = sqlx::query!(
         r#"SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
              availability_zone, capabilities, reservable AS "reservable: bool", health, created_at_us,
-             updated_at_us, free_pool
+             updated_at_us, free_pool, power
          FROM host ORDER BY id"#
     );
     let rows = rows.fetch_all(db).await.map_err(unavailable)?;
@@ -50,6 +50,7 @@ pub(super) async fn hosts(db: &mut SqliteConnection) -> Result<Vec<HostRecord>, 
                 attributes: Attributes::default(),
                 reservable: row.reservable,
                 health: named("health", &row.health, health_from_name)?,
+                power: power_from_json(row.power.as_deref())?,
             },
             version: Version(row.version.cast_unsigned()),
             created_at: instant(row.created_at_us)?,

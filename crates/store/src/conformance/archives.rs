@@ -19,6 +19,7 @@ async fn fill(store: &Arc<dyn Store>) {
         notifications: vec![notification("a"), notification("b")],
         idempotency: Some(request("key", at(0))),
         usage: super::usage::some_usage(),
+        slept: super::power::some_sleeps(),
         ..Commit::new(at(0))
     };
     store.commit(&rich).await.expect("accepted");

@@ -22,6 +22,7 @@
 mod archives;
 mod bookings;
 mod changes;
+mod power;
 mod races;
 mod random;
 mod records;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 pub use archives::*;
 pub use bookings::*;
 pub use changes::*;
+pub use power::*;
 pub use races::*;
 pub use random::*;
 pub use records::*;
@@ -100,6 +102,8 @@ macro_rules! promises {
             usage_c_a_refused_commit_leaves_no_usage
             usage_d_sums_do_not_overflow
             usage_e_is_summed_as_the_model_sums_it
+            energy_f_times_that_hosts_were_off_for_are_kept
+            energy_f_a_refused_commit_leaves_no_time
             random_commits_are_answered_as_the_model_answers_them
         }
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::energy::{Power, PowerState};
 use leases::extra_specs::ExtraSpecs;
 use leases::free_pool::FreePool;
 use leases::host::{FloatingIp, Health, Host, NetworkId};
@@ -59,9 +60,16 @@ pub fn elaborate_host(id: u64) -> HostRecord {
         capabilities: BTreeMap::from([("rack".into(), "r'1\"".into()), ("empty".into(), String::new())]),
         reservable: false,
         health: Health::Unknown,
+        power: power(),
         ..host(id).host
     };
     HostRecord { host, version: Version(7), created_at: at(-100), updated_at: Some(at(-50)) }
+}
+
+/// Power with something in every field.
+pub fn power() -> Power {
+    let state = PowerState::Booting { since: at(-3), off_since: Some(at(-60)) };
+    Power { state, boots: vec![SignedDuration::from_micros(250_000_001)], switched_off_at: vec![at(-61)] }
 }
 
 /// The address 10.0.x.y of a network.

@@ -23,6 +23,8 @@ pub fn action_key(action: Action) -> String {
         Action::Assign(ip, reservation) => format!("assign/{ip}/{reservation}"),
         Action::Unassign(ip, reservation) => format!("unassign/{ip}/{reservation}"),
         Action::Snapshot(host, reservation) => format!("snapshot/{host}/{reservation}"),
+        Action::PowerOn(host) => format!("power-on/{host}"),
+        Action::PowerOff(host) => format!("power-off/{host}"),
     }
 }
 
@@ -53,6 +55,8 @@ fn read(key: &str) -> Option<Action> {
         ["assign", ip, r] => Action::Assign(floating_ip(ip)?, reservation(r)?),
         ["unassign", ip, r] => Action::Unassign(floating_ip(ip)?, reservation(r)?),
         ["snapshot", h, r] => Action::Snapshot(host(h)?, reservation(r)?),
+        ["power-on", h] => Action::PowerOn(host(h)?),
+        ["power-off", h] => Action::PowerOff(host(h)?),
         _ => return None,
     })
 }

@@ -13,11 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::energy::Sleep;
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use leases::usage::{Entries, Event, Ledger, Query, Span, Sum, sums};
+use leases::window::Window;
 use tokio::sync::watch;
 
 use self::draft::{apply, work_out};
@@ -67,6 +69,7 @@ struct State {
     /// With their numbers.
     usage_events: VecDeque<(u64, Event)>,
     last_usage_event: u64,
+    slept: Vec<Sleep>,
     log: Log,
     /// Who leads, by role, and until when.
     leaders: BTreeMap<String, (Holder, Timestamp)>,
@@ -132,6 +135,7 @@ impl State {
                 opened: self.usage.spans().to_vec(),
                 events: self.usage_events.iter().map(|(_, event)| event.clone()).collect(),
             },
+            slept: self.slept.clone(),
             last_fence: self.last_fence,
         }
     }
@@ -175,6 +179,7 @@ impl State {
             let number = self.last_number;
             self.notifications.push_back(Notification { number, at: commit.at, content: content.clone() });
         }
+        self.slept.extend(commit.slept.iter().cloned());
         self.usage.enter(&commit.usage);
         for event in &commit.usage.events {
             self.last_usage_event += 1;
@@ -432,8 +437,15 @@ impl Store for MemoryStore {
         Ok(found.take(limit as usize).cloned().collect())
     }
 
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        let touches =
+            |sleep: &&Sleep| sleep.window.end() >= period.start() && sleep.window.start() < period.end();
+        Ok(self.state().slept.iter().filter(touches).cloned().collect())
+    }
+
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
         let mut state = self.state();
+        state.slept.retain(|sleep| sleep.window.end() >= before);
         state.usage.prune(before);
         state.usage_events.retain(|(_, event)| event.at >= before);
         Ok(())

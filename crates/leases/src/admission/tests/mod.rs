@@ -22,6 +22,7 @@ mod earliest;
 mod hunting;
 mod offers;
 mod replanning;
+mod saving;
 mod suiting;
 
 /// A cloud: what there is, what is taken, what is laid down.

@@ -133,7 +133,7 @@ impl Stage {
             Action::Unassign(ip, _) => {
                 self.observed.floating_ips.remove(&ip);
             }
-            Action::Snapshot(..) => {}
+            Action::Snapshot(..) | Action::PowerOn(_) | Action::PowerOff(_) => {}
         }
     }
 

@@ -119,6 +119,8 @@ impl Fleet {
     /// Performs an action, or says why it cannot. One that does not apply has no effect.
     pub fn perform(&mut self, action: Action, now: Timestamp) -> Result<(), &'static str> {
         match action {
+            // Hosts are on here.
+            Action::PowerOn(_) | Action::PowerOff(_) => {}
             Action::Fence(id) => {
                 let host = self.working(id)?;
                 if host.place == Place::FreePool {

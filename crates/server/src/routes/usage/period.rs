@@ -72,7 +72,7 @@ pub(super) fn backwards() -> ApiError {
 }
 
 /// The period that is asked for, as far as it is past.
-pub(super) fn asked(options: &Options, now: Timestamp) -> Result<Window, ApiError> {
+pub(in crate::routes) fn asked(options: &Options, now: Timestamp) -> Result<Window, ApiError> {
     let month = TimeZone::UTC.to_datetime(now).date().first_of_month();
     let start = match instant(options, "start", now)? {
         Some(start) => start,

@@ -1,0 +1,207 @@
+//! `allot energy`.
+
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::dates::{When, show_seconds, zone_name};
+use super::table::text;
+use super::wire::read;
+use super::{ClientError, Session};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// How many hosts are needed when, and which may be off
+    Plan(Plan),
+    /// What was saved
+    Report(Report),
+    /// Which hosts are off, and how long they boot
+    Hosts,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Plan {
+    /// How far ahead: 12h, 7d; as far as the operator has set if it is not said
+    #[arg(long, value_name = "DURATION")]
+    horizon: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// From when; the beginning of this month (UTC) if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Until when; now if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Pool {
+    pool: String,
+    hosts: u64,
+    hosts_needed: u64,
+    needed: Vec<Need>,
+    off: Vec<Rest>,
+    saved_kwh: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Need {
+    start: String,
+    hosts: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rest {
+    hypervisor_hostname: String,
+    off_from: String,
+    on_by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Saved {
+    pool: Option<String>,
+    off_host_hours: f64,
+    saved_kwh: f64,
+    used_kwh: f64,
+    switched_off: u64,
+    switched_on: u64,
+    boots_failed: u64,
+    longest_boot_seconds: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Host {
+    hypervisor_hostname: String,
+    pool: String,
+    power: String,
+    since: Option<String>,
+    boot_seconds: i64,
+    measured_boots: u64,
+    idle_watts: Option<f64>,
+    off_watts: f64,
+    may_be_off: bool,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::Plan(wanted) => plan(&wanted, session).await,
+        Command::Report(wanted) => report(&wanted, session).await,
+        Command::Hosts => hosts(session).await,
+    }
+}
+
+/// Asks; none if the answer has been printed as it is.
+async fn ask(
+    path: &str,
+    query: &[(&'static str, String)],
+    session: &mut Session<'_>,
+) -> Result<Option<Value>, ClientError> {
+    let answer = session.connection.get(path, query).await?;
+    if session.json {
+        session.print_json(&answer)?;
+        return Ok(None);
+    }
+    Ok(Some(answer))
+}
+
+fn shown(time: &str, session: &Session<'_>) -> String {
+    time.parse().map_or(time.to_owned(), |at| show_seconds(at, &session.zone))
+}
+
+async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let query: Vec<_> = wanted.horizon.clone().map(|horizon| ("horizon", horizon)).into_iter().collect();
+    let Some(answer) = ask("/v1/energy/plan", &query, session).await? else { return Ok(()) };
+    let pools: Vec<Pool> = read(&answer, "pools")?;
+    let mode = match answer["mode"].as_str() {
+        Some("on") => "Hosts are switched as planned.",
+        Some("dry_run") => "This is a dry run: no host is switched.",
+        _ => "No power is saved: no host is switched (energy.enabled).",
+    };
+    session.print(mode)?;
+    let zone = zone_name(&session.zone);
+    for pool in pools {
+        let Pool { pool, hosts, hosts_needed, needed, off, saved_kwh } = pool;
+        session.print("")?;
+        session.print(&format!(
+            "Pool {pool}: {hosts_needed} of {hosts} hosts needed at most; {saved_kwh:.2} kWh can be saved."
+        ))?;
+        let mut steps = session.style.table(&[&format!("FROM ({zone})"), "HOSTS NEEDED"]);
+        for need in needed {
+            steps.add_row([shown(&need.start, session), need.hosts.to_string()]);
+        }
+        session.print(&text(&steps))?;
+        if off.is_empty() {
+            continue;
+        }
+        session.print("")?;
+        let mut rests = session.style.table(&["HOST", &format!("OFF FROM ({zone})"), "ON BY"]);
+        for rest in off {
+            let on_by = rest.on_by.as_deref().map_or("later".to_owned(), |time| shown(time, session));
+            rests.add_row([rest.hypervisor_hostname, shown(&rest.off_from, session), on_by]);
+        }
+        session.print(&text(&rests))?;
+    }
+    Ok(())
+}
+
+async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let now = session.now().await;
+    let mut query = Vec::new();
+    for (name, text) in [("start", &wanted.from), ("end", &wanted.to)] {
+        if let Some(text) = text {
+            let instant = When::parse(text, now, &session.zone)?.instant(now);
+            query.push((name, instant.to_string()));
+        }
+    }
+    let Some(answer) = ask("/v1/energy/report", &query, session).await? else { return Ok(()) };
+    let pools: Vec<Saved> = read(&answer, "pools")?;
+    let time = |name: &str| shown(answer[name].as_str().unwrap_or_default(), session);
+    let line = format!("From {} to {} ({}).", time("start"), time("end"), zone_name(&session.zone));
+    session.print(&line)?;
+    if pools.is_empty() {
+        return session.print("No host was off.");
+    }
+    let headings = ["POOL", "OFF HOST HOURS", "SAVED KWH", "USED KWH", "OFF", "ON", "FAILED", "LONGEST BOOT"];
+    let mut table = session.style.table(&headings);
+    for pool in pools {
+        table.add_row([
+            pool.pool.unwrap_or_else(|| "(gone)".to_owned()),
+            format!("{:.2}", pool.off_host_hours),
+            format!("{:.2}", pool.saved_kwh),
+            format!("{:.2}", pool.used_kwh),
+            pool.switched_off.to_string(),
+            pool.switched_on.to_string(),
+            pool.boots_failed.to_string(),
+            pool.longest_boot_seconds.map_or(String::new(), |seconds| format!("{seconds} s")),
+        ]);
+    }
+    session.print(&text(&table))?;
+    let total = |name: &str| answer[name].as_f64().unwrap_or_default();
+    session.print(&format!("Saved: {:.2} kWh", total("saved_kwh")))
+}
+
+async fn hosts(session: &mut Session<'_>) -> Result<(), ClientError> {
+    let Some(answer) = ask("/v1/energy/hosts", &[], session).await? else { return Ok(()) };
+    let hosts: Vec<Host> = read(&answer, "hosts")?;
+    if hosts.is_empty() {
+        return session.print("There are no hosts.");
+    }
+    let headings = ["HOST", "POOL", "POWER", "SINCE", "BOOT", "MEASURED", "IDLE W", "OFF W", "MAY BE OFF"];
+    let mut table = session.style.table(&headings);
+    for host in hosts {
+        table.add_row([
+            host.hypervisor_hostname,
+            host.pool,
+            host.power,
+            host.since.as_deref().map_or(String::new(), |time| shown(time, session)),
+            format!("{} s", host.boot_seconds),
+            host.measured_boots.to_string(),
+            host.idle_watts.map_or("?".to_owned(), |watts| watts.to_string()),
+            host.off_watts.to_string(),
+            if host.may_be_off { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,153 @@
+//! Hosts that are switched off, and hosts that draw little (spec §5.5).
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::energy::{BUSY_WATTS, PowerState};
+use crate::filters::HostFilter;
+use crate::plan::{Observed, ObservedHost};
+use crate::testing::lease;
+
+/// A cloud where power is saved.
+struct Thrifty {
+    cloud: Cloud,
+    waking: BTreeMap<HostId, Timestamp>,
+}
+
+impl Thrifty {
+    /// So many hosts; these draw so many watts.
+    fn new(hosts: u64, watts: &[(u64, u32)]) -> Self {
+        let mut cloud = Cloud::new(hosts);
+        for (host, watts) in watts {
+            let host = cloud.inventory.host_mut(HostId(*host)).expect("there");
+            host.capabilities.insert(BUSY_WATTS.to_owned(), watts.to_string());
+        }
+        Self { cloud, waking: BTreeMap::new() }
+    }
+
+    fn off(&mut self, host: u64, ready: i64) {
+        let power = &mut self.cloud.inventory.host_mut(HostId(host)).expect("there").power;
+        power.state = PowerState::Off { since: at(0) };
+        self.waking.insert(HostId(host), at(ready));
+    }
+
+    fn admission(&self) -> Admission<'_> {
+        self.cloud.admission(0).saving(Some(&self.waking))
+    }
+
+    fn given(&self, window: Window, asked: ReservationTerms) -> Result<Vec<u64>, Refusal> {
+        let terms = Terms::new(window, None, vec![asked]).expect("terms");
+        let given = self.admission().decide(&owner().project, &terms)?;
+        Ok(given[0].hosts().iter().map(|host| host.0).collect())
+    }
+}
+
+fn hosts(count: u32) -> ReservationTerms {
+    ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range"))
+}
+
+fn slots(amount: u32) -> ReservationTerms {
+    ReservationTerms::Instances(InstancesTerms {
+        size: InstanceSize::new(4, 1024, 1).expect("a size"),
+        amount: NonZeroU32::new(amount).expect("some"),
+        affinity: Affinity::Any,
+        requirement: Requirement::NONE,
+    })
+}
+
+#[test]
+fn energy_d_leases_have_the_hosts_first_that_draw_least() {
+    let thrifty = Thrifty::new(4, &[(1, 400), (2, 300), (4, 200)]);
+    assert_eq!(thrifty.given(window(10, 20), hosts(1)), Ok(vec![4]));
+    assert_eq!(thrifty.given(window(10, 20), hosts(2)), Ok(vec![2, 4]));
+    assert_eq!(thrifty.given(window(10, 20), slots(5)), Ok(vec![2, 4]), "and slots");
+    let elsewhere = thrifty.cloud.decide(window(10, 20), vec![hosts(1)]).expect("free");
+    assert_eq!(elsewhere, vec![Allocation::Hosts(BTreeSet::from([HostId(1)]))], "elsewhere nothing changes");
+}
+
+#[test]
+fn energy_d_of_hosts_that_draw_alike_one_that_is_on_comes_first() {
+    let mut thrifty = Thrifty::new(3, &[]);
+    thrifty.off(1, 5);
+    assert_eq!(thrifty.given(window(10, 20), hosts(1)), Ok(vec![2]));
+    assert_eq!(thrifty.given(window(10, 20), hosts(3)), Ok(vec![1, 2, 3]));
+}
+
+#[test]
+fn energy_b_nobody_is_promised_a_host_that_cannot_be_there_in_time() {
+    let mut thrifty = Thrifty::new(2, &[]);
+    thrifty.off(1, 12);
+    for asked in [hosts(2), slots(8)] {
+        let refused = thrifty.given(window(10, 20), asked).expect_err("one is off");
+        let Refusal::NotEnough { resource: Resource::Hosts(report) | Resource::Slots(report), .. } = refused
+        else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(report.removed.get(&HostFilter::Power), Some(&1));
+    }
+    assert_eq!(thrifty.given(window(12, 20), hosts(2)), Ok(vec![1, 2]));
+}
+
+#[test]
+fn energy_b_a_best_effort_lease_starts_when_its_hosts_can_be_on() {
+    let mut thrifty = Thrifty::new(2, &[]);
+    thrifty.off(1, 12);
+    let terms = Terms::new(window(0, 60), None, vec![hosts(2)]).expect("terms");
+    let best_effort = terms.clone().of_type(LeaseType::BestEffort { deadline: at(100) });
+    let grant = thrifty.admission().grant(&owner().project, &best_effort).expect("in time");
+    assert_eq!(grant.terms.window(), window(12, 72));
+    let immediate = terms.of_type(LeaseType::Immediate { deadline: at(1) });
+    assert!(thrifty.admission().grant(&owner().project, &immediate).is_err());
+}
+
+#[test]
+fn energy_b_a_lease_keeps_its_own_host_that_is_off() {
+    let mut thrifty = Thrifty::new(2, &[]);
+    let own = lease(1, window(10, 20), &[1]);
+    thrifty.cloud.calendar.put(&own, at(0)).expect("free");
+    thrifty.off(1, 12);
+    let changes = Changes { end: Some(at(30)), ..Changes::default() };
+    let longer = thrifty.admission().update(&own, &changes).expect("free");
+    assert_eq!(longer.lease.reservations[0].allocation, own.reservations[0].allocation);
+    let changes = Changes { start: Some(at(5)), ..Changes::default() };
+    let sooner = thrifty.admission().update(&own, &changes).expect("free");
+    let hosts = sooner.lease.reservations[0].allocation.hosts();
+    assert_eq!(hosts, BTreeSet::from([HostId(2)]), "it would not be there");
+}
+
+#[test]
+fn energy_g_a_lease_whose_host_does_not_come_up_gets_another_before_it_starts() {
+    let mut thrifty = Thrifty::new(4, &[(1, 100), (2, 100), (3, 300)]);
+    let ours = lease(1, window(10, 20), &[1]);
+    thrifty.cloud.calendar.put(&ours, at(0)).expect("free");
+    thrifty.cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Failed;
+    thrifty.off(2, 12);
+    thrifty.off(4, 5);
+    let heal = |thrifty: &Thrifty| {
+        let mut calendar = thrifty.cloud.calendar.clone();
+        let (inventory, rules) = (&thrifty.cloud.inventory, &thrifty.cloud.rules);
+        let interval = HealingInterval(None);
+        let healed =
+            heal_all(&mut calendar, inventory, rules, Some(&thrifty.waking), [&ours], interval, at(9));
+        healed[0].reservations[0].allocation.hosts()
+    };
+    assert_eq!(heal(&thrifty), BTreeSet::from([HostId(3)]), "2 draws less, but is not there in time");
+    for host in [3, 4] {
+        thrifty.cloud.inventory.host_mut(HostId(host)).expect("there").health = Health::Failed;
+    }
+    assert_eq!(heal(&thrifty), BTreeSet::from([HostId(2)]), "late is better than never");
+}
+
+#[test]
+fn energy_h_no_instance_is_started_on_a_host_that_is_off() {
+    let mut thrifty = Thrifty::new(2, &[]);
+    thrifty.off(1, 12);
+    let observed = (1..=2).map(|id| (HostId(id), ObservedHost::free())).collect();
+    let observed = Observed { hosts: observed, ..Observed::default() };
+    let size = crate::plan::GuestSize { vcpus: 10, memory_mib: 1024, disk_gib: 1 };
+    let owner = owner();
+    let within = Within::FreePool(&owner.project);
+    assert_eq!(thrifty.admission().host_for(within, size, &observed), Ok(HostId(2)));
+    thrifty.off(2, 12);
+    assert!(thrifty.admission().host_for(within, size, &observed).is_err());
+}

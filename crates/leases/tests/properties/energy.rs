@@ -1,0 +1,276 @@
+//! Random leases and guests on hosts that are switched as planned, minute by minute: nobody is late, nobody loses power
+//! who needs it, and no more boot at once than may.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leases::admission::{Admission, Rules};
+use leases::calendar::Calendar;
+use leases::energy::{Ground, PowerRules, PowerState, Switch, plan, readiness, settle};
+use leases::host::{Health, Host, Inventory};
+use leases::ids::{GuestId, HostId, ReservationId};
+use leases::lease::{Allocation, Lease};
+use leases::plan::{Guest, GuestOwner, Observed, ObservedHost, Place, Powered};
+use leases::terms::{HostsTerms, ReservationTerms, Terms};
+use proptest::prelude::*;
+
+use crate::generate::{at, cases, minutes, new_lease, project, window};
+
+/// Minutes that are followed.
+const END: i64 = 900;
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// Somebody asks for so many hosts, so many minutes from now, for so many minutes.
+    Ask(u32, i64, i64),
+    /// A guest is started on that host if it is on and free, or ends there.
+    Guest(u64),
+}
+
+#[derive(Clone, Debug)]
+struct Ways {
+    /// How long each host boots, minutes.
+    boots: Vec<i64>,
+    rules: PowerRules,
+    cleaning: i64,
+    events: Vec<(i64, Event)>,
+}
+
+fn ways() -> impl Strategy<Value = Ways> {
+    let event = prop_oneof![
+        4 => (1..6u32, 0..150i64, 1..200i64).prop_map(|(n, start, length)| Event::Ask(n, start, length)),
+        1 => (1..12u64).prop_map(Event::Guest),
+    ];
+    let events = proptest::collection::vec((0..END, event), 1..60);
+    let boots = proptest::collection::vec(1..=5i64, 1..12);
+    (boots, 0..3u32, 1..4u32, 5..70i64, 1..4u32, 0..10i64, events).prop_map(
+        |(boots, spare_hosts, boots_at_once, rest, rests_a_day, cleaning, mut events)| {
+            events.sort_by_key(|(minute, _)| *minute);
+            let shortest_rest = minutes(rest);
+            let horizon = minutes(24 * 60);
+            let rules = PowerRules {
+                spare_hosts,
+                boots_at_once,
+                shortest_rest,
+                rests_a_day,
+                horizon,
+                ..PowerRules::default()
+            };
+            Ways { boots, rules, cleaning, events }
+        },
+    )
+}
+
+struct Rack {
+    ways: Ways,
+    inventory: Inventory,
+    calendar: Calendar,
+    leases: Vec<Lease>,
+    guests: BTreeSet<HostId>,
+    now: i64,
+}
+
+impl Rack {
+    fn new(ways: Ways) -> Self {
+        let hosts = (1..).zip(&ways.boots);
+        let hosts = hosts.map(|(id, _)| Host::new(HostId(id), format!("node{id}"), 8, 8000, 80));
+        let calendar = Calendar::new(minutes(ways.cleaning));
+        let (leases, guests) = (Vec::new(), BTreeSet::new());
+        Self { inventory: Inventory::new(hosts, []), calendar, leases, guests, now: 0, ways }
+    }
+
+    fn leased(&self) -> BTreeSet<HostId> {
+        let going = self.leases.iter().filter(|lease| lease.window.contains(at(self.now)));
+        going.flat_map(|lease| lease.reservations[0].allocation.hosts()).collect()
+    }
+
+    fn state(&self, host: HostId) -> PowerState {
+        self.inventory.host(host).expect("there").power.state
+    }
+
+    /// How the machines are.
+    fn observed(&self) -> Observed {
+        let leased = self.leased();
+        let seen = |host: &Host| {
+            let boots = minutes(self.ways.boots[host.id.0 as usize - 1]);
+            let (powered, health) = match host.power.state {
+                PowerState::On => (Powered::On, Health::Up),
+                PowerState::Booting { since, .. } if at(self.now).duration_since(since) >= boots => {
+                    (Powered::On, Health::Up)
+                }
+                PowerState::Booting { .. } => (Powered::On, Health::Failed),
+                _ => (Powered::Off, Health::Failed),
+            };
+            let place = match host.power.state {
+                _ if leased.contains(&host.id) => Place::Held(ReservationId(1)),
+                PowerState::On => Place::FreePool,
+                _ => Place::Fenced { verified_for: None },
+            };
+            let guest = Guest::new(GuestId(host.id.0.into()), GuestOwner::Other);
+            let guests = self.guests.contains(&host.id).then_some(guest).into_iter().collect();
+            (host.id, ObservedHost { place, health, powered, guests, slots: BTreeMap::new() })
+        };
+        Observed { hosts: self.inventory.hosts().map(seen).collect(), ..Observed::default() }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::Guest(host) => {
+                let host = HostId(host);
+                let there = self.inventory.host(host).is_some_and(|host| host.power.is_on());
+                if self.guests.remove(&host) || !there {
+                    return;
+                }
+                // As the service does it: nobody has reserved the host.
+                let booked = self.calendar.bookings(host).any(|(booked, _)| booked.end() > at(self.now));
+                if !booked {
+                    self.guests.insert(host);
+                }
+            }
+            Event::Ask(count, start, length) => {
+                let asked = HostsTerms::new(count, count).expect("a range");
+                let (start, rules) = (self.now + start, Rules::default());
+                let window = window(start, start + length);
+                let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(asked)]).expect("terms");
+                let waking = readiness(&self.inventory, &self.calendar, &self.ways.rules, at(self.now));
+                let admission = Admission::new(&self.calendar, &self.inventory, &rules, at(self.now));
+                // Guests stay where they are here, so nobody else gets their hosts.
+                let admission = Admission { occupied: Some(&self.guests), ..admission };
+                let Ok(given) = admission.saving(Some(&waking)).decide(&project(), &terms) else { return };
+                if given[0].hosts().iter().any(|host| self.guests.contains(host)) {
+                    return;
+                }
+                let number = self.leases.len() as u128 + 1;
+                let lease = Lease::new(new_lease(number, 1), terms, given, None);
+                self.calendar.put(&lease, at(self.now)).expect("admitted");
+                self.leases.push(lease);
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        let observed = self.observed();
+        for (id, seen) in &observed.hosts {
+            let host = self.inventory.host_mut(*id).expect("there");
+            if let Some(settled) = settle(&host.power, Some(seen), &self.ways.rules, at(self.now)) {
+                host.power = settled.power;
+                assert_eq!(settled.alarm, None, "host {id}, minute {}", self.now);
+            }
+        }
+    }
+
+    fn switch(&mut self) {
+        let observed = self.observed();
+        let plan = plan(&Ground {
+            calendar: &self.calendar,
+            inventory: &self.inventory,
+            observed: &observed,
+            kept: &BTreeSet::new(),
+            rules: &self.ways.rules,
+            now: at(self.now),
+        });
+        let leased = self.leased();
+        for (id, switch) in plan.switches {
+            let host = self.inventory.host_mut(id).expect("there");
+            match switch {
+                Switch::On => host.power = host.power.switched_on(at(self.now)),
+                Switch::Off => {
+                    assert!(host.power.is_on() && !self.guests.contains(&id) && !leased.contains(&id));
+                    host.power = host.power.switched_off(at(self.now));
+                    let lately = host.power.rests_before(at(self.now));
+                    assert!(lately <= self.ways.rules.rests_a_day as usize, "host {id}, {lately} times");
+                    self.assert_spare_hosts();
+                }
+            }
+        }
+    }
+
+    fn assert_spare_hosts(&self) {
+        let leased = self.leased();
+        let spare = |host: &&Host| {
+            host.power.is_on() && !leased.contains(&host.id) && !self.guests.contains(&host.id)
+        };
+        let left = self.inventory.hosts().filter(spare).count();
+        assert!(left >= self.ways.rules.spare_hosts as usize, "{left} left in minute {}", self.now);
+    }
+
+    fn check(&self) {
+        let minute = self.now;
+        let booting = |host: &&Host| matches!(host.power.state, PowerState::Booting { .. });
+        let booting = self.inventory.hosts().filter(booting).count();
+        assert!(booting <= self.ways.rules.boots_at_once as usize, "{booting} boot in minute {minute}");
+        for host in &self.leased() {
+            assert_eq!(self.state(*host), PowerState::On, "host {host} is leased in minute {minute}");
+        }
+        for host in &self.guests {
+            assert_eq!(self.state(*host), PowerState::On, "a guest is on host {host} in minute {minute}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn energy_b_no_lease_is_late_and_no_more_boot_at_once_than_may(ways in ways()) {
+        let mut rack = Rack::new(ways.clone());
+        let mut events = ways.events.iter().peekable();
+        while rack.now < END {
+            rack.settle();
+            while let Some((_, event)) = events.next_if(|(minute, _)| *minute <= rack.now) {
+                rack.happen(event);
+            }
+            rack.switch();
+            rack.check();
+            rack.now += 1;
+        }
+    }
+
+    #[test]
+    fn energy_a_what_may_be_off_is_not_needed(ways in ways()) {
+        let mut rack = Rack::new(ways.clone());
+        for (_, event) in &ways.events {
+            rack.happen(event);
+        }
+        let observed = rack.observed();
+        let plan = plan(&Ground {
+            calendar: &rack.calendar,
+            inventory: &rack.inventory,
+            observed: &observed,
+            kept: &BTreeSet::new(),
+            rules: &rack.ways.rules,
+            now: at(0),
+        });
+        let Some(pool) = plan.pools.values().next() else { return Ok(()) };
+        let end = at(24 * 60);
+        for rest in &pool.rests {
+            let until = rest.until.unwrap_or(end);
+            let ready = until + minutes(7);
+            let leased = rack.leases.iter().filter(|lease| {
+                matches!(&lease.reservations[0].allocation, Allocation::Hosts(h) if h.contains(&rest.host))
+            });
+            for lease in leases_during(leased, rest.from, ready.min(end)) {
+                panic!("{rest:?} is leased: {:?}", lease.window);
+            }
+            let long = |until: jiff::Timestamp| {
+                until.duration_since(rest.from) >= rack.ways.rules.shortest_rest
+            };
+            prop_assert!(rest.until.is_none_or(long), "{rest:?}");
+        }
+        for instant in pool.needed.iter().map(|need| need.from) {
+            let off = pool.rests.iter().filter(|rest| {
+                rest.from <= instant && rest.until.is_none_or(|until| instant < until)
+            });
+            let needed = pool.needed.iter().rev().find(|need| need.from <= instant).expect("from now on");
+            let off: BTreeSet<HostId> = off.map(|rest| rest.host).collect();
+            prop_assert!(off.len() + needed.hosts <= pool.hosts, "at {instant}: {off:?}, {needed:?}");
+        }
+    }
+}
+
+fn leases_during<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    from: jiff::Timestamp,
+    to: jiff::Timestamp,
+) -> impl Iterator<Item = &'a Lease> {
+    leases.filter(move |lease| lease.window.start() < to && from < lease.window.end())
+}

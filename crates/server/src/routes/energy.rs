@@ -1,0 +1,98 @@
+//! Saving power: what may be off when, what was saved, and how hosts are (spec §5.5). Not in Blazar.
+
+use std::collections::BTreeMap;
+
+use api::v1::body::{EnergyHostsBody, EnergyPlanBody, EnergyReportBody};
+use api::v1::{EnergyHost, EnergyPool, EnergyPoolReport, horizon};
+use axum::Json;
+use axum::extract::State;
+use leases::ids::{FreePoolId, HostId};
+use leases::window::Window;
+
+use super::usage::period;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// How many hosts of each free pool have to be on when, and which may be off from when to when. It is planned whether
+/// power is saved or not.
+#[utoipa::path(
+    get, path = "/v1/energy/plan", tag = "energy", operation_id = "show_energy_plan",
+    params(("horizon" = Option<String>, Query, description = "How far ahead, as `12h` or `7d`; as far as the operator \
+        has set if it is not said")),
+    responses((status = 200, body = EnergyPlanBody), (status = 400, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn plan(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<EnergyPlanBody>, ApiError> {
+    session.allow(&app, Rule::EnergyGet)?;
+    let service = app.service();
+    let horizon = options.text("horizon").map(horizon).transpose()?;
+    let (plan, pools) = (service.energy_plan(horizon), pools(&app));
+    let names: BTreeMap<HostId, String> =
+        service.hosts().iter().map(|record| (record.host.id, record.host.name.clone())).collect();
+    let name = |host: HostId| names.get(&host).cloned().unwrap_or_default();
+    let shown = plan.pools.iter().map(|(id, plan)| {
+        let pool = pools.get(id).map_or("", String::as_str);
+        EnergyPool::new(*id, pool, plan, name)
+    });
+    let now = service.now();
+    let end = Window::starting(now, horizon.unwrap_or(service.energy().rules.horizon)).end();
+    Ok(Json(EnergyPlanBody {
+        mode: service.energy().mode.name().to_owned(),
+        start: now.to_string(),
+        end: end.to_string(),
+        pools: shown.collect(),
+    }))
+}
+
+/// What was saved in a period that is past, by free pool.
+#[utoipa::path(
+    get, path = "/v1/energy/report", tag = "energy", operation_id = "show_energy_report",
+    params(
+        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
+            UTC; the beginning of this month if it is not said"),
+        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+    ),
+    responses((status = 200, body = EnergyReportBody), (status = 400, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn report(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<EnergyReportBody>, ApiError> {
+    session.allow(&app, Rule::EnergyGet)?;
+    let asked = period::asked(&options, app.service().now())?;
+    let (report, pools) = (app.service().energy_report(asked).await?, pools(&app));
+    let shown = |(id, report)| EnergyPoolReport::new(id, pools.get(&id).map(String::as_str), &report);
+    let pools: Vec<EnergyPoolReport> = report.into_iter().map(shown).collect();
+    let (saved_kwh, used_kwh) = EnergyPoolReport::totals(&pools);
+    let (start, end) = (asked.start().to_string(), asked.end().to_string());
+    Ok(Json(EnergyReportBody { start, end, pools, saved_kwh, used_kwh }))
+}
+
+/// The power of all hosts.
+#[utoipa::path(
+    get, path = "/v1/energy/hosts", tag = "energy", operation_id = "list_energy_hosts",
+    responses((status = 200, body = EnergyHostsBody))
+)]
+pub(crate) async fn hosts(
+    State(app): State<App>,
+    session: Session,
+) -> Result<Json<EnergyHostsBody>, ApiError> {
+    session.allow(&app, Rule::EnergyGet)?;
+    let (pools, now) = (pools(&app), app.service().now());
+    let hosts = app.service().host_powers().into_iter().map(|power| {
+        let pool = pools.get(&power.host.pool).map_or("", String::as_str);
+        EnergyHost::new(&power.host, pool, power.boot_time, now)
+    });
+    Ok(Json(EnergyHostsBody { hosts: hosts.collect() }))
+}
+
+/// The names of free pools.
+fn pools(app: &App) -> BTreeMap<FreePoolId, String> {
+    app.service().free_pools().iter().map(|record| (record.pool.id, record.pool.name.clone())).collect()
+}

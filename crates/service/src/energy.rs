@@ -1,0 +1,346 @@
+//! Saving power (spec §5.5): hosts that nobody needs are switched off, and on again in time.
+//!
+//! What is decided is written into the record of the host, and only then done to the machine, by steps like all
+//! others. So of several services that share a store one switches a host, and after a crash the next one goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::energy::{
+    self, Alarm, EnergyPlan, Figures, Ground, PoolReport, PowerRules, PowerState, Sleep, Slept, Switch,
+    readiness, settle,
+};
+use leases::host::{Health, Host};
+use leases::ids::{FreePoolId, HostId};
+use leases::plan::Step;
+use leases::window::Window;
+use store::{Commit, HostRecord, Revision, StoreError, Write};
+
+use crate::state::State;
+use crate::writing::Writer;
+use crate::{HostPower, Service, ServiceError};
+
+/// After a change it is not planned anew before that: changes come in swarms.
+const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
+/// But at least so often: guests come and go without being told.
+const PLAN_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Hosts that boot or shut down are looked at so often.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
+
+/// How power is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnergySettings {
+    /// Whether and how.
+    pub mode: EnergyMode,
+    /// By which rules.
+    pub rules: PowerRules,
+}
+
+/// Whether power is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnergyMode {
+    /// It is not. Hosts that are off are switched on.
+    #[default]
+    Off,
+    /// It is only planned; nothing is switched off.
+    DryRun,
+    /// It is.
+    On,
+}
+
+impl EnergyMode {
+    /// The name: `off`, `dry_run`, `on`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::DryRun => "dry_run",
+            Self::On => "on",
+        }
+    }
+}
+
+/// When it was last planned, and on what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    at: Timestamp,
+    revision: Revision,
+    next_at: Option<Timestamp>,
+}
+
+/// A host whose power becomes another.
+struct Change {
+    before: Arc<HostRecord>,
+    after: Host,
+    slept: Option<Sleep>,
+    alarm: Option<Alarm>,
+}
+
+impl Service {
+    /// How power is saved.
+    pub fn energy(&self) -> &EnergySettings {
+        &self.settings.energy
+    }
+
+    /// The rules that hosts are switched by: unless power is saved, all are on.
+    fn power_rules(&self) -> PowerRules {
+        let EnergySettings { mode, rules } = self.settings.energy;
+        if mode == EnergyMode::On { rules } else { rules.all_on() }
+    }
+
+    /// Hosts that are not on, and when each could be had; none if no power is saved and all are on. Dates have no
+    /// seconds (spec §1.8), so it is the beginning of a minute.
+    pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
+        let rules = &self.settings.energy.rules;
+        let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();
+        let ready = saves.then(|| readiness(&state.inventory, &state.calendar, rules, now))?;
+        Some(ready.into_iter().map(|(host, ready)| (host, next_minute(ready))).collect())
+    }
+
+    /// What may be off when, by the rules that there are, whether power is saved or not.
+    pub fn energy_plan(&self, horizon: Option<SignedDuration>) -> EnergyPlan {
+        let rules = self.settings.energy.rules;
+        let rules = PowerRules { horizon: horizon.unwrap_or(rules.horizon), ..rules };
+        self.plan_energy(&self.state(), &rules, self.now())
+    }
+
+    fn plan_energy(&self, state: &State, rules: &PowerRules, now: Timestamp) -> EnergyPlan {
+        let observed = self.expected(state);
+        let mut kept = state.occupied(&observed);
+        kept.extend(self.progress().in_flight.keys().flat_map(|action| action.hosts()));
+        // What is being done for its power does not keep a host.
+        kept.retain(|host| !state.asleep.contains(host));
+        energy::plan(&Ground {
+            calendar: &state.calendar,
+            inventory: &state.inventory,
+            observed: &observed,
+            kept: &kept,
+            rules,
+            now,
+        })
+    }
+
+    /// The power of all hosts, by identifier.
+    pub fn host_powers(&self) -> Vec<HostPower> {
+        let (state, rules) = (self.state(), &self.settings.energy.rules);
+        let power = |host: &Host| HostPower {
+            boot_time: host.power.boot_time(rules),
+            figures: Figures::of(host),
+            may_be_off: energy::may_be_off(host),
+            host: host.clone(),
+        };
+        state.inventory.hosts().map(power).collect()
+    }
+
+    /// What was saved in that time, by free pool.
+    pub async fn energy_report(
+        &self,
+        period: Window,
+    ) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
+        let mut sleeps = self.parts.store.sleeps(&period).await?;
+        let (state, now) = (self.state(), self.now());
+        let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
+        sleeps.extend(asleep.filter_map(|host| {
+            let (from, until) = match host.power.state {
+                PowerState::Off { since } => (since, now),
+                PowerState::Booting { since, off_since } => (off_since?, since),
+                _ => return None,
+            };
+            let slept = Slept { from, until, boot: None, failed: false };
+            Some(Sleep { over: false, ..slept_by(host, slept) })
+        }));
+        Ok(energy::report(&sleeps, period))
+    }
+
+    /// What becomes of hosts that are being switched, or go on or off by themselves. Says whether anything did.
+    pub(crate) async fn settle_power(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let rules = self.settings.energy.rules;
+        let changes: Vec<Change> = {
+            let state = self.state();
+            let progress = self.progress();
+            let change = |record: &Arc<HostRecord>| {
+                let host = &record.host;
+                let seen = progress.observed.hosts.get(&host.id);
+                let settled = settle(&host.power, seen, &rules, now)?;
+                let described = state.inventory.host(host.id)?;
+                let slept = settled.slept.map(|slept| slept_by(described, slept));
+                let health = match settled.power.state {
+                    // Leases are to have others in its place.
+                    PowerState::Failed { .. } => Health::Failed,
+                    PowerState::On => seen.map_or(host.health, |seen| seen.health),
+                    _ => host.health,
+                };
+                let after = Host { power: settled.power, health, ..host.clone() };
+                Some(Change { before: record.clone(), after, slept, alarm: settled.alarm })
+            };
+            state.hosts.values().filter_map(change).collect()
+        };
+        self.commit_power(writer, &changes, now).await
+    }
+
+    /// Decides which hosts are to be switched. Says whether any are, and when to decide again.
+    pub(crate) async fn switch_hosts(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+    ) -> Result<(bool, Option<Timestamp>), StoreError> {
+        let switches = self.parts.fleet.switches_hosts();
+        let idle = self.settings.energy.mode != EnergyMode::On && self.state().asleep.is_empty();
+        if idle || !switches {
+            return Ok((false, None));
+        }
+        if let Some(next) = self.planned_until(now) {
+            return Ok((false, Some(next)));
+        }
+        let changes: Vec<Change> = {
+            let state = self.state();
+            let plan = self.plan_energy(&state, &self.power_rules(), now);
+            // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
+            let sees = self.sees_well(now);
+            self.progress().power_planned =
+                Some(Planned { at: now, revision: state.revision, next_at: plan.wake_at });
+            let change = |(id, switch): (HostId, Switch)| {
+                let before = state.hosts.get(&id)?.clone();
+                let power = match switch {
+                    Switch::On if sees || plan.promised.contains(&id) => before.host.power.switched_on(now),
+                    Switch::Off if sees => before.host.power.switched_off(now),
+                    Switch::On | Switch::Off => return None,
+                };
+                let after = Host { power, ..before.host.clone() };
+                Some(Change { before, after, slept: None, alarm: None })
+            };
+            plan.switches.iter().copied().filter_map(change).collect()
+        };
+        let changed = self.commit_power(writer, &changes, now).await?;
+        Ok((changed, self.planned_until(now)))
+    }
+
+    /// Has hosts that boot or shut down looked at now and then, as long as there are any.
+    pub(crate) fn watch_power(&self, now: Timestamp) {
+        let state = self.state();
+        let mut progress = self.progress();
+        // Later than that it can only be because the clock was set back.
+        let waits = progress.watch_power_at.filter(|at| *at > now && *at <= now + LOOK_EVERY);
+        if waits.is_some() {
+            return;
+        }
+        let moves = |host: &&Host| {
+            matches!(host.power.state, PowerState::Booting { .. } | PowerState::ShuttingDown { .. })
+        };
+        let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
+        let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
+        progress.watch_power_at = (!moving.is_empty()).then_some(now + LOOK_EVERY);
+        for host in moving {
+            progress.look_at(host, None);
+        }
+    }
+
+    /// Until when what was decided last still holds; none if it is to be decided anew.
+    fn planned_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let planned = self.progress().power_planned?;
+        let known = planned.revision == self.state().revision;
+        let after = if known { PLAN_AT_LEAST_EVERY } else { PLAN_AGAIN_AFTER };
+        let next = planned.next_at.unwrap_or(Timestamp::MAX).min(planned.at + after);
+        // Later than that it can only be because the clock was set back.
+        (now < next && planned.at <= now).then_some(next)
+    }
+
+    async fn commit_power(
+        &self,
+        writer: &Writer<'_>,
+        changes: &[Change],
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let commit_of = |changes: &[Change]| {
+            let mut commit = Commit::new(now);
+            for Change { before, after, slept, .. } in changes {
+                let record = HostRecord {
+                    host: after.clone(),
+                    version: before.version.next(),
+                    created_at: before.created_at,
+                    updated_at: Some(now),
+                };
+                let expected = Some(before.version);
+                commit.writes.push(Write::Host { record: Box::new(record), expected });
+                commit.slept.extend(slept.clone());
+            }
+            commit
+        };
+        writer.commit_all_or_each(changes, commit_of, |change| self.tell_power(change)).await
+    }
+
+    fn tell_power(&self, change: &Change) {
+        let (host, name) = (change.after.id, &change.after.name);
+        let (from, to) = (change.before.host.power.state.name(), change.after.power.state.name());
+        tracing::info!(%host, name, from, to, "the power of a host changes");
+        match change.alarm {
+            Some(alarm @ Alarm::BootFailed) => {
+                self.progress().boots_failed += 1;
+                tracing::error!(%host, name, %alarm, "a host has failed");
+            }
+            Some(alarm) => tracing::warn!(%host, name, %alarm, "a host is not as it was to be"),
+            None => {}
+        }
+    }
+
+    /// What is to be done to machines for their power, and until when it is waited for them at most.
+    pub(crate) fn power_steps(&self, now: Timestamp) -> (Vec<Step>, Option<Timestamp>) {
+        let state = self.state();
+        let progress = self.progress();
+        let backoff = self.settings.plan_rules.backoff;
+        let rules = &self.settings.energy.rules;
+        let (mut steps, mut wake_at) = (Vec::new(), None);
+        for host in state.asleep.iter().filter_map(|id| state.inventory.host(*id)) {
+            let until = match host.power.state {
+                PowerState::Booting { since, .. } => Some(host.power.boots_until(since, rules)),
+                PowerState::ShuttingDown { since } => Some(since + rules.longest_shutdown),
+                _ => None,
+            };
+            wake_at = wake_at.into_iter().chain(until).min();
+            let seen = progress.observed.hosts.get(&host.id);
+            let Some(action) = energy::step(host.id, &host.power, seen) else { continue };
+            let failures = state.history.failures.get(&action);
+            let not_before = failures.map_or(now, |failures| backoff.next_attempt(failures).max(now));
+            steps.push(Step { action, lease: None, not_before });
+        }
+        (steps, wake_at)
+    }
+}
+
+/// The health of a host as it is to be recorded: one that is off, or boots, is not ill; one that does not come up is.
+pub(crate) fn recorded_health(host: &Host, seen: Health) -> Health {
+    match host.power.state {
+        _ if host.power.excuses_silence() => host.health,
+        PowerState::Failed { .. } if seen != Health::Up => Health::Failed,
+        _ => seen,
+    }
+}
+
+fn slept_by(host: &Host, slept: Slept) -> Sleep {
+    let figures = Figures::of(host);
+    Sleep {
+        host: host.id,
+        pool: host.pool,
+        window: Window::new(slept.from, slept.until.max(slept.from)).unwrap_or(Window::ALWAYS),
+        saved_milliwatts: figures.saved_milliwatts(),
+        off_milliwatts: figures.off_milliwatts,
+        over: true,
+        boot: slept.boot,
+        failed: slept.failed,
+    }
+}
+
+/// The beginning of the next minute, if it is not the beginning of one.
+fn next_minute(at: Timestamp) -> Timestamp {
+    let late = at.as_second().rem_euclid(60) != 0 || at.subsec_nanosecond() != 0;
+    if !late {
+        return at;
+    }
+    let minute = at.as_second() - at.as_second().rem_euclid(60) + 60;
+    Timestamp::from_second(minute).unwrap_or(Timestamp::MAX)
+}
+
+/// Hosts that are not on.
+pub(crate) fn not_on<'a>(hosts: impl Iterator<Item = &'a Host>) -> BTreeSet<HostId> {
+    hosts.filter(|host| !host.power.is_on()).map(|host| host.id).collect()
+}

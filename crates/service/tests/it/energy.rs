@@ -1,0 +1,285 @@
+//! Saving power (spec §5.5).
+
+use std::collections::BTreeMap;
+
+use fleet::simulated::{Between, Fault, PlannedFault, SimulatedFleet, Timing, Verb};
+use jiff::SignedDuration;
+use leases::energy::{IDLE_WATTS, NEVER, OFF_WATTS, PowerRules, SAVING, Switch};
+use leases::free_pool::FreePool;
+use leases::host::Health;
+use leases::ids::HostId;
+use leases::lease_type::LeaseType;
+use leases::plan::{GuestOwner, GuestSize, Powered};
+use service::{EnergyMode, EnergySettings, NewInstance, NewLease, Settings};
+use simulation::{World, caller, operator};
+
+use crate::terms::{
+    asking, at, conflict, hosts, hosts_of, make, minutes, settings, status, window, world_with,
+};
+
+/// How long machines boot, minutes.
+const BOOT: i64 = 4;
+
+fn saving(mode: EnergyMode, rules: PowerRules) -> Settings {
+    Settings { energy: EnergySettings { mode, rules }, ..settings() }
+}
+
+fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
+    fleet.with_timing(Timing { power_on: Between::secs(BOOT * 60, BOOT * 60), ..Timing::IMMEDIATE })
+}
+
+/// So many hosts of which one is spare.
+async fn world(hosts: u32) -> World {
+    world_with(hosts, saving(EnergyMode::On, PowerRules::default()), None, slow).await
+}
+
+/// The hosts that are off as the machines have it.
+fn dark(world: &World) -> Vec<u64> {
+    let off = |host: &HostId| world.fleet.look(*host).is_some_and(|seen| seen.powered == Powered::Off);
+    let hosts = world.service.hosts();
+    hosts.iter().map(|record| record.host.id).filter(off).map(|host| host.0).collect()
+}
+
+/// What was said of the power of a host.
+fn power(world: &World, host: u64) -> &'static str {
+    world.service.host(HostId(host)).expect("there").host.power.state.name()
+}
+
+async fn note(world: &mut World, host: u64, capabilities: &[(&str, &str)]) {
+    let noted = capabilities.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+    world.service.update_host(&operator(), HostId(host), noted.collect()).await.expect("fine");
+    world.touched();
+}
+
+#[tokio::test]
+async fn energy_b_a_host_sleeps_until_its_lease_and_is_awake_in_time() {
+    let mut world = world(2).await;
+    world.run_until(at(1)).await;
+    assert_eq!((dark(&world), power(&world, 2)), (vec![2], "off"));
+    let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(112)).await;
+    assert_eq!(dark(&world), [2]);
+    world.run_until(at(114)).await;
+    assert_eq!((dark(&world), power(&world, 2)), (vec![], "booting"));
+    world.run_until(at(118)).await;
+    assert_eq!(power(&world, 2), "on");
+    world.run_until(at(120)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE", "at once");
+    assert_eq!(world.service.statistics().last_start_delay_ms, 0);
+    let measured = &world.service.host(HostId(2)).expect("there").host.power.boots.clone();
+    assert_eq!(measured.as_slice(), [minutes(BOOT)]);
+    world.run_until(at(182)).await;
+    assert_eq!((dark(&world), status(&world, lease.lease.id)), (vec![2], "TERMINATED"));
+    assert_eq!(world.service.host(HostId(2)).expect("there").host.health, Health::Up, "it is not ill");
+}
+
+#[tokio::test]
+async fn energy_b_no_lease_is_promised_a_start_that_its_host_cannot_keep() {
+    let mut world = world(3).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world), [2, 3]);
+    let soon = make(&mut world, asking(6, 60, vec![hosts(2)])).await;
+    let refused = format!("{:?}", soon.expect_err("five minutes to boot, two of margin"));
+    assert!(refused.contains("Power: 2"), "{refused}");
+    let mut terms = asking(1, 61, vec![hosts(2)]);
+    terms.terms = terms.terms.of_type(LeaseType::BestEffort { deadline: at(100) });
+    let lease = make(&mut world, terms).await.expect("as soon as it can");
+    assert_eq!(lease.lease.window, window(8, 68));
+    world.run_until(at(8)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn energy_b_many_are_woken_a_few_at_a_time_and_none_is_late() {
+    let rules = PowerRules { boots_at_once: 2, ..PowerRules::default() };
+    let mut world = world_with(8, saving(EnergyMode::On, rules), None, slow).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world).len(), 7);
+    let lease = make(&mut world, asking(90, 200, vec![hosts(8)])).await.expect("free");
+    let mut most = 0;
+    for second in (60 * 60..90 * 60).step_by(15) {
+        world.run_until(at(0) + SignedDuration::from_secs(second)).await;
+        let booting = (1..=8).filter(|host| power(&world, *host) == "booting").count();
+        most = most.max(booting);
+    }
+    assert_eq!(most, 2);
+    world.run_until(at(90)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn energy_c_a_host_with_a_guest_stays_on_and_one_that_gets_one_meanwhile() {
+    let mut world = world_with(4, saving(EnergyMode::Off, PowerRules::default()), None, slow).await;
+    world.fleet.start_guest(HostId(4), GuestOwner::Preemptible, None).expect("in the free pool");
+    world.fleet.start_guest(HostId(3), GuestOwner::Other, None).expect("in the free pool");
+    world.run_until(at(5)).await;
+    assert_eq!(dark(&world), [0; 0], "nothing is switched unless the operator wants it");
+    let mut world = self::world(4).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world), [2, 3, 4]);
+    world.fleet.start_guest(HostId(1), GuestOwner::Other, None).expect("in the free pool");
+    world.run_until(at(10)).await;
+    assert_eq!(dark(&world).len(), 2, "the spare host is used, so another one is woken");
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn energy_c_a_host_that_may_never_be_off_is_woken() {
+    let mut world = world(3).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world), [2, 3]);
+    let refused = world.service.remove_host(&operator(), HostId(3)).await;
+    assert!(conflict(refused).contains("switched off"));
+    note(&mut world, 3, &[(SAVING, NEVER)]).await;
+    world.run_until(at(10)).await;
+    assert_eq!((power(&world, 3), power(&world, 2)), ("on", "off"));
+    world.service.remove_host(&operator(), HostId(3)).await.expect("it is on");
+}
+
+#[tokio::test]
+async fn energy_f_a_dry_run_plans_and_switches_nothing() {
+    let mut world = world_with(3, saving(EnergyMode::DryRun, PowerRules::default()), None, slow).await;
+    for host in 1..=3 {
+        note(&mut world, host, &[(IDLE_WATTS, "100")]).await;
+    }
+    world.run_until(at(60)).await;
+    assert_eq!(dark(&world), [0; 0]);
+    let plan = world.service.energy_plan(Some(SignedDuration::from_hours(10)));
+    let pool = &plan.pools[&FreePool::DEFAULT];
+    assert_eq!((pool.hosts, pool.most_needed(), pool.rests.len()), (3, 1, 2));
+    assert_eq!(pool.saved_milliwatt_seconds, 2 * 100_000 * 36_000, "2 kWh");
+    assert_eq!(plan.switches, [(HostId(2), Switch::Off), (HostId(3), Switch::Off)]);
+}
+
+#[tokio::test]
+async fn energy_f_what_was_saved_is_what_the_machines_have_saved() {
+    let mut world = world(2).await;
+    note(&mut world, 2, &[(IDLE_WATTS, "110"), (OFF_WATTS, "10")]).await;
+    make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(240)).await;
+    let report = world.service.energy_report(window(0, 300)).await.expect("works");
+    let pool = &report[&FreePool::DEFAULT];
+    assert_eq!((pool.switched_off, pool.switched_on, pool.failed), (2, 1, 0));
+    let off = world.fleet.off_for(HostId(2));
+    let seconds = u64::try_from(off.as_secs()).expect("some");
+    assert!(seconds > 160 * 60 && pool.off_seconds.abs_diff(seconds) <= 2, "{pool:?} {off:?}");
+    let saved = u128::from(pool.off_seconds) * 100_000;
+    assert!(pool.saved_milliwatt_seconds.abs_diff(saved) <= 100_000, "{pool:?}");
+    assert_eq!(pool.longest_boot, Some(minutes(BOOT)));
+}
+
+#[tokio::test]
+async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_starts() {
+    let mut world = world(3).await;
+    world.run_until(at(1)).await;
+    let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    let sleeper = hosts_of(&lease).into_iter().find(|host| host.0 != 1).expect("one sleeps");
+    world.fleet.break_boots(sleeper);
+    world.run_until(at(120)).await;
+    let replaced = world.service.lease(lease.lease.id).expect("there");
+    assert!(!hosts_of(&replaced).contains(&sleeper), "{replaced:?}");
+    assert_eq!(power(&world, sleeper.0), "failed");
+    assert_eq!(world.service.statistics().boots_failed, 1);
+    world.run_until(at(127)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE", "as soon as the other one has booted");
+    world.fleet.recover(sleeper);
+    world.run_until(at(130)).await;
+    assert_eq!(power(&world, sleeper.0), "on");
+    assert_eq!(world.service.host(sleeper).expect("there").host.health, Health::Up);
+}
+
+#[tokio::test]
+async fn energy_g_a_spare_host_takes_the_place_of_one_that_does_not_come_up() {
+    let mut world = world(2).await;
+    world.run_until(at(1)).await;
+    note(&mut world, 1, &[("here", "no")]).await;
+    note(&mut world, 2, &[("here", "yes")]).await;
+    world.fleet.break_boots(HostId(2));
+    // It prefers the host that sleeps, since that draws less.
+    note(&mut world, 1, &[(IDLE_WATTS, "300")]).await;
+    note(&mut world, 2, &[(IDLE_WATTS, "100")]).await;
+    let lease = make(&mut world, asking(120, 180, vec![hosts(1)])).await.expect("free");
+    assert_eq!(hosts_of(&lease), [HostId(2)]);
+    world.run_until(at(120)).await;
+    let replaced = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!((hosts_of(&replaced), status(&world, lease.lease.id)), (vec![HostId(1)], "ACTIVE"));
+    assert_eq!(world.service.statistics().last_start_delay_ms, 0);
+}
+
+#[tokio::test]
+async fn energy_h_instances_are_started_on_hosts_that_are_on() {
+    let mut world = world(3).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world), [2, 3]);
+    let size = GuestSize { vcpus: 12, memory_mib: 1024, disk_gib: 1 };
+    let instance = || NewInstance { name: "web".to_owned(), size: Some(size), hint: None };
+    let first = world.service.create_instance(&caller("p"), instance()).await.expect("host 1 has room");
+    assert_eq!(first.instance.host, HostId(1));
+    world.touched();
+    let refused = world.service.create_instance(&caller("p"), instance()).await;
+    assert!(refused.is_err(), "the others are off");
+    world.run_until(at(10)).await;
+    assert_eq!(dark(&world).len(), 1, "a spare host is woken for the next one");
+    world.service.create_instance(&caller("p"), instance()).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn lost_replies_and_repetitions_do_not_switch_hosts_the_wrong_way() {
+    for verb in [Verb::PowerOff, Verb::PowerOn] {
+        for fault in [Fault::Refuse, Fault::TimeOutBefore, Fault::TimeOutAfter, Fault::Late, Fault::Duplicate]
+        {
+            let mut world = world(2).await;
+            world.fleet.plan_fault(PlannedFault::next(verb, HostId(2), fault));
+            let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+            world.run_until(at(60)).await;
+            assert_eq!(dark(&world), [2], "{verb:?} {fault:?}");
+            world.run_until(at(121)).await;
+            assert_eq!(status(&world, lease.lease.id), "ACTIVE", "{verb:?} {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_saves_no_power_wakes_what_another_left_off() {
+    let mut world = world(3).await;
+    world.run_until(at(1)).await;
+    assert_eq!(dark(&world), [2, 3]);
+    let settings = saving(EnergyMode::Off, PowerRules::default());
+    world.restart_with(settings).await.expect("it starts");
+    world.run_until(at(10)).await;
+    assert_eq!(dark(&world), [0; 0]);
+    let states: BTreeMap<_, _> = (1..=3).map(|host| (host, power(&world, host))).collect();
+    assert!(states.values().all(|state| *state == "on"), "{states:?}");
+}
+
+#[tokio::test]
+async fn a_crash_at_any_point_of_a_switch_leaves_no_host_behind() {
+    let mut world = world(2).await;
+    let lease: NewLease = asking(120, 180, vec![hosts(2)]);
+    let lease = make(&mut world, lease).await.expect("free");
+    for _ in 0..4 {
+        world.next(at(1)).await;
+        world.restart().await.expect("it starts");
+    }
+    world.run_until(at(60)).await;
+    assert_eq!(dark(&world), [2]);
+    world.run_until(at(113)).await;
+    for _ in 0..4 {
+        world.next(at(114)).await;
+        world.restart().await.expect("it starts");
+    }
+    world.run_until(at(120)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn energy_b_a_host_that_boots_is_looked_at_often_however_seldom_the_fleet_is() {
+    let settings = saving(EnergyMode::On, PowerRules::default());
+    let settings = Settings { observe_interval: minutes(30), unknown_after: minutes(90), ..settings };
+    let mut world = world_with(2, settings, None, slow).await;
+    let lease = make(&mut world, asking(125, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(125)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    let measured = world.service.host(HostId(2)).expect("there").host.power.boots.clone();
+    assert!(measured[0] < minutes(BOOT + 1), "{measured:?}");
+}
