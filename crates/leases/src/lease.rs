@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::hints::Hints;
 use crate::hunt::Hunt;
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use crate::lease_type::{LeaseState, LeaseType};
@@ -173,6 +174,8 @@ pub struct Lease {
     pub end_action: EndAction,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
+    /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
+    pub hints: Box<Hints>,
     /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.
     pub hunt: Option<Hunt>,
     /// How far it is.
@@ -235,6 +238,7 @@ impl Lease {
             before_end,
             end_action: new.end_action,
             reservations,
+            hints: terms.hints,
             hunt: None,
             status: LeaseStatus::Pending,
             events: EventStatuses::UNDONE,

@@ -17,6 +17,7 @@
 //!   instances is found by the placement core (crate `placement`).
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
+//! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
@@ -44,6 +45,7 @@ pub mod enforcement;
 pub mod extra_specs;
 pub mod filters;
 pub mod free_pool;
+pub mod hints;
 pub mod host;
 pub mod hunt;
 pub mod ids;

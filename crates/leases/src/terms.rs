@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 use thiserror::Error;
 
+use crate::hints::Hints;
 use crate::host::NetworkId;
 use crate::lease_pool::LeasePool;
 use crate::lease_type::LeaseType;
@@ -63,6 +64,8 @@ pub struct Terms {
     pub lease_type: LeaseType,
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
+    /// Where its hosts are to be, and how its instances are spread.
+    pub hints: Box<Hints>,
 }
 
 impl Terms {
@@ -76,13 +79,19 @@ impl Terms {
             return Err(TermsError::EndNotAfterStart);
         }
         check_before_end(&window, before_end)?;
-        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, reservations })
+        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, reservations, hints: Box::default() })
     }
 
     /// The same for a lease of that type.
     #[must_use]
     pub fn of_type(self, lease_type: LeaseType) -> Self {
         Self { lease_type, ..self }
+    }
+
+    /// The same with these hints.
+    #[must_use]
+    pub fn hinting(self, hints: Hints) -> Self {
+        Self { hints: Box::new(hints), ..self }
     }
 
     /// The same from that instant on, and as long.

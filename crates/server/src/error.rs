@@ -179,6 +179,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         Refusal::Terms(_)
         | Refusal::Region { .. }
         | Refusal::FilterLeftOut { .. }
+        | Refusal::Hints(_)
         | Refusal::Enforcement(
             EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
         )

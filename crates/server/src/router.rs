@@ -18,7 +18,7 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
+    audit, drift, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools, leases,
     notifications, operation, usage, versions,
 };
 
@@ -33,6 +33,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(leases::list, leases::create))
         .routes(routes!(leases::show, leases::update, leases::delete))
         .routes(routes!(leases::plan))
+        .routes(routes!(hints::list))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::update, hosts::delete))
         .routes(routes!(hosts::list_allocations))

@@ -12,6 +12,7 @@ mod execution;
 mod flavors;
 mod floating_ips;
 mod free_pools;
+mod hints;
 mod hosts;
 mod instances;
 mod lease_pools;
@@ -43,8 +44,8 @@ pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage,
-    NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property, ServiceError,
-    Statistics,
+    NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, OtherInstances, Property,
+    ServiceError, Statistics,
 };
 
 /// What a service is made of.

@@ -1,6 +1,6 @@
 //! What calls take and return.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -182,6 +182,17 @@ pub struct NewInstance {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
     pub hint: Option<LeaseHint>,
+    /// Instances that it is to be with, or apart from.
+    pub others: OtherInstances,
+}
+
+/// Instances of the same project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtherInstances {
+    /// On their hosts it is to run.
+    pub same_host: BTreeSet<GuestId>,
+    /// On their hosts it is not to run.
+    pub different_host: BTreeSet<GuestId>,
 }
 
 /// What a lease comes to (spec CLS-12).

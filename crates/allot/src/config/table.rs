@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use leases::filters::{CustomFilter, Filter};
+use leases::hints::Hint;
 use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
@@ -29,13 +30,14 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 10] = [
+const HEADINGS: [(&str, &str); 11] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("usage", "Usage and what it costs"),
     ("filters", "Filters that hosts pass before they are leased"),
+    ("hints", "Scheduler hints of leases"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
@@ -201,6 +203,15 @@ settings! {
     /// Filters of your own, separated by commas, each a name and what hosts must be like:
     /// `LiveHosts=["==", "$stage", "live"]`
     "filters.custom" custom_filters: Vec<CustomFilter> = "" as "LIST";
+
+    /// Scheduler hints that leases may give, separated by commas
+    "hints.enabled" hints: BTreeSet<Hint> = "query,host,same_host,different_host,location,group" as "LIST";
+    /// Property of hosts that says where they are, for the hint `location`
+    "hints.location" hint_location: String = "rack" as "NAME";
+    /// So many hosts have to match the hints of a lease, free or not; hints that fewer match are too strict
+    "hints.least_hosts" least_hosts: u32 = "0" as "N";
+    /// Whether a lease may name a single host
+    "hints.single_host" single_host: bool = "true" as "BOOL";
 
     /// Its address, which check-create, check-update and on-end are joined to as links are; without it, nobody
     /// is asked

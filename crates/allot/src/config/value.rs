@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
+use leases::hints::Hint;
 use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
@@ -246,6 +247,16 @@ impl Value for EndAction {
     fn parse(text: &str) -> Result<Self, String> {
         let known = api::v1::end_action_from_name(text);
         known.ok_or_else(|| "write delete, keep, snapshot or migrate".to_owned())
+    }
+}
+
+impl Value for BTreeSet<Hint> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let hint = |name: &String| {
+            let all = Hint::ALL.map(Hint::name).join(", ");
+            Hint::from_name(name).ok_or_else(|| format!("there is no hint {name}; there are {all}"))
+        };
+        <Vec<String>>::parse(text)?.iter().map(hint).collect()
     }
 }
 

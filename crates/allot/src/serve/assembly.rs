@@ -12,6 +12,7 @@ use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::filters::Filters;
+use leases::hints::HintRules;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
@@ -295,6 +296,12 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 enabled: configuration.filters.clone(),
                 isolated_hosts: configuration.isolated_hosts.iter().cloned().collect(),
                 custom: configuration.custom_filters.clone(),
+            },
+            hints: HintRules {
+                enabled: configuration.hints.clone(),
+                location: configuration.hint_location.clone(),
+                least_hosts: configuration.least_hosts,
+                single_host: configuration.single_host,
             },
         },
         plan_rules: PlanRules {

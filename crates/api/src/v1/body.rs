@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
-    LeasePool, LeasePoolHost, Notification, Plan, Property, ResourceProperty, Usage, UsageEvent,
+    LeasePool, LeasePoolHost, Notification, Plan, Property, ResourceProperty, SchedulerHints, Usage,
+    UsageEvent,
 };
 
 macro_rules! envelope {
@@ -181,6 +182,10 @@ pub struct LeaseCreate {
     /// hosts, and then they are deleted. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
+    /// Where its hosts are to be, and how its instances are spread: `GET /v1/hints` says what there is. They stay what
+    /// they are. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_hints: Option<SchedulerHints>,
 }
 
 /// What is to be reserved.
@@ -434,7 +439,7 @@ pub struct InstanceCreate {
     pub scheduler_hints: Option<LeaseHints>,
 }
 
-/// The lease that an instance is to be part of: one of the two.
+/// The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseHints {
@@ -446,6 +451,12 @@ pub struct LeaseHints {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub reservation: Option<String>,
+    /// Instances of the project, on whose hosts it is to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_host: Vec<String>,
+    /// Instances of the project, on whose hosts it is not to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub different_host: Vec<String>,
 }
 
 /// A flavor that is to be entered, with Nova's names.

@@ -9,6 +9,7 @@ mod fields;
 mod flavor;
 mod floating_ip;
 mod free_pool;
+mod hints;
 mod host;
 mod host_properties;
 mod id;
@@ -31,6 +32,7 @@ pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};
 pub use free_pool::{FreePool, FreePoolRequest};
+pub use hints::{OfferedHint, OfferedHints, SchedulerHints};
 pub use host::{
     AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
     read_host_update, read_property_update,

@@ -43,7 +43,7 @@ impl Admission<'_> {
             return Ok(Grant { terms: terms.clone(), allocations, hunt: None });
         };
         self.rules.enforcement.check_create(project, &terms.window())?;
-        self.rules.check(terms)?;
+        self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let wish = Wish {
             asked: &asked,
@@ -52,9 +52,10 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let waiting = self.asked_by(project).earliest(&wish);
+        let hinted = self.hinted(&terms.hints);
+        let waiting = hinted.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
-        match (self.hunt(project, &wish, patience), waiting) {
+        match (hinted.hunt(project, &wish, patience), waiting) {
             (Some(Ok((window, allocations, hunt))), _) => {
                 Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
             }
@@ -82,7 +83,7 @@ impl Admission<'_> {
             length: lease.window.length(),
             own: Some(lease.id),
         };
-        let (start, given) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
+        let (start, given) = self.on_behalf_of(lease).earliest(&wish).ok()?;
         Some(lease.moved_to(start, given))
     }
 

@@ -37,6 +37,7 @@ pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange,
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
 use crate::filters::Filters;
+use crate::hints::{HintRules, Hints};
 use crate::host::Inventory;
 use crate::hunt::{Hunting, Surroundings};
 use crate::ids::{FloatingIpId, HostId, LeaseId};
@@ -62,6 +63,8 @@ pub struct Rules {
     pub region: Option<String>,
     /// Which hosts leases may have.
     pub filters: Filters,
+    /// Which hints leases may give.
+    pub hints: HintRules,
 }
 
 /// What a decision is based on.
@@ -86,6 +89,8 @@ pub struct Admission<'a> {
     /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
     /// without one, no host is had that is kept for some projects.
     pub project: Option<&'a ProjectId>,
+    /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
+    pub hints: Option<&'a Hints>,
     /// The present.
     pub now: Timestamp,
 }
@@ -93,8 +98,9 @@ pub struct Admission<'a> {
 impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
-        let (occupied, avoided, surroundings, used, project) = (None, None, None, None, None);
-        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, project, now }
+        let (occupied, avoided, surroundings, used) = (None, None, None, None);
+        let (project, hints) = (None, None);
+        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, project, hints, now }
     }
 }
 
@@ -105,12 +111,12 @@ impl Admission<'_> {
             return Err(Refusal::StartInPast);
         }
         self.rules.enforcement.check_create(project, &terms.window())?;
-        self.rules.check(terms)?;
+        self.check(project, terms)?;
         let admission = match terms.lease_type {
             LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
             LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
         };
-        let admission = admission.asked_by(project);
+        let admission = admission.asked_by(project).hinted(&terms.hints);
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         Search::new(admission, terms.window(), None).give_all(&asked)
     }

@@ -152,6 +152,8 @@ fn read(app: &App, session: &Session, body: &Value, asked_at: Timestamp) -> Resu
     let flavors = |id: &str| usable_flavor(app, session, id);
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
     let LeaseRequest { name, terms, wording, end_action } = request;
+    let hints = app.service().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
+    let terms = terms.hinting(hints);
     Ok(NewLease { asked_at, name, terms, wording, end_action })
 }
 

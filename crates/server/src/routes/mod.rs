@@ -16,6 +16,7 @@ pub(crate) mod drift;
 pub(crate) mod flavors;
 pub(crate) mod floating_ips;
 pub(crate) mod free_pools;
+pub(crate) mod hints;
 pub(crate) mod hosts;
 pub(crate) mod identity;
 pub(crate) mod instances;

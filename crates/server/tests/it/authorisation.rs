@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 60] = [
+const MATRIX: [(&str, &str, &str); 61] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -26,6 +26,7 @@ const MATRIX: [(&str, &str, &str); 60] = [
     ("GET", "/v1/leases/{lease_id}/plan", "admin member reader"),
     ("PUT", "/v1/leases/{lease_id}", "admin member"),
     ("DELETE", "/v1/leases/{lease_id}", "admin member"),
+    ("GET", "/v1/hints", "admin member reader foreign"),
     ("GET", "/v1/os-hosts", "admin"),
     ("POST", "/v1/os-hosts", "admin"),
     ("GET", "/v1/os-hosts/{host_id}", "admin"),

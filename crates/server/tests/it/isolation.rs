@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 60] = [
+const ROWS: [Row; 61] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -57,6 +57,7 @@ const ROWS: [Row; 60] = [
     row("GET", "/v1/leases/{lease_id}/plan"),
     row("PUT", "/v1/leases/{lease_id}").with(&[("dry_run", "true")]).sending(change_of_everything),
     row("DELETE", "/v1/leases/{lease_id}"),
+    row("GET", "/v1/hints"),
     row("GET", "/v1/os-hosts"),
     row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),
     row("GET", "/v1/os-hosts/{host_id}"),

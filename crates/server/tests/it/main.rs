@@ -7,6 +7,7 @@ mod contract;
 mod enforcement;
 mod free_pools;
 mod fuzz;
+mod hints;
 mod hostile;
 mod hosts;
 mod instances;

@@ -10,7 +10,9 @@ use ::leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::PgConnection;
-use store::encoding::{end_action_from_name, hunt_from_json, named, terms_from_json};
+use store::encoding::{
+    Extras, end_action_from_name, extras_from_json, hunt_from_json, named, terms_from_json,
+};
 use store::{LeaseRecord, StoreError, Version, Wording};
 use uuid::Uuid;
 
@@ -27,7 +29,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     let mut rows = sqlx::query!(
         "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
              before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt,
-             created_at_us, updated_at_us
+             extras, created_at_us, updated_at_us
          FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.leases.as_deref(),
     )
@@ -38,6 +40,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
+        let Extras { hints } = extras_from_json(row.extras.as_deref())?;
         let lease = Lease {
             id,
             name: plain(row.name),
@@ -54,6 +57,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
                 end: event(&row.end_event)?,
             },
             reason: row.reason.map(plain),
+            hints: Box::new(hints),
             hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
         };
         records.push(LeaseRecord {

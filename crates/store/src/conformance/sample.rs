@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use jiff::{SignedDuration, Timestamp};
 use leases::extra_specs::ExtraSpecs;
 use leases::free_pool::FreePool;
+use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
@@ -161,6 +162,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         before_end: None,
         end_action: EndAction::DeleteGuests,
         reservations: reservations.collect(),
+        hints: Box::default(),
         hunt: None,
         status: LeaseStatus::Pending,
         events: EventStatuses::UNDONE,
@@ -276,6 +278,17 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         moves: vec![Move { guest, from, to }, Move { guest: GuestId(1), from, to }],
         cost: Cost { memory_mib: 1, disk_gib: 2, downtime_ms: 3, points: u64::MAX },
         allowance: SignedDuration::from_mins(2),
+    });
+    record.lease.hints = Box::new(Hints {
+        query: Requirement::compare(Operator::Equal, "rack", "\u{1f600}\0").expect("well formed"),
+        hosts: ["\0'node".to_owned()].into(),
+        same_host: None,
+        different_host: Some(OtherLeases {
+            leases: [LeaseId(u128::MAX)].into(),
+            hosts: [HostId(u64::MAX)].into(),
+        }),
+        location: Some(Location::Different),
+        group: Some(GroupPolicy::SoftAntiAffinity),
     });
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record

@@ -13,7 +13,8 @@ use leases::window::Window;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Unreadable, end_action_from_name, end_action_name, from_hex, hex, hunt_from_json, hunt_json, named,
+    Extras, Unreadable, end_action_from_name, end_action_name, extras_from_json, extras_json, from_hex, hex,
+    hunt_from_json, hunt_json, named,
 };
 use crate::{LeaseRecord, Version, Wording};
 
@@ -51,6 +52,7 @@ pub struct LeaseRow<'a> {
     end_event: Cow<'a, str>,
     reason: Option<Cow<'a, str>>,
     hunt: Option<Cow<'a, str>>,
+    extras: Option<Cow<'a, str>>,
     created_at_us: i64,
     updated_at_us: Option<i64>,
 }
@@ -78,6 +80,7 @@ impl<'a> LeaseRow<'a> {
             end_event: lease.events.end.name().into(),
             reason: lease.reason.as_deref().map(text),
             hunt: lease.hunt.as_ref().map(|hunt| hunt_json(hunt).into()),
+            extras: extras_json(lease).map(Cow::Owned),
             created_at_us: created_at.as_microsecond(),
             updated_at_us: updated_at.map(Timestamp::as_microsecond),
         }
@@ -103,6 +106,7 @@ impl<'a> LeaseRow<'a> {
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
+        let Extras { hints } = extras_from_json(self.extras.as_deref())?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
@@ -123,6 +127,7 @@ impl<'a> LeaseRow<'a> {
             },
             reason: self.reason.map(Cow::into_owned),
             hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
+            hints: Box::new(hints),
         };
         Ok(LeaseRecord {
             lease,

@@ -2,6 +2,7 @@
 
 mod create;
 mod end_action;
+mod hints;
 mod plan;
 mod show;
 mod suiting;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Update(Box<update::Arguments>),
     /// Give up leases, and delete what runs on them
     Delete(Several),
+    /// List scheduler hints that leases may give, with their values
+    Hints,
     /// Wait until a lease is in a status
     Wait(wait::Arguments),
 }
@@ -71,6 +74,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Delete(arguments) => delete(&arguments.leases, session).await,
+        Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
     }
 }
