@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::hints::Hints;
+use crate::housekeeping::Marks;
 use crate::hunt::Hunt;
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use crate::lease_type::{LeaseState, LeaseType};
@@ -176,6 +177,8 @@ pub struct Lease {
     pub reservations: Vec<Reservation>,
     /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
     pub hints: Box<Hints>,
+    /// What housekeeping has done about it.
+    pub marks: Marks,
     /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.
     pub hunt: Option<Hunt>,
     /// How far it is.
@@ -239,6 +242,7 @@ impl Lease {
             end_action: new.end_action,
             reservations,
             hints: terms.hints,
+            marks: Marks::default(),
             hunt: None,
             status: LeaseStatus::Pending,
             events: EventStatuses::UNDONE,

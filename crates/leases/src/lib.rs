@@ -19,6 +19,7 @@
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
+//! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
@@ -47,12 +48,14 @@ pub mod filters;
 pub mod free_pool;
 pub mod hints;
 pub mod host;
+pub mod housekeeping;
 pub mod hunt;
 pub mod ids;
 pub mod instance;
 pub mod lease;
 pub mod lease_pool;
 pub mod lease_type;
+pub mod maintenance;
 pub mod plan;
 pub mod project;
 pub mod properties;

@@ -181,7 +181,9 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::FilterLeftOut { .. }
         | Refusal::Hints(_)
         | Refusal::Enforcement(
-            EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
+            EnforcementError::TooLong { .. }
+            | EnforcementError::Stacked { .. }
+            | EnforcementError::TooEarlyToExtend { .. },
         )
         | Refusal::StartInPast
         | Refusal::DeadlineInPast

@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools, leases,
-    notifications, operation, usage, versions,
+    maintenance, notifications, operation, usage, versions,
 };
 
 /// The routes with their parts of the document.
@@ -47,6 +47,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(lease_pools::list, lease_pools::create))
         .routes(routes!(lease_pools::show, lease_pools::update, lease_pools::delete))
         .routes(routes!(lease_pools::list_hosts, lease_pools::add_hosts))
+        .routes(routes!(lease_pools::swap_host))
+        .routes(routes!(maintenance::book))
         .routes(routes!(floating_ips::list, floating_ips::create))
         .routes(routes!(floating_ips::show, floating_ips::delete))
         .routes(routes!(flavors::list, flavors::create))

@@ -14,6 +14,7 @@ mod floating_ips;
 mod free_pools;
 mod hints;
 mod hosts;
+mod housekeeping;
 mod instances;
 mod lease_pools;
 mod leasing;
@@ -44,8 +45,8 @@ pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage,
-    NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, OtherInstances, Property,
-    ServiceError, Statistics,
+    NewFloatingIp, NewFreePool, NewInstance, NewLease, NewMaintenance, NotFound, OpenError, OtherInstances,
+    PlannedMaintenance, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::housekeeping::HousekeepingRules;
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
 use leases::usage::Prices;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Rules of hand-over.
     pub plan_rules: PlanRules,
+    /// What is done about leases by itself.
+    pub housekeeping: HousekeepingRules,
     /// What becomes of guests at the end of leases that do not say, on hosts of pools that do not say.
     pub end_action: EndAction,
     /// How long a host must be free before and after a lease of the whole host.
@@ -53,6 +56,7 @@ impl Default for Settings {
             holder: Holder("allot".to_owned()),
             rules: Rules { before_end_lead: Some(SignedDuration::from_mins(60)), ..Rules::default() },
             plan_rules: PlanRules::default(),
+            housekeeping: HousekeepingRules::default(),
             end_action: EndAction::DeleteGuests,
             cleaning_time: SignedDuration::ZERO,
             healing_interval: HealingInterval(Some(SignedDuration::from_hours(1))),

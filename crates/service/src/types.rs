@@ -13,11 +13,13 @@ use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::LeaseHint;
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
+use leases::maintenance::MaintenanceWish;
 use leases::plan::GuestSize;
 use leases::project::{ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::usage::Totals;
+use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
 use thiserror::Error;
 
@@ -193,6 +195,28 @@ pub struct OtherInstances {
     pub same_host: BTreeSet<GuestId>,
     /// On their hosts it is not to run.
     pub different_host: BTreeSet<GuestId>,
+}
+
+/// Maintenance that is to be booked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMaintenance {
+    /// Of these hosts, by name or identifier.
+    pub hosts: Vec<String>,
+    /// And of all those in that free pool.
+    pub free_pool: Option<String>,
+    /// When, and for how long.
+    pub wish: MaintenanceWish,
+}
+
+/// Maintenance of a host.
+#[derive(Clone, Debug)]
+pub struct PlannedMaintenance {
+    /// The host.
+    pub host: Arc<HostRecord>,
+    /// From when to when; none if there is no time for it.
+    pub window: Option<Window>,
+    /// The lease that keeps others away, if it is booked.
+    pub lease: Option<LeaseId>,
 }
 
 /// What a lease comes to (spec CLS-12).

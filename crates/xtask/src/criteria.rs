@@ -7,8 +7,12 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 3] =
-    [("cls_", "docs/lease-types.md"), ("fp_", "docs/pools.md"), ("lp_", "docs/pools.md")];
+const CRITERIA: [(&str, &str); 4] = [
+    ("cls_", "docs/lease-types.md"),
+    ("fp_", "docs/pools.md"),
+    ("hk_", "docs/housekeeping.md"),
+    ("lp_", "docs/pools.md"),
+];
 
 /// The names of tests of criteria in a text, which follow `before`.
 fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, Flavor, FloatingIp, FreePool, Host, Instance, Lease,
-    LeasePool, LeasePoolHost, Notification, Plan, Property, ResourceProperty, SchedulerHints, Usage,
-    UsageEvent,
+    LeasePool, LeasePoolHost, Maintenance, Notification, Plan, Property, ResourceProperty, SchedulerHints,
+    Usage, UsageEvent,
 };
 
 macro_rules! envelope {
@@ -45,6 +45,8 @@ envelope! {
     FreePoolBody { freepool: FreePool }
     /// All free pools.
     FreePoolsBody { freepools: Vec<FreePool> }
+    /// Maintenance, host by host.
+    MaintenanceBody { maintenance: Vec<Maintenance> }
     /// A lease pool.
     LeasePoolBody { leasepool: LeasePool }
     /// Lease pools.
@@ -186,6 +188,37 @@ pub struct LeaseCreate {
     /// they are. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<SchedulerHints>,
+}
+
+/// Maintenance that is to be booked, of hosts or of all those of a free pool.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceCreate {
+    /// Names or identifiers of hosts.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// The name or identifier of a free pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freepool: Option<String>,
+    /// How long it takes: `PT2H`, `2h`.
+    pub duration: String,
+    /// How long nobody may have the host before and after it; ten minutes if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<String>,
+    /// It does not begin before this: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+    /// It is over by then; four weeks later if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// The host of a lease pool that is to be exchanged.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeasePoolSwap {
+    /// Its identifier.
+    pub host_id: String,
 }
 
 /// What is to be reserved.

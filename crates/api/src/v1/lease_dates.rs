@@ -146,7 +146,7 @@ fn named(field: &'static str, value: &Value) -> Result<Named, RequestError> {
 }
 
 /// A duration: `P1DT4H`, or `1d 4h`. A day has 24 hours.
-fn read_duration(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
+pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
     let wrong = || RequestError::malformed(field, "a duration such as P1DT4H or 1d 4h");
     let span: Span = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;

@@ -18,6 +18,7 @@ mod lease;
 mod lease_dates;
 mod lease_pool;
 mod lease_request;
+mod maintenance;
 mod notification;
 mod plan;
 mod python;
@@ -41,9 +42,10 @@ pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id};
 pub use instance::{Instance, InstanceRequest};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_pool::{
-    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool,
+    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
 };
 pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
+pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use requirement::read_requirement;

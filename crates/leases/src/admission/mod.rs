@@ -21,9 +21,11 @@ mod reallocate;
 mod refusal;
 mod room;
 mod slots;
+mod swapping;
 #[cfg(test)]
 mod tests;
 mod update;
+mod usual;
 
 use std::collections::{BTreeMap, BTreeSet};
 

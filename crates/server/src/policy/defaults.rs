@@ -100,6 +100,8 @@ rules! {
     AuditGet "blazar:audit:get" ADMIN;
     /// Seeing usage and what it costs.
     UsageGet "blazar:usage:get" READER;
+    /// Booking maintenance of hosts.
+    MaintenancePost "blazar:maintenance:post" ADMIN;
     /// Seeing where store and fleet differ.
     DriftGet "blazar:drift:get" ADMIN;
     /// Setting such differences right.

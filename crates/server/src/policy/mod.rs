@@ -218,6 +218,7 @@ mod tests {
             ("blazar:notifications:get", reader),
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),
+            ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),
             ("blazar:drift:repair", admin),
         ];

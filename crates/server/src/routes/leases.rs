@@ -25,7 +25,7 @@ use crate::listing::Listing;
 use crate::policy::{Rule, Target};
 
 /// The option of requests that are to have no effect.
-const DRY_RUN: &str = "dry_run";
+pub(super) const DRY_RUN: &str = "dry_run";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 

@@ -22,6 +22,7 @@ pub(crate) mod identity;
 pub(crate) mod instances;
 pub(crate) mod lease_pools;
 pub(crate) mod leases;
+pub(crate) mod maintenance;
 pub(crate) mod notifications;
 pub(crate) mod operation;
 pub(crate) mod usage;

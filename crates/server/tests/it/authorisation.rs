@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 61] = [
+const MATRIX: [(&str, &str, &str); 63] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -55,6 +55,8 @@ const MATRIX: [(&str, &str, &str); 61] = [
     ("DELETE", "/v1/leasepools/{leasepool_id}", "admin member foreign"),
     ("GET", "/v1/leasepools/{leasepool_id}/hosts", "admin member reader foreign"),
     ("POST", "/v1/leasepools/{leasepool_id}/hosts", "admin member foreign"),
+    ("POST", "/v1/leasepools/{leasepool_id}/swap", "admin member foreign"),
+    ("POST", "/v1/maintenance", "admin"),
     ("GET", "/v1/flavors", "admin member reader foreign"),
     ("POST", "/v1/flavors", "admin"),
     ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 61] = [
+const ROWS: [Row; 63] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -89,6 +89,10 @@ const ROWS: [Row; 61] = [
     row("DELETE", "/v1/leasepools/{leasepool_id}"),
     row("GET", "/v1/leasepools/{leasepool_id}/hosts"),
     row("POST", "/v1/leasepools/{leasepool_id}/hosts").sending(|_| json!({"host_count": 1})),
+    row("POST", "/v1/leasepools/{leasepool_id}/swap").sending(|_| json!({"host_id": "1"})),
+    row("POST", "/v1/maintenance")
+        .with(&[("dry_run", "true")])
+        .sending(|_| json!({"hosts": ["1"], "duration": "1h"})),
     row("GET", "/v1/flavors"),
     row("POST", "/v1/flavors").sending(|_| json!({"id": "f2", "name": "g", "vcpus": 1, "ram": 1, "disk": 1})),
     row("GET", "/v1/flavors/{flavor_id}"),

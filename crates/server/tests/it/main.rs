@@ -10,6 +10,7 @@ mod fuzz;
 mod hints;
 mod hostile;
 mod hosts;
+mod housekeeping;
 mod instances;
 mod isolation;
 mod lease_pools;

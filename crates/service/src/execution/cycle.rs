@@ -70,6 +70,9 @@ impl Service {
         let Plan { steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;
+        let (kept_house, tend_at) = self.keep_house(&writer, now).await?;
+        changed |= kept_house;
+        let wake_at = wake_at.into_iter().chain(tend_at).min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }

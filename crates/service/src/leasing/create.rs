@@ -119,7 +119,10 @@ impl Service {
         let used = neighbours.as_ref().map(Neighbours::used);
         let admission =
             Admission { surroundings, used: used.as_ref(), ..self.admission(&state, occupied, now) };
-        let Grant { terms, allocations, hunt } = admission.grant(&identity.owner.project, &new.terms)?;
+        let project = &identity.owner.project;
+        let Grant { terms, allocations, hunt } =
+            admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;
+        self.check_stack(&state, project, None, &terms.window(), allocations.iter())?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lead = admission.rules.before_end_lead;
         let action = end_action(&state, new.end_action, self.settings.end_action, &allocations);

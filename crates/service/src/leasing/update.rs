@@ -66,6 +66,9 @@ impl Service {
         now: Timestamp,
     ) -> Result<(Updated, Words), ServiceError> {
         let updated = self.admission(state, None, now).update(&before.lease, &changes.changes)?;
+        let (after, project) = (&updated.lease, &before.lease.owner.project);
+        let given = after.reservations.iter().map(|reservation| &reservation.allocation);
+        self.check_stack(state, project, Some(&before.lease), &after.window, given)?;
         Ok((updated, reworded(&before.wording, &changes.wording)))
     }
 

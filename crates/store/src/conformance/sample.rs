@@ -8,6 +8,7 @@ use leases::extra_specs::ExtraSpecs;
 use leases::free_pool::FreePool;
 use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
+use leases::housekeeping::Marks;
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
@@ -163,6 +164,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         end_action: EndAction::DeleteGuests,
         reservations: reservations.collect(),
         hints: Box::default(),
+        marks: Marks::default(),
         hunt: None,
         status: LeaseStatus::Pending,
         events: EventStatuses::UNDONE,
@@ -290,6 +292,14 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         location: Some(Location::Different),
         group: Some(GroupPolicy::SoftAntiAffinity),
     });
+    record.lease.marks = Marks {
+        used: true,
+        unused_warned_at: Some(at(4)),
+        reclaimed_at: Some(deadline),
+        start_reminded: Some(at(5)),
+        end_reminded: Some(at(6)),
+        swaps: u32::MAX,
+    };
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
 }

@@ -1,13 +1,16 @@
-//! What few leases have, as one JSON document: scheduler hints.
+//! What few leases have, as one JSON document: scheduler hints, and what housekeeping has done about them.
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
+use leases::housekeeping::Marks;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::lease::instant;
 use super::{Unreadable, from_hex, from_json, hex, json, named, requirement_from_json, requirement_json};
 
 /// What such a document tells of.
@@ -15,6 +18,8 @@ use super::{Unreadable, from_hex, from_json, hex, json, named, requirement_from_
 pub struct Extras {
     /// Scheduler hints.
     pub hints: Hints,
+    /// What housekeeping has done.
+    pub marks: Marks,
 }
 
 /// The document. A field that is added later needs a default: documents of before are still read.
@@ -23,6 +28,26 @@ pub struct Extras {
 struct Document {
     #[serde(skip_serializing_if = "is_default")]
     hints: HintsDocument,
+    #[serde(skip_serializing_if = "is_default")]
+    marks: MarksDocument,
+}
+
+/// Instants in microseconds.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct MarksDocument {
+    #[serde(skip_serializing_if = "is_default")]
+    used: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    unused_warned_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    reclaimed_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    start_reminded_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    end_reminded_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    swaps: u32,
 }
 
 #[derive(Default, PartialEq, Serialize, Deserialize)]
@@ -55,15 +80,39 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// The document of a lease; none if there is nothing to say.
 pub fn extras_json(lease: &Lease) -> Option<String> {
-    let document = Document { hints: hints_document(&lease.hints) };
+    let document = Document { hints: hints_document(&lease.hints), marks: marks_document(&lease.marks) };
     (!is_default(&document)).then(|| json(&document))
 }
 
 /// What the document tells of; nothing if there is none.
 pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
     let Some(text) = text else { return Ok(Extras::default()) };
-    let Document { hints } = from_json("lease", text)?;
-    Ok(Extras { hints: hints_of(hints)? })
+    let Document { hints, marks } = from_json("lease", text)?;
+    Ok(Extras { hints: hints_of(hints)?, marks: marks_of(&marks)? })
+}
+
+fn marks_document(marks: &Marks) -> MarksDocument {
+    let us = |at: Option<Timestamp>| at.map(Timestamp::as_microsecond);
+    MarksDocument {
+        used: marks.used,
+        unused_warned_us: us(marks.unused_warned_at),
+        reclaimed_us: us(marks.reclaimed_at),
+        start_reminded_us: us(marks.start_reminded),
+        end_reminded_us: us(marks.end_reminded),
+        swaps: marks.swaps,
+    }
+}
+
+fn marks_of(document: &MarksDocument) -> Result<Marks, Unreadable> {
+    let at = |us: Option<i64>| us.map(instant).transpose();
+    Ok(Marks {
+        used: document.used,
+        unused_warned_at: at(document.unused_warned_us)?,
+        reclaimed_at: at(document.reclaimed_us)?,
+        start_reminded: at(document.start_reminded_us)?,
+        end_reminded: at(document.end_reminded_us)?,
+        swaps: document.swaps,
+    })
 }
 
 fn hints_document(hints: &Hints) -> HintsDocument {

@@ -106,7 +106,7 @@ impl<'a> LeaseRow<'a> {
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
-        let Extras { hints } = extras_from_json(self.extras.as_deref())?;
+        let Extras { hints, marks } = extras_from_json(self.extras.as_deref())?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
@@ -128,6 +128,7 @@ impl<'a> LeaseRow<'a> {
             reason: self.reason.map(Cow::into_owned),
             hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
             hints: Box::new(hints),
+            marks,
         };
         Ok(LeaseRecord {
             lease,
@@ -139,6 +140,6 @@ impl<'a> LeaseRow<'a> {
     }
 }
 
-fn instant(us: i64) -> Result<Timestamp, Unreadable> {
+pub(super) fn instant(us: i64) -> Result<Timestamp, Unreadable> {
     Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error))
 }
