@@ -4,5 +4,6 @@ mod admitting;
 mod calendar;
 mod extra_specs;
 mod generate;
+mod hinting;
 mod planning;
 mod requirement;
