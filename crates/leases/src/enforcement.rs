@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use crate::project::ProjectId;
-use crate::window::{Window, earlier};
+use crate::window::{Window, earlier, later};
 
 /// The limits.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,9 @@ pub struct Enforcement {
     /// How long before its end a lease may be extended, by up to the longest duration again. If absent, a lease
     /// may be extended at any time, and its whole length is limited.
     pub extension_window: Option<SignedDuration>,
+    /// How long leases of a project may last together that are one after another or at the same time; no limit if
+    /// absent.
+    pub max_stack: Option<SignedDuration>,
 }
 
 /// Which limit is exceeded. Texts are Blazar's and Chameleon's.
@@ -35,6 +38,19 @@ pub enum EnforcementError {
         asked_seconds: i64,
         /// What is allowed.
         allowed_seconds: i64,
+    },
+    /// Too long together with others of the project.
+    #[error(
+        "Together with other leases of the project it would last {asked_seconds} seconds without a break of \
+         {gap_seconds} seconds; at most {allowed_seconds} seconds are allowed."
+    )]
+    Stacked {
+        /// From the first start to the last end.
+        asked_seconds: i64,
+        /// What is allowed.
+        allowed_seconds: i64,
+        /// So much later a lease is not one after another any more.
+        gap_seconds: i64,
     },
     /// Too early to extend it.
     #[error("Lease can only be extended within {window_seconds} seconds of the leases current end time.")]
@@ -76,6 +92,47 @@ impl Enforcement {
         }
     }
 
+    /// Whether the project may have a lease in that window beside its `others`. `before` is when the lease is, if there
+    /// is one that is changed: what does not reach further than that is never refused.
+    ///
+    /// Leases stack that overlap, or have less than a tenth of the limit between them: a short break is no reason to
+    /// begin anew.
+    pub fn check_stack(
+        &self,
+        project: &ProjectId,
+        before: Option<&Window>,
+        window: &Window,
+        others: impl IntoIterator<Item = Window>,
+    ) -> Result<(), EnforcementError> {
+        let Some(max) = self.max_stack else { return Ok(()) };
+        if before.is_some_and(|before| before.covers(window)) || self.exempt_projects.contains(project) {
+            return Ok(());
+        }
+        let gap = max / 10;
+        let (mut start, mut end) = (window.start(), window.end());
+        let mut others: Vec<Window> = others.into_iter().collect();
+        loop {
+            let (near, far): (Vec<_>, Vec<_>) = others
+                .into_iter()
+                .partition(|other| earlier(other.start(), gap) < end && start < later(other.end(), gap));
+            if near.is_empty() {
+                break;
+            }
+            start = near.iter().map(Window::start).fold(start, Timestamp::min);
+            end = near.iter().map(Window::end).fold(end, Timestamp::max);
+            others = far;
+        }
+        let length = end.duration_since(start);
+        if length <= max {
+            return Ok(());
+        }
+        Err(EnforcementError::Stacked {
+            asked_seconds: length.as_secs(),
+            allowed_seconds: max.as_secs(),
+            gap_seconds: gap.as_secs(),
+        })
+    }
+
     fn check_length(&self, length: SignedDuration) -> Result<(), EnforcementError> {
         match self.max_lease_duration {
             Some(max) if length > max => Err(EnforcementError::TooLong {
@@ -101,7 +158,37 @@ mod tests {
             max_lease_duration: Some(minutes(60)),
             exempt_projects: BTreeSet::from([ProjectId("vip".into())]),
             extension_window: extension_window.map(minutes),
+            max_stack: None,
         }
+    }
+
+    #[test]
+    fn hk_b_leases_one_after_another_are_limited_as_if_they_were_one() {
+        let limits = Enforcement { max_stack: Some(minutes(100)), ..limits(None) };
+        let check = |start, end, others: &[(i64, i64)]| {
+            let others = others.iter().map(|(start, end)| window(*start, *end));
+            limits.check_stack(&project(), None, &window(start, end), others).is_ok()
+        };
+        assert!(check(0, 100, &[]) && !check(0, 101, &[]));
+        assert!(check(50, 100, &[(0, 50)]) && !check(50, 101, &[(0, 50)]));
+        assert!(!check(59, 101, &[(0, 50)]), "a break of less than a tenth is none");
+        assert!(check(60, 101, &[(0, 50)]), "one of a tenth is");
+        assert!(!check(40, 60, &[(0, 40), (60, 101)]), "a lease between two makes one of them");
+        assert!(!check(90, 110, &[(45, 90), (0, 45)]), "others stack among themselves");
+        assert!(check(0, 90, &[(10, 80), (0, 90)]), "what is at the same time counts once");
+        let refused = limits.check_stack(&project(), None, &window(0, 200), []).expect_err("too long");
+        assert!(refused.to_string().contains("without a break of 600 seconds"), "{refused}");
+    }
+
+    #[test]
+    fn hk_b_a_lease_can_always_be_shortened_and_some_projects_are_exempt() {
+        let limits = Enforcement { max_stack: Some(minutes(100)), ..limits(None) };
+        let (before, shorter) = (window(0, 300), window(0, 250));
+        assert_eq!(limits.check_stack(&project(), Some(&before), &shorter, []), Ok(()));
+        assert!(limits.check_stack(&project(), Some(&shorter), &before, []).is_err());
+        assert_eq!(limits.check_stack(&ProjectId("vip".into()), None, &before, []), Ok(()));
+        let none = Enforcement::default();
+        assert_eq!(none.check_stack(&project(), None, &before, [window(300, 900)]), Ok(()));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::hints::Hints;
+use crate::housekeeping::Marks;
 use crate::hunt::Hunt;
 use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId, SeriesId};
 use crate::lease_type::{LeaseState, LeaseType};
@@ -183,6 +185,10 @@ pub struct Lease {
     pub end_action: EndAction,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
+    /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
+    pub hints: Box<Hints>,
+    /// What housekeeping has done about it.
+    pub marks: Marks,
     /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.
     pub hunt: Option<Hunt>,
     /// How far it is.
@@ -247,6 +253,8 @@ impl Lease {
             before_end,
             end_action: new.end_action,
             reservations,
+            hints: terms.hints,
+            marks: Marks::default(),
             hunt: None,
             status: LeaseStatus::Pending,
             events: EventStatuses::UNDONE,

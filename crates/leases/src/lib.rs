@@ -17,9 +17,11 @@
 //!   instances is found by the placement core (crate `placement`).
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
+//! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
 //! - An [`offer`] says what could be had instead of what was refused. A [`standing`] tells what is only offered, or waits
 //!   for its turn, from leases.
+//! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
@@ -48,13 +50,16 @@ pub mod enforcement;
 pub mod extra_specs;
 pub mod filters;
 pub mod free_pool;
+pub mod hints;
 pub mod host;
+pub mod housekeeping;
 pub mod hunt;
 pub mod ids;
 pub mod instance;
 pub mod lease;
 pub mod lease_pool;
 pub mod lease_type;
+pub mod maintenance;
 pub mod offer;
 pub mod plan;
 pub mod project;

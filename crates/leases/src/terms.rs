@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::free_pool::POOL_PROPERTY;
+use crate::hints::Hints;
 use crate::host::NetworkId;
 use crate::lease_pool::LeasePool;
 use crate::lease_type::LeaseType;
@@ -69,6 +70,8 @@ pub struct Terms {
     within: Option<Window>,
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
+    /// Where its hosts are to be, and how its instances are spread.
+    pub hints: Box<Hints>,
 }
 
 impl Terms {
@@ -82,7 +85,7 @@ impl Terms {
             return Err(TermsError::EndNotAfterStart);
         }
         check_before_end(&window, before_end)?;
-        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, within: None, reservations })
+        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, within: None, reservations, hints: Box::default() })
     }
 
     /// The same at any time in that window, in which it must fit.
@@ -113,6 +116,12 @@ impl Terms {
     #[must_use]
     pub fn of_type(self, lease_type: LeaseType) -> Self {
         Self { lease_type, ..self }
+    }
+
+    /// The same with these hints.
+    #[must_use]
+    pub fn hinting(self, hints: Hints) -> Self {
+        Self { hints: Box::new(hints), ..self }
     }
 
     /// The same from that instant on, and as long.

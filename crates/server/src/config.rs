@@ -113,6 +113,8 @@ pub struct EnforcementConfig {
     pub exempt_projects: BTreeSet<String>,
     /// How long before its end a lease may be extended; at any time if absent.
     pub reservation_extension_window_seconds: Option<u32>,
+    /// How long leases of a project may last together, one after another; no limit if absent.
+    pub max_stack_seconds: Option<u32>,
     /// A service that is asked about every lease.
     pub external_service: Option<ExternalServiceConfig>,
 }
@@ -125,6 +127,7 @@ impl EnforcementConfig {
             max_lease_duration: self.max_lease_duration_seconds.map(seconds),
             exempt_projects: self.exempt_projects.iter().cloned().map(ProjectId).collect(),
             extension_window: self.reservation_extension_window_seconds.map(seconds),
+            max_stack: self.max_stack_seconds.map(seconds),
         }
     }
 }

@@ -197,8 +197,11 @@ fn refused(refusal: &Refusal) -> StatusCode {
         Refusal::Terms(_)
         | Refusal::Region { .. }
         | Refusal::FilterLeftOut { .. }
+        | Refusal::Hints(_)
         | Refusal::Enforcement(
-            EnforcementError::TooLong { .. } | EnforcementError::TooEarlyToExtend { .. },
+            EnforcementError::TooLong { .. }
+            | EnforcementError::Stacked { .. }
+            | EnforcementError::TooEarlyToExtend { .. },
         )
         | Refusal::StartInPast
         | Refusal::DeadlineInPast

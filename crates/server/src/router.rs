@@ -18,8 +18,8 @@ use crate::document;
 use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, energy, flavors, floating_ips, free_pools, hosts, identity, instances, lease_pools, leases,
-    notifications, offers, operation, series, usage, versions, waitlist,
+    audit, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools,
+    leases, maintenance, notifications, offers, operation, series, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -39,6 +39,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(series::show, series::delete))
         .routes(routes!(waitlist::list))
         .routes(routes!(waitlist::show, waitlist::delete))
+        .routes(routes!(hints::list))
         .routes(routes!(hosts::list, hosts::create))
         .routes(routes!(hosts::show, hosts::update, hosts::delete))
         .routes(routes!(hosts::list_allocations))
@@ -52,6 +53,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(lease_pools::list, lease_pools::create))
         .routes(routes!(lease_pools::show, lease_pools::update, lease_pools::delete))
         .routes(routes!(lease_pools::list_hosts, lease_pools::add_hosts))
+        .routes(routes!(lease_pools::swap_host))
+        .routes(routes!(maintenance::book))
         .routes(routes!(floating_ips::list, floating_ips::create))
         .routes(routes!(floating_ips::show, floating_ips::delete))
         .routes(routes!(flavors::list, flavors::create))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use leases::admission::{HealingInterval, heal_all};
 use leases::free_pool::{FreePool, POOL_PROPERTY, end_action_of};
+use leases::hints::HintRules;
 use leases::ids::{FreePoolId, HostId};
 use leases::lease::{Allocation, EndAction, Lease};
 use leases::status::LeaseStatus;
@@ -88,7 +89,7 @@ impl Service {
                 return Ok(before);
             }
             self.check_name(&pool.name, id)?;
-            check_relied_on(&self.state(), &before.pool, &pool)?;
+            check_relied_on(&self.state(), self.hint_rules(), &before.pool, &pool)?;
             let now = self.now();
             let stored = (before.version != Version(0)).then_some(before.version);
             let created_at = stored.map_or(now, |_| before.created_at);
@@ -165,10 +166,15 @@ async fn enter(
 
 /// A pool may not say anything else where reservations, present or coming, were made for what it says. Its name is only
 /// a name.
-fn check_relied_on(state: &State, before: &FreePool, after: &FreePool) -> Result<(), ServiceError> {
+fn check_relied_on(
+    state: &State,
+    rules: &HintRules,
+    before: &FreePool,
+    after: &FreePool,
+) -> Result<(), ServiceError> {
     for record in state.hosts.values().filter(|record| record.host.pool == before.id) {
         let [old, new] = [before, after].map(|pool| pool.describe(record.host.clone()));
-        let mut relied_on = relied_on(state, &old, &new);
+        let mut relied_on = relied_on(state, rules, &old, &new);
         relied_on.remove(POOL_PROPERTY);
         if let Some(name) = relied_on.first() {
             let host = record.host.id;

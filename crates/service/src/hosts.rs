@@ -7,6 +7,7 @@ use fleet::{FleetError, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{NEVER, SAVING};
 use leases::free_pool::POOL_PROPERTY;
+use leases::hints::HintRules;
 use leases::host::Host;
 use leases::ids::{FreePoolId, HostId};
 use leases::instance::InstanceStatus;
@@ -129,7 +130,7 @@ impl Service {
             if after.host == before.host {
                 return Ok(before);
             }
-            let relied_on = relied_on(&self.state(), &before.host, &after.host);
+            let relied_on = relied_on(&self.state(), self.hint_rules(), &before.host, &after.host);
             if !relied_on.is_empty() {
                 let keys: Vec<String> = relied_on.iter().map(|key| format!("'{key}'")).collect();
                 let text = format!("Can't add extracapabilities [{}] to Host {id}", keys.join(", "));
@@ -378,13 +379,14 @@ fn change(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Optio
 
 /// Capabilities that would change although reservations on the host, present or coming, were made for what
 /// they are.
-pub(crate) fn relied_on(state: &State, before: &Host, after: &Host) -> BTreeSet<String> {
+pub(crate) fn relied_on(state: &State, rules: &HintRules, before: &Host, after: &Host) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, booking) in state.calendar.bookings(before.id) {
         let Some(record) = state.leases.get(booking.lease) else { continue };
         let reservation = record.lease.reservation(booking.reservation);
         if let Some(reservation) = reservation.filter(|_| record.lease.keeps_resources()) {
             names.extend(required(reservation));
+            names.extend(record.lease.hints.names(rules));
         }
     }
     names.retain(|name| before.capabilities.get(*name) != after.capabilities.get(*name));

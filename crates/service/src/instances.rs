@@ -12,6 +12,7 @@ use leases::plan::{GuestSize, InstanceChange};
 use leases::project::{Owner, ProjectId};
 use store::{Commit, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
 
+use crate::hints::places;
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
@@ -142,7 +143,8 @@ impl Service {
         };
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let observed = self.expected(&state);
-        let host = admission.host_for(within, size, &observed)?;
+        let hints = places(&state, &caller.project, &new.others)?;
+        let host = admission.host_for(within, size, &hints, &observed)?;
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
         let (name, status) = (new.name.clone(), InstanceStatus::Building);
         let instance = Instance { id, name, owner, kind, size, host, status, reason: None };

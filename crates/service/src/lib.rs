@@ -13,7 +13,9 @@ mod execution;
 mod flavors;
 mod floating_ips;
 mod free_pools;
+mod hints;
 mod hosts;
+mod housekeeping;
 mod instances;
 mod lease_pools;
 mod leasing;
@@ -50,8 +52,8 @@ pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostPower, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange,
-    LeaseUsage, NewFloatingIp, NewFreePool, NewInstance, NewLease, NotFound, OpenError, Property,
-    ServiceError, Statistics,
+    LeaseUsage, NewFloatingIp, NewFreePool, NewInstance, NewLease, NewMaintenance, NotFound, OpenError,
+    OtherInstances, PlannedMaintenance, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

@@ -7,8 +7,11 @@
 //! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
 //! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
 //! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; could be served; could not in time; was withdrawn (not in Blazar) |
+//! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
+//! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
 
+use leases::housekeeping::Marks;
 use leases::lease::Lease;
 use leases::status::{EventStatus, LeaseStatus};
 use store::{LeaseRecord, NewNotification};
@@ -43,6 +46,17 @@ fn payload(record: &LeaseRecord) -> String {
     value.to_string()
 }
 
+/// What is told of what housekeeping has done.
+fn of_marks(old: &Marks, new: &Marks) -> impl Iterator<Item = &'static str> {
+    let notices = [
+        (old.start_reminded != new.start_reminded, "lease.reminder.start_lease"),
+        (old.end_reminded != new.end_reminded, "lease.reminder.end_lease"),
+        (old.unused_warned_at != new.unused_warned_at, "lease.unused"),
+        (old.reclaimed_at != new.reclaimed_at, "lease.reclaimed"),
+    ];
+    notices.into_iter().filter(|(told, _)| *told).map(|(_, event_type)| event_type)
+}
+
 /// What is told when a lease changes by itself.
 pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotification> {
     let (old, new) = (before.events, after.lease.events);
@@ -64,6 +78,7 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
     if after.lease.status == LeaseStatus::Pending && before.window != after.lease.window {
         types.push(UPDATE);
     }
+    types.extend(of_marks(&before.marks, &after.lease.marks));
     match (before.degraded(), after.lease.degraded()) {
         (false, true) => types.push("lease.degraded"),
         (true, false) => types.push("lease.healed"),

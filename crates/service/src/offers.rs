@@ -108,7 +108,8 @@ impl Service {
             let lease = self.lease_of(state, &identity, new.end_action, grant);
             self.offered(lease, wording, group, kind, None, now)
         };
-        Ok(alone(offers.into_iter().map(record).collect()))
+        let records = offers.into_iter().map(record);
+        Ok(alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect()))
     }
 
     fn find_changes(
@@ -131,7 +132,10 @@ impl Service {
             let lease = Lease { id: LeaseId(self.parts.ids.uuid()), owner: owner.clone(), ..offer.lease };
             self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
         };
-        Ok(alone(offers.into_iter().map(record).collect()))
+        let allowed = |record: &LeaseRecord| {
+            self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok()
+        };
+        Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
     }
 
     fn latest_offer(&self, now: Timestamp) -> Timestamp {

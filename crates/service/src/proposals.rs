@@ -93,7 +93,8 @@ pub(crate) fn asked_by(lease: &Lease) -> Option<Terms> {
     let asked = lease.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
     // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
     let before_end = lease.before_end.filter(|at| *at > lease.window.start());
-    let terms = Terms::new(lease.window, before_end, asked).ok()?.of_type(lease.lease_type);
+    let terms = Terms::new(lease.window, before_end, asked).ok()?;
+    let terms = terms.of_type(lease.lease_type).hinting((*lease.hints).clone());
     match lease.standing {
         Standing::Waiting { within: Some(within), .. } => terms.anywhere_in(within).ok(),
         _ => Some(terms),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::housekeeping::HousekeepingRules;
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
 use leases::usage::Prices;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub replan_notice: SignedDuration,
     /// How many requests of a project may be on the waitlist.
     pub waitlist_limit: usize,
+    /// What is done about leases by itself.
+    pub housekeeping: HousekeepingRules,
     /// What becomes of guests at the end of leases that do not say, on hosts of pools that do not say.
     pub end_action: EndAction,
     /// How long a host must be free before and after a lease of the whole host.
@@ -69,6 +72,7 @@ impl Default for Settings {
             offers_ahead: SignedDuration::from_hours(24 * 90),
             replan_notice: SignedDuration::from_mins(10),
             waitlist_limit: 100,
+            housekeeping: HousekeepingRules::default(),
             end_action: EndAction::DeleteGuests,
             cleaning_time: SignedDuration::ZERO,
             healing_interval: HealingInterval(Some(SignedDuration::from_hours(1))),

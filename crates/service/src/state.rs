@@ -415,6 +415,12 @@ impl Leases {
         self.by_reservation.get(&id).copied()
     }
 
+    /// Leases that are going on, and those that start until then.
+    pub fn to_tend(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);
+        self.going.iter().chain(coming).filter_map(|id| self.records.get(id))
+    }
+
     /// Leases that wait and are to start as soon as they can, by creation.
     pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hasty.iter().filter_map(|(_, id)| self.records.get(id))

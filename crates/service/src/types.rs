@@ -1,6 +1,6 @@
 //! What calls take and return.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,11 +14,13 @@ use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId, SeriesI
 use leases::instance::LeaseHint;
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
+use leases::maintenance::MaintenanceWish;
 use leases::plan::GuestSize;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::usage::Totals;
+use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
 use thiserror::Error;
 
@@ -194,6 +196,39 @@ pub struct NewInstance {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
     pub hint: Option<LeaseHint>,
+    /// Instances that it is to be with, or apart from.
+    pub others: OtherInstances,
+}
+
+/// Instances of the same project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtherInstances {
+    /// On their hosts it is to run.
+    pub same_host: BTreeSet<GuestId>,
+    /// On their hosts it is not to run.
+    pub different_host: BTreeSet<GuestId>,
+}
+
+/// Maintenance that is to be booked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMaintenance {
+    /// Of these hosts, by name or identifier.
+    pub hosts: Vec<String>,
+    /// And of all those in that free pool.
+    pub free_pool: Option<String>,
+    /// When, and for how long.
+    pub wish: MaintenanceWish,
+}
+
+/// Maintenance of a host.
+#[derive(Clone, Debug)]
+pub struct PlannedMaintenance {
+    /// The host.
+    pub host: Arc<HostRecord>,
+    /// From when to when; none if there is no time for it.
+    pub window: Option<Window>,
+    /// The lease that keeps others away, if it is booked.
+    pub lease: Option<LeaseId>,
 }
 
 /// What a lease comes to (spec CLS-12).

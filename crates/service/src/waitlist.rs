@@ -138,7 +138,8 @@ impl Service {
         let found = state.proposals.waiting().find_map(|record| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;
-            let grant = admission.grant(&lease.owner.project, &terms).ok()?;
+            let rules = &self.settings.housekeeping;
+            let grant = admission.grant_usual(&lease.owner.project, &terms, rules).ok()?;
             let identity = Identity {
                 id: lease.id,
                 name: lease.name.clone(),
@@ -147,7 +148,9 @@ impl Service {
                 reservations: lease.reservations.iter().map(|reservation| reservation.id).collect(),
             };
             let lead = self.settings.rules.before_end_lead;
-            Some((record.clone(), Lease::new(identity, grant.terms, grant.allocations, lead)))
+            let served = Lease::new(identity, grant.terms, grant.allocations, lead);
+            self.check_stack_of(&state, None, &served).ok()?;
+            Some((record.clone(), served))
         });
         if found.is_none() {
             self.progress().tried_to_serve = Some(known);

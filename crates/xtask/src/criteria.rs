@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 12] = [
+const CRITERIA: [(&str, &str); 13] = [
     ("cls_", "docs/lease-types.md"),
     ("cls_10_", "docs/negotiation.md"),
     ("fp_", "docs/pools.md"),
+    ("hk_", "docs/housekeeping.md"),
     ("lp_", "docs/pools.md"),
     ("energy_a_", "docs/energy.md"),
     ("energy_b_", "docs/energy.md"),

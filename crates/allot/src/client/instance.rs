@@ -52,6 +52,12 @@ pub(crate) struct Create {
     /// The reservation of a lease that it is to be part of
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
+    /// An instance on whose host it is to run: its identifier or name; may be repeated
+    #[arg(long, value_name = "INSTANCE")]
+    same_host: Vec<String>,
+    /// An instance on whose host it is not to run; may be repeated
+    #[arg(long, value_name = "INSTANCE")]
+    different_host: Vec<String>,
     /// Virtual CPUs; the size may be left out where the reservation gives one
     #[arg(long, value_name = "N", requires = "memory")]
     vcpus: Option<u32>,
@@ -134,12 +140,21 @@ async fn body(arguments: &Create, session: &Session<'_>) -> Result<Value, Client
     set("vcpus", arguments.vcpus.map(u64::from));
     set("memory_mb", arguments.memory);
     set("disk_gb", arguments.disk);
-    let hint = match (&arguments.lease, &arguments.reservation) {
-        (Some(lease), _) => Some(json!({"lease": identify_lease(lease, session).await?})),
-        (None, Some(reservation)) => Some(json!({"reservation": reservation})),
-        (None, None) => None,
-    };
-    body.extend(hint.map(|hint| ("scheduler_hints".to_owned(), hint)));
+    let mut hints = Map::new();
+    if let Some(lease) = &arguments.lease {
+        hints.insert("lease".to_owned(), json!(identify_lease(lease, session).await?));
+    }
+    hints.extend(arguments.reservation.as_ref().map(|id| ("reservation".to_owned(), json!(id))));
+    for (name, instances) in
+        [("same_host", &arguments.same_host), ("different_host", &arguments.different_host)]
+    {
+        let mut ids = Vec::new();
+        for instance in instances {
+            ids.push(identify(instance, session).await?);
+        }
+        hints.extend((!ids.is_empty()).then(|| (name.to_owned(), json!(ids))));
+    }
+    body.extend((!hints.is_empty()).then(|| ("scheduler_hints".to_owned(), Value::Object(hints))));
     Ok(Value::Object(body))
 }
 

@@ -25,6 +25,9 @@ pub(crate) enum Command {
     /// Add hosts to a lease pool, until its lease ends
     #[command(name = "add-host")]
     AddHost(AddHost),
+    /// Exchange a host of a lease pool that is bad for another that is like it
+    #[command(name = "swap-host")]
+    SwapHost(SwapHost),
     /// End the leases of lease pools
     Delete(Several),
 }
@@ -97,6 +100,15 @@ pub(crate) struct AddHost {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct SwapHost {
+    /// Its identifier or name
+    #[arg(value_name = "POOL")]
+    pool: String,
+    /// The host: its identifier or name
+    host: String,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Several {
     /// Their identifiers or names
     #[arg(required = true, value_name = "POOL")]
@@ -137,6 +149,17 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             let address = format!("{}/hosts", path(&arguments.pool, session).await?);
             let body = json!({"host_count": arguments.count, "extra_specs": object(arguments.specs)});
             let answer = session.connection.post(&address, &body).await?;
+            print_one(&answer, session)
+        }
+        Command::SwapHost(SwapHost { pool, host }) => {
+            let address = path(&pool, session).await?;
+            let answer = session.connection.get(&format!("{address}/hosts"), &[]).await?;
+            let hosts: Vec<LeasePoolHost> = read(&answer, "hosts")?;
+            let found = hosts.into_iter().find(|one| one.id == host || one.name == host);
+            let message = || format!("there is no host {host:?} in the pool");
+            let refused = || ClientError::Refused { status: 404, message: message(), hint: None };
+            let body = json!({"host_id": found.ok_or_else(refused)?.id});
+            let answer = session.connection.post(&format!("{address}/swap"), &body).await?;
             print_one(&answer, session)
         }
         Command::Delete(arguments) => {

@@ -1,5 +1,5 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
+//! `maintenance`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -19,6 +19,7 @@ mod instance;
 mod lease;
 mod lease_pool;
 mod login;
+mod maintenance;
 mod requirement;
 mod table;
 mod usage;
@@ -54,6 +55,7 @@ pub(crate) const NAMES: [&str; 13] = [
     "floatingip",
     "flavor",
     "instance",
+    "maintenance",
     "calendar",
     "events",
     "audit",
@@ -109,6 +111,9 @@ enum Command {
     /// Instances that run in leases, or beside them, where there is no cloud
     #[command(subcommand)]
     Instance(instance::Command),
+    /// Times for maintenance of hosts; for administrators
+    #[command(subcommand)]
+    Maintenance(maintenance::Command),
     /// Who has which host when, drawn as a chart
     Calendar(calendar::Arguments),
     /// What happened
@@ -246,6 +251,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::FreePool(command) => free_pool::run(command, &mut session).await,
             Command::LeasePool(command) => lease_pool::run(command, &mut session).await,
             Command::Instance(command) => instance::run(command, &mut session).await,
+            Command::Maintenance(command) => maintenance::run(command, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,

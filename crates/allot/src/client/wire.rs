@@ -32,6 +32,8 @@ pub(crate) struct Lease {
     #[serde(default)]
     pub degraded: bool,
     #[serde(default)]
+    pub scheduler_hints: BTreeMap<String, Value>,
+    #[serde(default)]
     pub reservations: Vec<Reservation>,
     #[serde(default)]
     pub events: Vec<Event>,

@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use leases::filters::{CustomFilter, Filter};
+use leases::hints::Hint;
 use leases::lease::EndAction;
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
 
-use super::value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice, Value};
+use super::value::{
+    AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Properties, Span, TimingChoice, Value,
+};
 use super::{ConfigError, Values};
 
 /// A setting, as parsing, help and documentation need it.
@@ -29,14 +32,16 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 11] = [
+const HEADINGS: [(&str, &str); 13] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
+    ("housekeeping", "Housekeeping: what is done about leases by itself"),
     ("usage", "Usage and what it costs"),
     ("energy", "Saving power"),
     ("filters", "Filters that hosts pass before they are leased"),
+    ("hints", "Scheduler hints of leases"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
@@ -179,8 +184,25 @@ settings! {
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any
     /// time, and its whole length is limited
     "leases.extension_window" extension_window: Option<Span> = "" as "DURATION";
+    /// How long leases of a project on hosts of one free pool may last together, one after another or at the same time;
+    /// without it, there is no limit
+    "leases.max_stack" max_stack: Option<Span> = "" as "DURATION";
     /// Projects without limits on the length of leases, separated by commas
     "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+
+    /// How long after its start a lease without any instance is warned of; without it, never
+    "housekeeping.unused_warning" unused_warning: Option<Span> = "" as "DURATION";
+    /// How long after its start it is ended, warned of it at half of that time at least; without it, never
+    "housekeeping.unused_reclaim" unused_reclaim: Option<Span> = "" as "DURATION";
+    /// How long before the start and the end of a lease its owner is reminded; without it, never
+    "housekeeping.reminders" reminders: Option<Span> = "" as "DURATION";
+    /// How many hosts of a lease its owner may have exchanged
+    "housekeeping.swaps" swaps: u32 = "0" as "N";
+    /// What hosts are like that are given to who asks for nothing in particular, unless there are none:
+    /// `["!=", "$gpu", "yes"]`
+    "housekeeping.default_properties" default_properties: Option<Properties> = "" as "JSON";
+    /// Project that maintenance of hosts is booked for; without it, none is
+    "housekeeping.maintenance_project" maintenance_project: Option<String> = "" as "PROJECT";
 
     /// How long usage that is over is kept, and what happened; without it, for ever
     "usage.keep" keep_usage: Option<Span> = "" as "DURATION";
@@ -229,6 +251,15 @@ settings! {
     /// Filters of your own, separated by commas, each a name and what hosts must be like:
     /// `LiveHosts=["==", "$stage", "live"]`
     "filters.custom" custom_filters: Vec<CustomFilter> = "" as "LIST";
+
+    /// Scheduler hints that leases may give, separated by commas
+    "hints.enabled" hints: BTreeSet<Hint> = "query,host,same_host,different_host,location,group" as "LIST";
+    /// Property of hosts that says where they are, for the hint `location`
+    "hints.location" hint_location: String = "rack" as "NAME";
+    /// So many hosts have to match the hints of a lease, free or not; hints that fewer match are too strict
+    "hints.least_hosts" least_hosts: u32 = "0" as "N";
+    /// Whether a lease may name a single host
+    "hints.single_host" single_host: bool = "true" as "BOOL";
 
     /// Its address, which check-create, check-update and on-end are joined to as links are; without it, nobody
     /// is asked

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
+use leases::hints::Hint;
 use leases::lease::EndAction;
+use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
 use serde_json::{Deserializer, Value as Json};
@@ -246,6 +248,28 @@ impl Value for EndAction {
     fn parse(text: &str) -> Result<Self, String> {
         let known = api::v1::end_action_from_name(text);
         known.ok_or_else(|| "write delete, keep, snapshot or migrate".to_owned())
+    }
+}
+
+/// What hosts are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Properties(pub Requirement);
+
+impl Value for Properties {
+    fn parse(text: &str) -> Result<Self, String> {
+        let read = api::v1::read_requirement(&Json::String(text.to_owned()));
+        let wrong = |error: api::v1::RequestError| error.hint().unwrap_or_else(|| error.to_string());
+        read.map(Self).map_err(wrong)
+    }
+}
+
+impl Value for BTreeSet<Hint> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let hint = |name: &String| {
+            let all = Hint::ALL.map(Hint::name).join(", ");
+            Hint::from_name(name).ok_or_else(|| format!("there is no hint {name}; there are {all}"))
+        };
+        <Vec<String>>::parse(text)?.iter().map(hint).collect()
     }
 }
 

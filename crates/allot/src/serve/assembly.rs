@@ -13,9 +13,13 @@ use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::energy::PowerRules;
 use leases::filters::Filters;
+use leases::hints::HintRules;
+use leases::housekeeping::HousekeepingRules;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
+use leases::project::ProjectId;
+use leases::requirement::Requirement;
 use leases::usage::Prices;
 use secrecy::SecretString;
 use server::{
@@ -303,6 +307,12 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 isolated_hosts: configuration.isolated_hosts.iter().cloned().collect(),
                 custom: configuration.custom_filters.clone(),
             },
+            hints: HintRules {
+                enabled: configuration.hints.clone(),
+                location: configuration.hint_location.clone(),
+                least_hosts: configuration.least_hosts,
+                single_host: configuration.single_host,
+            },
         },
         plan_rules: PlanRules {
             grace: configuration.grace.0,
@@ -315,6 +325,17 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         offers_ahead: configuration.offers_ahead.0,
         replan_notice: configuration.replan_notice.0,
         waitlist_limit: configuration.waitlist_limit,
+        housekeeping: HousekeepingRules {
+            unused_warning: configuration.unused_warning.map(|span| span.0),
+            unused_reclaim: configuration.unused_reclaim.map(|span| span.0),
+            reminder: configuration.reminders.and_then(some),
+            swaps: configuration.swaps,
+            default_properties: configuration
+                .default_properties
+                .as_ref()
+                .map_or(Requirement::NONE, |properties| properties.0.clone()),
+            maintenance_project: configuration.maintenance_project.clone().map(ProjectId),
+        },
         end_action: configuration.end_action,
         cleaning_time: configuration.cleaning_time.0,
         healing_interval: HealingInterval(some(configuration.healing_interval)),
@@ -395,6 +416,7 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             max_lease_duration_seconds: configuration.max_duration.map(Span::seconds),
             exempt_projects: configuration.exempt_projects.iter().cloned().collect(),
             reservation_extension_window_seconds: configuration.extension_window.map(Span::seconds),
+            max_stack_seconds: configuration.max_stack.map(Span::seconds),
             external_service: external_service(configuration)?,
         },
         limits: server::Limits {

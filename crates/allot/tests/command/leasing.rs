@@ -377,4 +377,60 @@ fn energy_f_plans_reports_and_hosts_are_shown() {
     assert!(refused.status == 1 && refused.err.contains("power_saving"), "{}", refused.err);
     let wrong = service.allot("energy plan --horizon soon");
     assert_eq!(wrong.status, 1, "{}", wrong.out);
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn cls_11_a_hints_are_listed_and_given_from_a_command_line() {
+    let service =
+        Running::start(&database(), &["--simulated-timing", "immediate", "--hints-least-hosts", "2"]);
+    service.says("host create r1-h01 r1-h02 --set rack=r1");
+    service.says("host create r2-h01 --set rack=r2");
+    let listed = service.says("lease hints");
+    assert!(listed.contains("same different") && listed.contains("At least 2 host(s)"), "{listed}");
+    let made = service.says(
+        "lease create web --hosts 2 --for 2h --hint location=different --hint group=anti-affinity --wait",
+    );
+    assert!(made.contains("group=anti-affinity, location=different") && made.contains("r2-h01"), "{made}");
+    let strict = service.allot("lease create late --hosts 1 --start +3h --for 1h --hint host=r1-h01");
+    assert!(strict.status == 1 && strict.err.contains("too strict"), "{}", strict.err);
+    let small = "--vcpus 1 --memory 1G --wait";
+    service.says(&format!("instance create one --lease web {small}"));
+    service.says(&format!("instance create two --lease web --different-host one {small}"));
+    let with = service.allot(&format!("instance create three --lease web --same-host one {small}"));
+    assert!(with.status == 1 && with.err.contains("No host is as the hint group wants it"), "{}", with.err);
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn hk_housekeeping_is_dealt_with_from_a_command_line() {
+    let settings = [
+        "--simulated-timing",
+        "immediate",
+        "--housekeeping-swaps",
+        "1",
+        "--housekeeping-maintenance-project",
+        "operators",
+        "--housekeeping-default-properties",
+        r#"["!=", "$gpu", "yes"]"#,
+        "--leases-max-stack",
+        "2d",
+    ];
+    let service = Running::start(&database(), &settings);
+    service.says("host create r1-h01 --set gpu=yes");
+    service.says("host create r1-h02 r1-h03 --set gpu=no");
+    let made = service.says("lease create web --hosts 1 --for 1d --wait");
+    assert!(made.contains("r1-h02") || made.contains("r1-h03"), "{made}");
+    let long = service.allot("lease create more --hosts 1 --start +1d --for 2d");
+    assert!(long.status == 1 && long.err.contains("Together with other leases"), "{}", long.err);
+    let pool = service.json("leasepool list")["leasepools"][0]["id"].as_str().expect("an id").to_owned();
+    let host = if made.contains("r1-h02") { "r1-h02" } else { "r1-h03" };
+    service.says(&format!("leasepool swap-host {pool} {host}"));
+    let planned = service.says("maintenance plan r1-h01 --freepool freepool --for 2h --before +3d");
+    assert!(planned.contains("r1-h01") && planned.contains("r1-h03"), "{planned}");
+    assert_eq!(service.json("lease list")["leases"].as_array().map(Vec::len), Some(1));
+    service.says("maintenance book r1-h01 --for 2h --margin 5m --not-before +1h");
+    let booked = service.says("lease list --project operators");
+    assert!(booked.contains("maintenance of r1-h01"), "{booked}");
+    assert_eq!(service.stop(), 0);
 }

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
-    FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Notification, Offer, Plan,
-    Property, ResourceProperty, Series, Usage, UsageEvent, WaitlistEntry,
+    FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification, Offer,
+    Plan, Property, ResourceProperty, SchedulerHints, Series, Usage, UsageEvent, WaitlistEntry,
 };
 
 macro_rules! envelope {
@@ -55,6 +55,8 @@ envelope! {
     FreePoolBody { freepool: FreePool }
     /// All free pools.
     FreePoolsBody { freepools: Vec<FreePool> }
+    /// Maintenance, host by host.
+    MaintenanceBody { maintenance: Vec<Maintenance> }
     /// A lease pool.
     LeasePoolBody { leasepool: LeasePool }
     /// Lease pools.
@@ -235,6 +237,10 @@ pub struct LeaseCreate {
     /// `skip_unavailable`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatCreate>,
+    /// Where its hosts are to be, and how its instances are spread: `GET /v1/hints` says what there is. They stay what
+    /// they are. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_hints: Option<SchedulerHints>,
 }
 
 /// How a lease recurs.
@@ -255,6 +261,37 @@ pub struct RepeatCreate {
     /// Whether dates that cannot be had are left out; if not, one of them has all refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_unavailable: bool,
+}
+
+/// Maintenance that is to be booked, of hosts or of all those of a free pool.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceCreate {
+    /// Names or identifiers of hosts.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// The name or identifier of a free pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freepool: Option<String>,
+    /// How long it takes: `PT2H`, `2h`.
+    pub duration: String,
+    /// How long nobody may have the host before and after it; ten minutes if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<String>,
+    /// It does not begin before this: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+    /// It is over by then; four weeks later if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// The host of a lease pool that is to be exchanged.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeasePoolSwap {
+    /// Its identifier.
+    pub host_id: String,
 }
 
 /// What is to be reserved.
@@ -508,7 +545,7 @@ pub struct InstanceCreate {
     pub scheduler_hints: Option<LeaseHints>,
 }
 
-/// The lease that an instance is to be part of: one of the two.
+/// The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseHints {
@@ -520,6 +557,12 @@ pub struct LeaseHints {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub reservation: Option<String>,
+    /// Instances of the project, on whose hosts it is to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_host: Vec<String>,
+    /// Instances of the project, on whose hosts it is not to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub different_host: Vec<String>,
 }
 
 /// A flavor that is to be entered, with Nova's names.

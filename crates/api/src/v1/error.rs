@@ -86,6 +86,9 @@ pub enum RequestError {
     /// A reservation cannot become one of another type.
     #[error("resource_type cannot be updated")]
     ResourceTypeChanged,
+    /// The hints of a lease stay what they are.
+    #[error("scheduler_hints cannot be updated")]
+    HintsChanged,
     /// The lease has no such reservations.
     #[error("Please enter valid reservation IDs. Invalid reservation IDs are: {}", .0.join(","))]
     ReservationIds(Vec<String>),
@@ -130,7 +133,7 @@ impl RequestError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Terms(TermsError::BeforeEndOutOfLimits) | Self::Host(_) => 403,
-            Self::AffinityOfFlavor | Self::ResourceTypeChanged => 409,
+            Self::AffinityOfFlavor | Self::ResourceTypeChanged | Self::HintsChanged => 409,
             _ => 400,
         }
     }

@@ -1,5 +1,8 @@
 //! Instances that are started through the service (spec CLS-08). Not in Blazar, which leaves them to Nova.
 
+use std::collections::BTreeSet;
+
+use leases::ids::GuestId;
 use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
 use serde::{Deserialize, Serialize};
@@ -10,6 +13,7 @@ use utoipa::ToSchema;
 use super::date::created_at;
 use super::error::RequestError;
 use super::fields::{Fields, count, text};
+use super::hints::read_instances;
 use super::id::{lease_id, reservation_id};
 
 /// Longest name, as Nova has it.
@@ -86,6 +90,10 @@ pub struct InstanceRequest {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of, if of one.
     pub hint: Option<LeaseHint>,
+    /// Instances on whose hosts it is to run.
+    pub same_host: BTreeSet<GuestId>,
+    /// Instances on whose hosts it is not to run.
+    pub different_host: BTreeSet<GuestId>,
 }
 
 impl InstanceRequest {
@@ -98,9 +106,10 @@ impl InstanceRequest {
             return Err(RequestError::malformed("name", "1 to 255 characters long"));
         }
         let size = size(&mut fields)?;
-        let hint = fields.given("scheduler_hints").map(hint).transpose()?.flatten();
+        let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
         fields.finish()?;
-        Ok(Self { name, size, hint })
+        let (hint, same_host, different_host) = hints;
+        Ok(Self { name, size, hint, same_host, different_host })
     }
 }
 
@@ -118,7 +127,10 @@ fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
     }))
 }
 
-fn hint(value: &Value) -> Result<Option<LeaseHint>, RequestError> {
+/// The lease, and instances that it is to be with and apart from.
+type InstanceHints = (Option<LeaseHint>, BTreeSet<GuestId>, BTreeSet<GuestId>);
+
+fn hints(value: &Value) -> Result<InstanceHints, RequestError> {
     let wrong = |name| RequestError::malformed(name, "the identifier of a lease or a reservation");
     let mut hints = Fields::nested("scheduler_hints", value)?;
     let lease = hints
@@ -127,12 +139,22 @@ fn hint(value: &Value) -> Result<Option<LeaseHint>, RequestError> {
     let reservation = hints
         .given("reservation")
         .map(|id| id.as_str().and_then(reservation_id).ok_or_else(|| wrong("scheduler_hints.reservation")));
+    let mut instances = |field, name| {
+        Ok::<_, RequestError>(
+            hints.given(field).map(|value| read_instances(name, value)).transpose()?.unwrap_or_default(),
+        )
+    };
+    let same_host = instances("same_host", "scheduler_hints.same_host")?;
+    let different_host = instances("different_host", "scheduler_hints.different_host")?;
     hints.finish()?;
     match (lease.transpose()?, reservation.transpose()?) {
         (Some(_), Some(_)) => {
             Err(RequestError::malformed("scheduler_hints", "either a lease or a reservation"))
         }
-        (lease, reservation) => Ok(lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation))),
+        (lease, reservation) => {
+            let hint = lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation));
+            Ok((hint, same_host, different_host))
+        }
     }
 }
 
@@ -165,6 +187,10 @@ mod tests {
             (json!({"name": "w", "vcpus": 1}), "Missing parameter memory_mb"),
             (json!({"name": "w", "vcpus": 0, "memory_mb": 1}), "vcpus must be >= 1"),
             (json!({"name": "w", "host": "node1"}), "Unknown parameter host"),
+            (
+                json!({"name": "w", "scheduler_hints": {"same_host": ["x"]}}),
+                "Malformed parameter scheduler_hints.same_host",
+            ),
             (json!({"name": "w", "scheduler_hints": []}), "Malformed parameter scheduler_hints"),
             (
                 json!({"name": "w", "scheduler_hints": {"lease": "x"}}),

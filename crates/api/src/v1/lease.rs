@@ -11,6 +11,7 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::{created_at, date};
+use super::hints::SchedulerHints;
 use super::lease_request::end_action_name;
 use super::plan::PlanSummary;
 use super::usage::LeaseUsage;
@@ -49,6 +50,9 @@ pub struct Lease {
     pub degraded: bool,
     /// What becomes of guests at the end: delete, keep, snapshot or migrate. Not in Blazar.
     pub end_action: String,
+    /// Where its hosts are to be, and how its instances are spread. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_hints: Option<SchedulerHints>,
     /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
     /// When it was last changed.
@@ -210,6 +214,7 @@ impl From<&LeaseRecord> for Lease {
             status_reason: lease.reason.clone(),
             degraded: lease.degraded(),
             end_action: end_action_name(lease.end_action).to_owned(),
+            scheduler_hints: SchedulerHints::of(&lease.hints),
             created_at: created_at(record.created_at),
             updated_at: record.updated_at.map(created_at),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),

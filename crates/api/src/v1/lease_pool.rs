@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use leases::extra_specs::ExtraSpecs;
+use leases::ids::HostId;
 use leases::lease::Reservation;
 use leases::lease_pool::{LEASE_KEY, OWNER_KEY, Ratio};
 use leases::properties::{CPU_RATIO, RAM_RATIO};
@@ -15,6 +16,7 @@ use utoipa::ToSchema;
 use super::error::RequestError;
 use super::fields::{Fields, count, text};
 use super::host_properties::texts;
+use super::id::host_id;
 
 /// Longest name, in characters.
 const MAX_NAME: usize = 255;
@@ -133,6 +135,14 @@ impl MoreHosts {
         fields.finish()?;
         Ok(Self { count, extra_specs: ExtraSpecs::new(specs.unwrap_or_default())? })
     }
+}
+
+/// Reads the body of `POST /leasepools/{id}/swap`: the host that is to be exchanged.
+pub fn swapped_host(body: &Value) -> Result<HostId, RequestError> {
+    let mut fields = Fields::body(body)?;
+    let id = text("host_id", fields.required("host_id")?)?;
+    fields.finish()?;
+    host_id(&id).ok_or_else(|| RequestError::malformed("host_id", "the identifier of a host"))
 }
 
 /// Reads the body of `POST /leasepools`: a lease that starts at once, of hosts that make one pool. Returns it as the body

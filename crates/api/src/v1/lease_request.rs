@@ -14,6 +14,7 @@ use store::Wording;
 use super::date::read_date;
 use super::error::RequestError;
 use super::fields::{Fields, boolean, list, text};
+use super::hints::read_hints;
 use super::id::parse_uuid;
 use super::lease_dates::LeaseDates;
 use super::repeat::Repeat;
@@ -30,7 +31,7 @@ const MAX_RESERVATIONS: usize = 50;
 pub struct LeaseRequest {
     /// Its name.
     pub name: String,
-    /// What is asked for.
+    /// What is asked for; of other leases that its hints name, the hosts are not known yet.
     pub terms: Terms,
     /// The words, one per reservation.
     pub wording: Vec<Wording>,
@@ -63,6 +64,7 @@ impl LeaseRequest {
         let end_action = fields.given("end_action").map(end_action).transpose()?;
         let repeat = fields.given("repeat").map(|value| Repeat::read(value, now)).transpose()?;
         let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
+        let hints = fields.given("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > MAX_RESERVATIONS {
@@ -75,7 +77,7 @@ impl LeaseRequest {
         }
         fields.finish()?;
         check_whole_hosts(end_action, &reservations)?;
-        let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type);
+        let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type).hinting(hints);
         let terms = match within {
             Some(within) => terms.anywhere_in(within)?,
             None => terms,
@@ -109,6 +111,9 @@ impl LeaseUpdate {
         update.changes.end = date(fields.given("end_date"))?;
         update.changes.before_end = date(fields.given("before_end_date"))?;
         let reservations = list("reservations", fields.get("reservations"))?;
+        if fields.get("scheduler_hints").is_some() {
+            return Err(RequestError::HintsChanged);
+        }
         fields.finish()?;
         update.read_reservations(reservations, lease)?;
         Ok(update)
@@ -189,6 +194,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Map, json};
 
+    use super::super::SchedulerHints;
     use super::super::body::{LeaseCreate, ReservationCreate};
     use super::*;
 
@@ -236,6 +242,10 @@ mod tests {
             before_end_date: Some("2030-01-02 09:00".to_owned()),
             reservations: vec![instances, hosts, ips],
             events: Vec::new(),
+            scheduler_hints: Some(SchedulerHints {
+                group: Some("affinity".to_owned()),
+                ..SchedulerHints::default()
+            }),
             end_action: Some("keep".to_owned()),
             ..LeaseCreate::default()
         };
@@ -243,6 +253,7 @@ mod tests {
         let types: Vec<_> = request.terms.reservations.iter().map(ReservationTerms::resource_type).collect();
         assert_eq!(types, ["virtual:instance", "physical:host", "virtual:floatingip"]);
         assert_eq!(request.end_action, Some(EndAction::KeepGuests));
+        assert!(request.terms.hints.group.is_some());
         let imaging = LeaseCreate { end_action: Some("snapshot".to_owned()), ..body };
         let refused =
             read(&serde_json::to_value(&imaging).expect("JSON")).expect_err("instances are reserved");

@@ -10,6 +10,7 @@ mod fields;
 mod flavor;
 mod floating_ip;
 mod free_pool;
+mod hints;
 mod host;
 mod host_properties;
 mod id;
@@ -18,6 +19,7 @@ mod lease;
 mod lease_dates;
 mod lease_pool;
 mod lease_request;
+mod maintenance;
 mod notification;
 mod offer;
 mod plan;
@@ -35,6 +37,7 @@ pub use error::{ErrorBody, RequestError};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};
 pub use free_pool::{FreePool, FreePoolRequest};
+pub use hints::{OfferedHint, OfferedHints, SchedulerHints};
 pub use host::{
     AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
     read_host_update, read_property_update,
@@ -43,9 +46,10 @@ pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id, ser
 pub use instance::{Instance, InstanceRequest};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_pool::{
-    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool,
+    LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
 };
 pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
+pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};
 pub use plan::{Plan, PlanSummary, PlannedMove};

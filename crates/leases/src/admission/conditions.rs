@@ -3,7 +3,9 @@
 use super::{Admission, Refusal, Rules};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
+use crate::hints::{HintError, Hints};
 use crate::host::{Health, Host};
+use crate::lease::Lease;
 use crate::lease_pool::overcommitted;
 use crate::project::ProjectId;
 use crate::properties::{CPU_RATIO, DISK_RATIO, ImageProperties, RAM_RATIO};
@@ -84,6 +86,44 @@ impl<'a> Admission<'a> {
         'a: 'b,
     {
         Admission { project: Some(project), ..self }
+    }
+
+    /// The same with these hints.
+    pub(super) fn hinted<'b>(self, hints: &'b Hints) -> Admission<'b>
+    where
+        'a: 'b,
+    {
+        Admission { hints: Some(hints), ..self }
+    }
+
+    /// The same on behalf of the project of a lease, with its hints.
+    pub(super) fn on_behalf_of<'b>(self, lease: &'b Lease) -> Admission<'b>
+    where
+        'a: 'b,
+    {
+        self.asked_by(&lease.owner.project).hinted(&lease.hints)
+    }
+
+    /// Whether what a project asks for can be promised at all.
+    pub(super) fn check(&self, project: &ProjectId, terms: &Terms) -> Result<(), Refusal> {
+        self.rules.check(terms)?;
+        let (rules, hints) = (&self.rules.hints, &terms.hints);
+        rules.check(hints, &terms.reservations)?;
+        if hints.is_empty() || rules.least_hosts == 0 {
+            return Ok(());
+        }
+        let admission = self.asked_by(project).hinted(hints);
+        // A host that does not work at the moment is one nevertheless.
+        let suits = |host: &&Host| admission.welcome_on(host) && admission.against_hints(host).is_none();
+        let matching = self.inventory.hosts().filter(suits).count();
+        let least = rules.least_hosts;
+        if matching < least as usize { Err(HintError::TooStrict { matching, least }.into()) } else { Ok(()) }
+    }
+
+    /// The hint that keeps the host from being one of the lease's.
+    pub(super) fn against_hints(&self, host: &Host) -> Option<HostFilter> {
+        let against = self.hints?.against(host, &self.rules.hints.location)?;
+        Some(HostFilter::Hint(against))
     }
 
     /// What keeps the project from having any of the host, whatever it asks for.

@@ -49,7 +49,7 @@ impl Admission<'_> {
             return Ok(Grant { terms: terms.clone(), allocations, hunt: None });
         };
         self.rules.enforcement.check_create(project, &terms.window())?;
-        self.rules.check(terms)?;
+        self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let wish = Wish {
             asked: &asked,
@@ -58,9 +58,10 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let waiting = self.asked_by(project).earliest(&wish);
+        let hinted = self.hinted(&terms.hints);
+        let waiting = hinted.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
-        match (self.hunt(project, &wish, patience), waiting) {
+        match (hinted.hunt(project, &wish, patience), waiting) {
             (Some(Ok((window, allocations, hunt))), _) => {
                 Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
             }
@@ -75,7 +76,7 @@ impl Admission<'_> {
     /// The first time in a window when all that is asked for can be had.
     fn somewhere(&self, project: &ProjectId, terms: &Terms, within: Window) -> Result<Grant, Refusal> {
         self.rules.enforcement.check_create(project, &terms.window())?;
-        self.rules.check(terms)?;
+        self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let length = terms.window().length();
         let last = earlier(within.end(), length);
@@ -84,7 +85,8 @@ impl Admission<'_> {
             return Err(Refusal::StartInPast);
         }
         let wish = Wish { asked: &asked, from, before: later(last, INSTANT), length, own: None };
-        let (start, allocations) = self.suited_to(terms.lease_type).asked_by(project).earliest(&wish)?;
+        let admission = self.suited_to(terms.lease_type).asked_by(project);
+        let (start, allocations) = admission.hinted(&terms.hints).earliest(&wish)?;
         Ok(Grant { terms: terms.clone().starting(start).fixed(), allocations, hunt: None })
     }
 
@@ -104,7 +106,7 @@ impl Admission<'_> {
             length: lease.window.length(),
             own: Some(lease.id),
         };
-        let (start, given) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
+        let (start, given) = self.on_behalf_of(lease).earliest(&wish).ok()?;
         Some(lease.moved_to(start, given))
     }
 

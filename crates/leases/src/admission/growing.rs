@@ -2,7 +2,6 @@
 
 use super::{Admission, Refusal, Resource, Search};
 use crate::extra_specs::ExtraSpecs;
-use crate::filters::Filter;
 use crate::ids::ReservationId;
 use crate::lease::{Allocation, Lease};
 use crate::status::LeaseStatus;
@@ -31,7 +30,7 @@ impl Admission<'_> {
         let mut wanted = HostsTerms::new(1, 1)?;
         wanted.properties.extra_specs = specs;
         self.rules.check_hosts(&wanted)?;
-        let mut search = Search::new(self.asked_by(&lease.owner.project), lease.window, Some(lease.id));
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }
@@ -47,7 +46,7 @@ impl Admission<'_> {
         let all = free.len();
         let free = search.like(free, terms, held);
         if free.len() < all {
-            *report.removed.entry(Filter::Homogeneous.into()).or_insert(0) += all - free.len();
+            *report.removed.entry(search.togetherness(terms)).or_insert(0) += all - free.len();
         }
         if free.len() < count as usize {
             let (needed, found) = (count.into(), free.len() as u64);

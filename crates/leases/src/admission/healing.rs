@@ -69,7 +69,7 @@ impl Admission<'_> {
             return None;
         }
         let mut healed = lease.clone();
-        let mut search = Search::new(self.asked_by(&lease.owner.project), lease.window, Some(lease.id));
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         search.patient = true;
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);

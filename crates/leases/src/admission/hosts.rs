@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
-use crate::filters::{Filter, FilterReport, HostFilter, screen};
+use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::terms::HostsTerms;
@@ -33,7 +33,7 @@ impl Search<'_> {
         let all = free.len();
         let free = self.alike(free, asked, held);
         if free.len() < all {
-            report.removed.insert(Filter::Homogeneous.into(), all - free.len());
+            *report.removed.entry(self.togetherness(asked)).or_insert(0) += all - free.len();
         }
         if free.len() < asked.min() as usize {
             return Err(Refusal::NotEnough {
@@ -63,7 +63,11 @@ impl Search<'_> {
         let occupied = self.admission.occupied;
         screen(
             hosts,
-            &|host| self.admission.barred(host).or_else(|| self.admission.unsuited(host, asked)),
+            &|host| {
+                let admission = &self.admission;
+                let barred = admission.barred(host).or_else(|| admission.against_hints(host));
+                barred.or_else(|| admission.unsuited(host, asked))
+            },
             &[(HostFilter::Guests, &|host| occupied.is_none_or(|occupied| !occupied.contains(&host.id)))],
         )
     }

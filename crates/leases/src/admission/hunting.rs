@@ -7,6 +7,7 @@ use placement::clear;
 
 use super::earliest::Wish;
 use super::{Admission, Search};
+use crate::hints::Location;
 use crate::host::Health;
 use crate::hunt::{Cost, Hunt, Moving, Scene, Surroundings, may_hunt};
 use crate::ids::{HostId, LeaseId};
@@ -35,7 +36,7 @@ impl Admission<'_> {
         if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {
             return None;
         }
-        let asked = hosts_only(wish.asked)?;
+        let asked = hosts_only(wish.asked).filter(|_| !self.scattered())?;
         let longest = rules.longest.min(wish.before.duration_since(self.now));
         let hunter = (project, wish.own);
         // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
@@ -75,11 +76,12 @@ impl Admission<'_> {
     /// not, or nothing better was found: it goes on as it is then, until its timeout.
     pub fn hunt_anew(&self, lease: &Lease) -> Option<Lease> {
         let surroundings = self.surroundings.filter(|_| self.obstructed(lease))?;
+        let hinted = self.hinted(&lease.hints);
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
-        let asked = hosts_only(&asked)?;
+        let asked = hosts_only(&asked).filter(|_| !hinted.scattered())?;
         let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
         let hunter = (&lease.owner.project, Some(lease.id));
-        let (allocations, hunt) = self.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
+        let (allocations, hunt) = hinted.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
         let allowance = lease.hunt.as_ref().map(|hunt| hunt.allowance).unwrap_or_default();
         let mut anew = lease.clone().hunting(Some(Hunt { allowance, ..hunt }));
         for (reservation, allocation) in anew.reservations.iter_mut().zip(allocations) {
@@ -132,6 +134,12 @@ impl Admission<'_> {
             allocations.push(Allocation::Hosts(hosts));
         }
         Ok((allocations, scene.hunt()))
+    }
+
+    /// Whether each host has to be somewhere else. What a hunt clears are hosts that are cheap to clear together, wherever
+    /// they are, so such leases wait instead.
+    fn scattered(&self) -> bool {
+        self.hints.is_some_and(|hints| hints.location == Some(Location::Different))
     }
 
     /// Whether any other lease has the host, or some of it, or will have.

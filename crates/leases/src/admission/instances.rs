@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::Admission;
 use super::room::RoomCluster;
+use crate::hints::{GroupPolicy, Hint, InstanceHints};
 use crate::host::{Health, Host};
 use crate::ids::{HostId, ReservationId};
 use crate::instance::Instance;
@@ -38,6 +39,12 @@ pub enum NoHost {
         /// How many hosts may have it.
         considered: usize,
     },
+    /// The hints leave none.
+    #[error("No host is as the hint {hint} wants it")]
+    AgainstHint {
+        /// Which.
+        hint: Hint,
+    },
     /// All instances that the reservation is for are there.
     #[error("All {0} instances of the reservation are running")]
     AllThere(u64),
@@ -46,11 +53,12 @@ pub enum NoHost {
 impl Admission<'_> {
     /// The host for one more instance of that size. The placement core chooses among those that have room beside what
     /// was `observed`, which has [guests to come](guests_to_come) as well. Hosts of a lease are over-committed as its
-    /// [pool](crate::lease_pool) says, no others are.
+    /// [pool](crate::lease_pool) says, no others are. It is where the hints of its lease and its own allow it.
     pub fn host_for(
         &self,
         within: Within<'_>,
         size: GuestSize,
+        hints: &InstanceHints,
         observed: &Observed,
     ) -> Result<HostId, NoHost> {
         let coming = coming(observed);
@@ -75,6 +83,7 @@ impl Admission<'_> {
             return Err(NoHost::AllThere(reservation.allocation.amount()));
         }
         let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
+        let choices = choices(within, hints, observed, on)?;
         let pool = match within {
             Within::Reservation(_, Reservation { terms: ReservationTerms::Hosts(terms), .. }) => {
                 Some(&terms.pool)
@@ -83,9 +92,11 @@ impl Admission<'_> {
         };
         let host = |host: &Host| pool.map_or_else(|| host.clone(), |pool| pool.overcommitted(host));
         let hosts: Vec<(Host, &Resources)> = eligible.iter().map(|(own, used)| (host(own), used)).collect();
-        RoomCluster::new(hosts.iter().map(|(host, used)| (host, *used)))
-            .and_then(|mut cluster| cluster.place(&size.resources(), 1, &on))
-            .ok_or(NoHost::NoRoom { size, considered })
+        let place = |on: &Vec<HostId>| {
+            let mut cluster = RoomCluster::new(hosts.iter().map(|(host, used)| (host, *used)))?;
+            cluster.place(&size.resources(), 1, on)
+        };
+        choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
     }
 
     fn eligible(&self, within: Within<'_>, host: &Host, seen: &ObservedHost) -> bool {
@@ -105,6 +116,49 @@ impl Admission<'_> {
             }
         }
     }
+}
+
+/// Sets of hosts that the hints allow, the best first: one is tried if there is no room on those before it.
+fn choices(
+    within: Within<'_>,
+    hints: &InstanceHints,
+    observed: &Observed,
+    mut on: Vec<HostId>,
+) -> Result<Vec<Vec<HostId>>, NoHost> {
+    let refused = |hint| Err(NoHost::AgainstHint { hint });
+    if on.is_empty() {
+        return Ok(Vec::new());
+    }
+    on.retain(|host| hints.allow(*host));
+    if on.is_empty() {
+        let named = if hints.on.is_some() { Hint::SameHost } else { Hint::DifferentHost };
+        return refused(named);
+    }
+    let group = match within {
+        Within::Reservation(lease, _) => lease.hints.group.map(|policy| (lease, policy)),
+        Within::FreePool(_) => None,
+    };
+    let Some((lease, policy)) = group else { return Ok(vec![on]) };
+    let (with, without): (Vec<_>, Vec<_>) =
+        on.iter().partition(|host| observed.hosts.get(host).is_some_and(|seen| has_guest_of(lease, seen)));
+    let anywhere = observed.hosts.values().any(|seen| has_guest_of(lease, seen));
+    let wanted = match policy {
+        // The first one goes anywhere.
+        GroupPolicy::Affinity | GroupPolicy::SoftAffinity if !anywhere => return Ok(vec![on]),
+        policy if policy.together() => with,
+        _ => without,
+    };
+    match (wanted.is_empty(), policy.soft()) {
+        (true, false) => refused(Hint::Group),
+        (true, true) => Ok(vec![on]),
+        (false, false) => Ok(vec![wanted]),
+        (false, true) => Ok(vec![wanted, on]),
+    }
+}
+
+/// Whether a guest of the lease is there, or about to be.
+fn has_guest_of(lease: &Lease, seen: &ObservedHost) -> bool {
+    seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(lease.id))
 }
 
 /// What guests that are moving use of the hosts that they are moving to.

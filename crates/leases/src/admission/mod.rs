@@ -23,9 +23,11 @@ mod refusal;
 mod replanning;
 mod room;
 mod slots;
+mod swapping;
 #[cfg(test)]
 mod tests;
 mod update;
+mod usual;
 mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +44,7 @@ pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange,
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
 use crate::filters::Filters;
+use crate::hints::{HintRules, Hints};
 use crate::host::Inventory;
 use crate::hunt::{Hunting, Surroundings};
 use crate::ids::{FloatingIpId, HostId, LeaseId};
@@ -67,6 +70,8 @@ pub struct Rules {
     pub region: Option<String>,
     /// Which hosts leases may have.
     pub filters: Filters,
+    /// Which hints leases may give.
+    pub hints: HintRules,
 }
 
 /// What a decision is based on.
@@ -94,6 +99,8 @@ pub struct Admission<'a> {
     /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
     /// without one, no host is had that is kept for some projects.
     pub project: Option<&'a ProjectId>,
+    /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
+    pub hints: Option<&'a Hints>,
     /// The present.
     pub now: Timestamp,
 }
@@ -102,8 +109,8 @@ impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
-        let (waking, project) = (None, None);
-        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, waking, project, now }
+        let (waking, project, hints) = (None, None, None);
+        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, waking, project, hints, now }
     }
 }
 
@@ -129,9 +136,10 @@ impl Admission<'_> {
     /// What is given for that window, whatever the type.
     fn given(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
         self.rules.enforcement.check_create(project, &terms.window())?;
-        self.rules.check(terms)?;
+        self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
-        Search::new(self.asked_by(project), terms.window(), None).give_all(&asked)
+        let admission = self.asked_by(project).hinted(&terms.hints);
+        Search::new(admission, terms.window(), None).give_all(&asked)
     }
 }
 

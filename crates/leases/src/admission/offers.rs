@@ -95,11 +95,11 @@ impl Admission<'_> {
         latest: Timestamp,
     ) -> Option<(Terms, Vec<Allocation>)> {
         self.rules.enforcement.check_create(project, &asked.window()).ok()?;
-        self.rules.check(asked).ok()?;
+        self.check(project, asked).ok()?;
         let wanted: Vec<&ReservationTerms> = asked.reservations.iter().collect();
         let from = asked.window().start();
         let wish = Wish { asked: &wanted, from, before: latest, length: asked.window().length(), own: None };
-        let (start, _) = self.asked_by(project).earliest(&wish).ok()?;
+        let (start, _) = self.asked_by(project).hinted(&asked.hints).earliest(&wish).ok()?;
         // Dates have no seconds, but times for cleaning may have.
         let start = whole_minute(start);
         let terms = asked.clone().starting(start);
@@ -190,7 +190,7 @@ impl Admission<'_> {
         let wanted: Vec<&ReservationTerms> = changed.reservations.iter().map(|r| &r.terms).collect();
         let (from, length) = (changed.window.start().max(self.now), changed.window.length());
         let wish = Wish { asked: &wanted, from, before: latest, length, own: Some(lease.id) };
-        let (start, _) = self.asked_by(&lease.owner.project).earliest(&wish).ok()?;
+        let (start, _) = self.on_behalf_of(lease).earliest(&wish).ok()?;
         let start = whole_minute(start);
         (start > from).then_some(())?;
         let end = Some(start.checked_add(length).ok()?);

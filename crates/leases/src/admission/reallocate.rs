@@ -13,7 +13,8 @@ use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 impl Admission<'_> {
     /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
     pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
-        let attempt = Attempt { admission: self.asked_by(&before.owner.project), before, updated };
+        let admission = self.on_behalf_of(before);
+        let attempt = Attempt { admission, before, updated };
         match attempt.keeping_apart() {
             Err(Refusal::NotEnough { .. }) if !attempt.started() => {}
             settled => return settled,
@@ -34,7 +35,7 @@ impl Admission<'_> {
         if self.stands(&firm) {
             return Ok(firm);
         }
-        let admission = self.suited_to(offered.lease_type).asked_by(&offered.owner.project);
+        let admission = self.suited_to(offered.lease_type).on_behalf_of(offered);
         let reservations = Attempt { admission, before: offered, updated: offered }.starting_over()?;
         Ok(Lease { reservations, ..firm })
     }

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::enforcement::EnforcementError;
 use crate::filters::{Filter, FilterReport};
+use crate::hints::HintError;
 use crate::ids::{HostId, ReservationId};
 use crate::terms::TermsError;
 
@@ -40,6 +41,9 @@ pub enum Refusal {
     /// A limit of the operator is exceeded.
     #[error(transparent)]
     Enforcement(#[from] EnforcementError),
+    /// Its hints cannot be had here.
+    #[error(transparent)]
+    Hints(#[from] HintError),
     /// The start is in the past.
     #[error("Start date must be later than current date")]
     StartInPast,

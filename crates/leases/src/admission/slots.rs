@@ -71,7 +71,7 @@ impl Search<'_> {
     pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
         let (open, mut report) = screen(
             self.admission.inventory.hosts(),
-            &|host| self.admission.barred(host),
+            &|host| self.admission.barred(host).or_else(|| self.admission.against_hints(host)),
             &[
                 (HostFilter::ResourceProperties, &|host| {
                     asked.requirement.is_none_or(|requirement| requirement.matches(host))

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::choice::{CustomFilter, Filter, Filters};
+use crate::hints::Hint;
 use crate::host::Host;
 
 /// What can rule a host out. A host counts for the first that does.
@@ -23,6 +24,8 @@ pub enum HostFilter {
     HypervisorProperties,
     /// It matches `resource_properties`.
     ResourceProperties,
+    /// It is as a hint of the lease wants it.
+    Hint(Hint),
     /// It has the traits that the flavor requires, and none that it forbids.
     Traits,
     /// No guest is on it that nobody may remove.
@@ -44,6 +47,7 @@ impl HostFilter {
             Self::Custom(_) => "against the operator's rules",
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
+            Self::Hint(_) => "against the hint",
             Self::Traits => "without the flavor's traits",
             Self::Guests => "with guests of others",
             Self::Calendar => "leased at that time",
@@ -58,6 +62,7 @@ impl HostFilter {
             Self::Named(filter) => Some(filter.name()),
             Self::Custom(name) => Some(name),
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
+            Self::Hint(hint) => Some(hint.name()),
             Self::Reservable | Self::Traits | Self::Guests | Self::Calendar | Self::Power | Self::Room => {
                 None
             }

@@ -97,9 +97,10 @@ impl<'a> Effort<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
     }
 
-    /// Why the lease does not get on. One that could not start keeps saying why.
+    /// Why the lease does not get on. One that could not start, or was ended because nobody
+    /// used it, keeps saying why.
     pub(super) fn reason(&self, lease: &Lease) -> Option<String> {
-        if lease.events.start == EventStatus::Error {
+        if lease.events.start == EventStatus::Error || lease.marks.reclaimed_at.is_some() {
             return lease.reason.clone();
         }
         self.waiting.get(&lease.id).map(ToString::to_string)

@@ -5,5 +5,6 @@ mod calendar;
 mod energy;
 mod extra_specs;
 mod generate;
+mod hinting;
 mod planning;
 mod requirement;

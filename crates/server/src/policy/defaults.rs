@@ -102,6 +102,8 @@ rules! {
     UsageGet "blazar:usage:get" READER;
     /// Seeing how power is saved.
     EnergyGet "blazar:energy:get" ADMIN;
+    /// Booking maintenance of hosts.
+    MaintenancePost "blazar:maintenance:post" ADMIN;
     /// Seeing where store and fleet differ.
     DriftGet "blazar:drift:get" ADMIN;
     /// Setting such differences right.

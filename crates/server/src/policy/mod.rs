@@ -219,6 +219,7 @@ mod tests {
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),
             ("blazar:energy:get", admin),
+            ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),
             ("blazar:drift:repair", admin),
         ];

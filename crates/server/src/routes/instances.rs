@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::instance::InstanceKind;
-use service::NewInstance;
+use service::{NewInstance, OtherInstances};
 use store::InstanceRecord;
 
 use super::project_to_list;
@@ -56,9 +56,10 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::InstancesPost)?;
-    let InstanceRequest { name, size, hint } = InstanceRequest::read(&body.json()?)?;
+    let InstanceRequest { name, size, hint, same_host, different_host } =
+        InstanceRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let new = NewInstance { name, size, hint };
+    let new = NewInstance { name, size, hint, others: OtherInstances { same_host, different_host } };
     let record = session.change(async move { service.create_instance(&caller, new).await }).await??;
     let body = InstanceBody { instance: shown(&app, &session, &record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())

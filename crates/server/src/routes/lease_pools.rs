@@ -5,10 +5,12 @@ use std::sync::Arc;
 use ::leases::ids::ReservationId;
 use ::leases::lease_pool::pools;
 use api::v1::body::{
-    LeasePoolBody, LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolHostsBody, LeasePoolsBody,
+    LeasePoolBody, LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolHostsBody, LeasePoolSwap,
+    LeasePoolsBody,
 };
 use api::v1::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, reservation_id,
+    swapped_host,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -193,6 +195,34 @@ pub(crate) async fn add_hosts(
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let grown = async move { service.grow_lease_pool(&caller, id, count, extra_specs).await };
     body(&*session.change(grown).await??, id)
+}
+
+/// Exchanges a host that is bad: another that is like it takes its place, until the lease ends. Nothing of the lease may
+/// be on it.
+#[utoipa::path(
+    post, path = "/v1/leasepools/{leasepool_id}/swap", tag = "leasepools", operation_id = "swap_leasepool_host",
+    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    request_body = LeasePoolSwap,
+    responses(
+        (status = 200, body = LeasePoolBody),
+        (status = 404, description = "There is no such pool or host in it", body = api::v1::ErrorBody),
+        (status = 409, description = "There is no other host, or no more may be exchanged", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn swap_host(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    request: Body,
+) -> Result<Json<LeasePoolBody>, ApiError> {
+    session.allow(&app, Rule::LeasePoolsPut)?;
+    let (record, id) = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
+    let host = swapped_host(&request.json()?)?;
+    let limited = !session.is_admin(&app);
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let swapped = async move { service.swap_host(&caller, id, host, limited).await };
+    body(&*session.change(swapped).await??, id)
 }
 
 /// The lease of the pool, if there is one and the caller may see it. Of others' it is not said that they are there.

@@ -31,7 +31,7 @@ use crate::listing::Listing;
 use crate::policy::{Rule, Target};
 
 /// The option of requests that are to have no effect.
-const DRY_RUN: &str = "dry_run";
+pub(super) const DRY_RUN: &str = "dry_run";
 /// The option of requests whose refusal is to come with offers that hold.
 const HOLD_OFFERS: &str = "hold_offers";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -241,6 +241,8 @@ fn read(
     let flavors = |id: &str| usable_flavor(app, session, id);
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
+    let hints = app.service().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
+    let terms = terms.hinting(hints);
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
 

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 72] = [
+const MATRIX: [(&str, &str, &str); 75] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -35,6 +35,7 @@ const MATRIX: [(&str, &str, &str); 72] = [
     ("GET", "/v1/waitlist", "admin member reader foreign"),
     ("GET", "/v1/waitlist/{waitlist_entry_id}", "admin member reader"),
     ("DELETE", "/v1/waitlist/{waitlist_entry_id}", "admin member"),
+    ("GET", "/v1/hints", "admin member reader foreign"),
     ("GET", "/v1/os-hosts", "admin"),
     ("POST", "/v1/os-hosts", "admin"),
     ("GET", "/v1/os-hosts/{host_id}", "admin"),
@@ -63,6 +64,8 @@ const MATRIX: [(&str, &str, &str); 72] = [
     ("DELETE", "/v1/leasepools/{leasepool_id}", "admin member foreign"),
     ("GET", "/v1/leasepools/{leasepool_id}/hosts", "admin member reader foreign"),
     ("POST", "/v1/leasepools/{leasepool_id}/hosts", "admin member foreign"),
+    ("POST", "/v1/leasepools/{leasepool_id}/swap", "admin member foreign"),
+    ("POST", "/v1/maintenance", "admin"),
     ("GET", "/v1/flavors", "admin member reader foreign"),
     ("POST", "/v1/flavors", "admin"),
     ("GET", "/v1/flavors/{flavor_id}", "admin member reader foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 72] = [
+const ROWS: [Row; 75] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -69,6 +69,7 @@ const ROWS: [Row; 72] = [
     row("GET", "/v1/waitlist").with(&[("project_id", "q")]),
     row("GET", "/v1/waitlist/{waitlist_entry_id}"),
     row("DELETE", "/v1/waitlist/{waitlist_entry_id}"),
+    row("GET", "/v1/hints"),
     row("GET", "/v1/os-hosts"),
     row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),
     row("GET", "/v1/os-hosts/{host_id}"),
@@ -100,6 +101,10 @@ const ROWS: [Row; 72] = [
     row("DELETE", "/v1/leasepools/{leasepool_id}"),
     row("GET", "/v1/leasepools/{leasepool_id}/hosts"),
     row("POST", "/v1/leasepools/{leasepool_id}/hosts").sending(|_| json!({"host_count": 1})),
+    row("POST", "/v1/leasepools/{leasepool_id}/swap").sending(|_| json!({"host_id": "1"})),
+    row("POST", "/v1/maintenance")
+        .with(&[("dry_run", "true")])
+        .sending(|_| json!({"hosts": ["1"], "duration": "1h"})),
     row("GET", "/v1/flavors"),
     row("POST", "/v1/flavors").sending(|_| json!({"id": "f2", "name": "g", "vcpus": 1, "ram": 1, "disk": 1})),
     row("GET", "/v1/flavors/{flavor_id}"),

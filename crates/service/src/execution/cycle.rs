@@ -78,8 +78,9 @@ impl Service {
         let (power_steps, given_up_at) = self.power_steps(now);
         let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
         steps.extend(power_steps);
-        changed |= switched;
-        let wake_at = [wake_at, decide_at, given_up_at, retry_at].into_iter().flatten().min();
+        let (kept_house, tend_at) = self.keep_house(&writer, now).await?;
+        changed |= switched | kept_house;
+        let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
         }

@@ -145,8 +145,11 @@ impl Service {
         let around = self.around(&state, new.terms.lease_type, now);
         let admission = around.admission(self, &state, &calendar, now);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
-            let grant = admission.grant(&identity.owner.project, &new.terms)?;
-            Ok(self.lease_of(&state, identity, new.end_action, grant))
+            let project = &identity.owner.project;
+            let grant = admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;
+            let lease = self.lease_of(&state, identity, new.end_action, grant);
+            self.check_stack_of(&state, None, &lease)?;
+            Ok(lease)
         };
         let (lease, moved) = match decide(&admission) {
             Ok(lease) => (lease, Vec::new()),

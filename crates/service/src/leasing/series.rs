@@ -125,8 +125,9 @@ impl Service {
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for window in &new.windows {
             let terms: Terms = new.lease.terms.clone().during(*window);
-            let granted = around.admission(self, &state, &calendar, now).grant(&caller.project, &terms);
-            let grant = match granted {
+            let admission = around.admission(self, &state, &calendar, now);
+            let rules = &self.settings.housekeeping;
+            let grant = match admission.grant_usual(&caller.project, &terms, rules) {
                 Ok(grant) => grant,
                 Err(refusal) if new.skips && refusal.is_lack() => {
                     skipped.push((*window, refusal));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Updated};
+use leases::admission::{Admission, Refusal, Updated};
 use leases::calendar::Calendar;
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
@@ -102,7 +102,11 @@ impl Service {
         let (state, calendar) = (ground.state, ground.calendar);
         let waking = self.waking(state, now);
         let admission = Admission { calendar, ..self.admission(state, None, waking.as_ref(), now) };
-        let decide = |admission: &Admission<'_>| admission.update(&before.lease, &changes.changes);
+        let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
+            let updated = admission.update(&before.lease, &changes.changes)?;
+            self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            Ok(updated)
+        };
         let (updated, moved) = match decide(&admission) {
             Ok(updated) => (updated, Vec::new()),
             Err(refusal) => {

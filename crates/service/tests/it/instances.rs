@@ -11,7 +11,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{InstanceKind, InstanceStatus, LeaseHint};
 use leases::lease::EndAction;
 use leases::plan::{GuestOwner, GuestSize};
-use service::{NewInstance, NewLease, NotFound, ServiceError};
+use service::{NewInstance, NewLease, NotFound, OtherInstances, ServiceError};
 use simulation::{Setup, World, caller};
 use store::{InstanceRecord, LeaseRecord};
 
@@ -20,7 +20,12 @@ use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, slots, 
 /// An instance of so many GiB in that lease, or in none.
 fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
     let size = GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 };
-    NewInstance { name: "web".to_owned(), size: Some(size), hint: lease.map(LeaseHint::Lease) }
+    NewInstance {
+        name: "web".to_owned(),
+        size: Some(size),
+        hint: lease.map(LeaseHint::Lease),
+        others: OtherInstances::default(),
+    }
 }
 
 async fn start(world: &mut World, new: NewInstance) -> Result<Arc<InstanceRecord>, ServiceError> {

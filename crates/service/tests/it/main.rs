@@ -11,6 +11,7 @@ mod enforcing;
 mod faults;
 mod free_pools;
 mod hosts;
+mod housekeeping;
 mod hunts;
 mod instances;
 mod negotiating;

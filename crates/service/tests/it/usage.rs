@@ -13,7 +13,7 @@ use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
 use leases::usage::{By, Event, Group, Query, Span, Totals};
 use leases::window::Window;
-use service::{HostSelector, NewFreePool, NewInstance, NewLease, Parts, Service};
+use service::{HostSelector, NewFreePool, NewInstance, NewLease, OtherInstances, Parts, Service};
 use simulation::{StoreFault, World, caller};
 use store::memory::MemoryStore;
 use store::{Commit, Store, UsageFilter};
@@ -43,7 +43,12 @@ async fn names(world: &World, lease: LeaseId) -> Vec<&'static str> {
 
 async fn start_instance(world: &mut World, lease: Option<LeaseId>) {
     let size = GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 };
-    let new = NewInstance { name: "web".to_owned(), size: Some(size), hint: lease.map(LeaseHint::Lease) };
+    let new = NewInstance {
+        name: "web".to_owned(),
+        size: Some(size),
+        hint: lease.map(LeaseHint::Lease),
+        others: OtherInstances::default(),
+    };
     world.service.create_instance(&caller("p"), new).await.expect("there is room");
     world.settle().await;
 }
@@ -180,6 +185,7 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
                 name: "web".to_owned(),
                 size: Some(GuestSize { vcpus: 1, memory_mib: 1, disk_gib: 1 }),
                 hint: Some(LeaseHint::Lease(id)),
+                others: OtherInstances::default(),
             };
             // Whoever is not told whether it was done looks.
             started = world.service.create_instance(&caller("p"), new).await.is_ok()

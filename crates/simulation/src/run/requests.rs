@@ -12,7 +12,7 @@ use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{LeaseFilter, NewInstance, ServiceError};
+use service::{LeaseFilter, NewInstance, OtherInstances, ServiceError};
 use store::LeaseRecord;
 
 use super::Simulation;
@@ -234,7 +234,7 @@ impl Simulation {
                 .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
         };
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
-        let new = NewInstance { name: "instance".to_owned(), size, hint };
+        let new = NewInstance { name: "instance".to_owned(), size, hint, others: OtherInstances::default() };
         match self.service().create_instance(&caller(&project), new).await {
             Ok(record) => {
                 self.note(format!("instance {:?}", record.instance));

@@ -153,11 +153,11 @@ async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Troub
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
-             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series,
+             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series, extras,
              created_at_us, updated_at_us
          ) SELECT
              id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
-             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series,
+             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series, extras,
              created_at_us, updated_at_us
          FROM json_populate_recordset(NULL::lease, $1::text::json)
          ON CONFLICT (id) DO NOTHING
@@ -176,13 +176,13 @@ async fn update(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Troub
              starts_us = new.starts_us, ends_us = new.ends_us, before_end_us = new.before_end_us,
              end_action = new.end_action, status = new.status, start_event = new.start_event,
              before_end_event = new.before_end_event, end_event = new.end_event, reason = new.reason,
-             hunt = new.hunt, standing = new.standing,
-             series = new.series, created_at_us = new.created_at_us, updated_at_us = new.updated_at_us
+             hunt = new.hunt, standing = new.standing, series = new.series, extras = new.extras,
+             created_at_us = new.created_at_us, updated_at_us = new.updated_at_us
          FROM json_to_recordset($1::text::json) AS new (
              id uuid, expected bigint, version bigint, name text, project text, user_id text,
              lease_type text, deadline_us bigint, starts_us bigint, ends_us bigint, before_end_us bigint,
              end_action text, status text, start_event text, before_end_event text, end_event text, reason text,
-             hunt text, standing text, series text, created_at_us bigint, updated_at_us bigint
+             hunt text, standing text, series text, extras text, created_at_us bigint, updated_at_us bigint
          )
          WHERE lease.id = new.id AND lease.version = new.expected
          RETURNING lease.id",

@@ -11,7 +11,8 @@ use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::PgConnection;
 use store::encoding::{
-    end_action_from_name, from_hex, hunt_from_json, named, standing_from_json, terms_from_json,
+    Extras, end_action_from_name, extras_from_json, from_hex, hunt_from_json, named, standing_from_json,
+    terms_from_json,
 };
 use store::{LeaseRecord, StoreError, Version, Wording};
 use uuid::Uuid;
@@ -28,8 +29,8 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     let mut reservations = reservations(db, wanted, &mut given).await?;
     let mut rows = sqlx::query!(
         "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
-             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series,
-             created_at_us, updated_at_us
+             before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt,
+             standing, series, extras, created_at_us, updated_at_us
          FROM lease WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.leases.as_deref(),
     )
@@ -40,6 +41,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
+        let Extras { hints, marks } = extras_from_json(row.extras.as_deref())?;
         let lease = Lease {
             id,
             name: plain(row.name),
@@ -56,6 +58,8 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
                 end: event(&row.end_event)?,
             },
             reason: row.reason.map(plain),
+            hints: Box::new(hints),
+            marks,
             hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
             standing: standing_from_json(row.standing.as_deref())?,
             series: row.series.as_deref().map(from_hex).transpose()?.map(SeriesId),

@@ -112,7 +112,8 @@ async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
-             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series, created_at_us,
+             end_action, status, start_event, before_end_event, end_event, reason, hunt, standing, series, extras,
+             created_at_us,
              updated_at_us
          ) SELECT
              unhex(value ->> 'id'), value ->> 'version', value ->> 'name', value ->> 'project',
@@ -120,7 +121,7 @@ async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
              value ->> 'ends_us', value ->> 'before_end_us',
              value ->> 'end_action', value ->> 'status', value ->> 'start_event',
              value ->> 'before_end_event', value ->> 'end_event', value ->> 'reason', value ->> 'hunt',
-             value ->> 'standing', value ->> 'series',
+             value ->> 'standing', value ->> 'series', value ->> 'extras',
              value ->> 'created_at_us', value ->> 'updated_at_us'
          FROM json_each(?) WHERE true
          ON CONFLICT (id) DO NOTHING
@@ -140,9 +141,9 @@ async fn update(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
              before_end_us = value ->> 'before_end_us', end_action = value ->> 'end_action',
              status = value ->> 'status', start_event = value ->> 'start_event',
              before_end_event = value ->> 'before_end_event', end_event = value ->> 'end_event',
-             reason = value ->> 'reason', hunt = value ->> 'hunt',
-             standing = value ->> 'standing', series = value ->> 'series', created_at_us = value ->> 'created_at_us',
-             updated_at_us = value ->> 'updated_at_us'
+             reason = value ->> 'reason', hunt = value ->> 'hunt', standing = value ->> 'standing',
+             series = value ->> 'series', extras = value ->> 'extras',
+             created_at_us = value ->> 'created_at_us', updated_at_us = value ->> 'updated_at_us'
          FROM json_each(?) WHERE lease.id = unhex(value ->> 'id') AND lease.version = value ->> 'expected'
          RETURNING lease.id",
         rows,

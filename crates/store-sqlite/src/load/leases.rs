@@ -28,7 +28,7 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
              'ends_us', ends_us, 'before_end_us', before_end_us,
              'end_action', end_action, 'status', status, 'start_event', start_event,
              'before_end_event', before_end_event, 'end_event', end_event, 'reason', reason, 'hunt', hunt,
-             'standing', standing, 'series', series,
+             'standing', standing, 'series', series, 'extras', extras,
              'created_at_us', created_at_us, 'updated_at_us', updated_at_us
          ) AS "row!: String" FROM lease ORDER BY id"#
     )

@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use leases::energy::{Power, PowerState};
 use leases::extra_specs::ExtraSpecs;
 use leases::free_pool::FreePool;
+use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
+use leases::housekeeping::Marks;
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
@@ -172,6 +174,8 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         reservations: reservations.collect(),
         standing: Standing::Firm,
         series: None,
+        hints: Box::default(),
+        marks: Marks::default(),
         hunt: None,
         status: LeaseStatus::Pending,
         events: EventStatuses::UNDONE,
@@ -289,6 +293,25 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         cost: Cost { memory_mib: 1, disk_gib: 2, downtime_ms: 3, points: u64::MAX },
         allowance: SignedDuration::from_mins(2),
     });
+    record.lease.hints = Box::new(Hints {
+        query: Requirement::compare(Operator::Equal, "rack", "\u{1f600}\0").expect("well formed"),
+        hosts: ["\0'node".to_owned()].into(),
+        same_host: None,
+        different_host: Some(OtherLeases {
+            leases: [LeaseId(u128::MAX)].into(),
+            hosts: [HostId(u64::MAX)].into(),
+        }),
+        location: Some(Location::Different),
+        group: Some(GroupPolicy::SoftAntiAffinity),
+    });
+    record.lease.marks = Marks {
+        used: true,
+        unused_warned_at: Some(at(4)),
+        reclaimed_at: Some(deadline),
+        start_reminded: Some(at(5)),
+        end_reminded: Some(at(6)),
+        swaps: u32::MAX,
+    };
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
 }

@@ -13,8 +13,8 @@ use leases::window::Window;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Unreadable, end_action_from_name, end_action_name, from_hex, hex, hunt_from_json, hunt_json, named,
-    standing_from_json, standing_json,
+    Extras, Unreadable, end_action_from_name, end_action_name, extras_from_json, extras_json, from_hex, hex,
+    hunt_from_json, hunt_json, named, standing_from_json, standing_json,
 };
 use crate::{LeaseRecord, Version, Wording};
 
@@ -54,6 +54,7 @@ pub struct LeaseRow<'a> {
     hunt: Option<Cow<'a, str>>,
     standing: Option<Cow<'a, str>>,
     series: Option<Cow<'a, str>>,
+    extras: Option<Cow<'a, str>>,
     created_at_us: i64,
     updated_at_us: Option<i64>,
 }
@@ -83,6 +84,7 @@ impl<'a> LeaseRow<'a> {
             hunt: lease.hunt.as_ref().map(|hunt| hunt_json(hunt).into()),
             standing: standing_json(lease.standing).map(Cow::from),
             series: lease.series.map(|series| hex(series.0).into()),
+            extras: extras_json(lease).map(Cow::Owned),
             created_at_us: created_at.as_microsecond(),
             updated_at_us: updated_at.map(Timestamp::as_microsecond),
         }
@@ -108,6 +110,7 @@ impl<'a> LeaseRow<'a> {
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
+        let Extras { hints, marks } = extras_from_json(self.extras.as_deref())?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
@@ -130,6 +133,8 @@ impl<'a> LeaseRow<'a> {
             hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
             standing: standing_from_json(self.standing.as_deref())?,
             series: self.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
+            hints: Box::new(hints),
+            marks,
         };
         Ok(LeaseRecord {
             lease,
@@ -141,6 +146,6 @@ impl<'a> LeaseRow<'a> {
     }
 }
 
-fn instant(us: i64) -> Result<Timestamp, Unreadable> {
+pub(super) fn instant(us: i64) -> Result<Timestamp, Unreadable> {
     Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error))
 }

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+mod extras;
 mod free_pool;
 mod hunt;
 mod instance;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
+pub use self::extras::{Extras, extras_from_json, extras_json};
 pub use self::free_pool::{free_pool_from_json, free_pool_json};
 pub use self::hunt::{hunt_from_json, hunt_json};
 pub use self::instance::{instance_from_json, instance_json};

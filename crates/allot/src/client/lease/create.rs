@@ -4,8 +4,9 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::end_action::EndAction;
+use super::hints;
 use super::offers;
-use super::suiting::Suiting;
+use super::suiting::{Suiting, pair};
 use crate::client::dates::{When, duration};
 use crate::client::{ClientError, Session, requirement};
 
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     suiting: Suiting,
     #[command(flatten)]
     recurring: Recurring,
+    /// Where its hosts are to be, or how its instances are spread, as `location=same`; may be repeated. `allot lease
+    /// hints` lists what there is
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    hint: Vec<(String, String)>,
     /// Say what the lease would be, and make none
     #[arg(long, conflicts_with_all = ["wait", "key"])]
     dry_run: bool,
@@ -282,6 +287,9 @@ fn body(
     if let Some(action) = arguments.end_action {
         body["end_action"] = json!(action.name());
     }
+    if !arguments.hint.is_empty() {
+        body["scheduler_hints"] = hints::body(&arguments.hint);
+    }
     say_type(&mut body, arguments, now, zone)?;
     Ok(body)
 }
@@ -451,6 +459,14 @@ mod tests {
         assert_eq!(body["reservations"], wanted);
         assert_eq!(body["start_date"], "2030-02-01 00:00");
         assert_eq!(body["end_date"], "2030-02-02 00:00");
+    }
+
+    #[test]
+    fn cls_11_a_hints_are_given_by_their_names() {
+        let words = "web --hosts 1 --for 1h --hint location=same --hint host=n1 --hint host=n2 --hint query=[\"=\",1]";
+        let wanted = json!({"location": "same", "host": ["n1", "n2"], "query": "[\"=\",1]"});
+        assert_eq!(body_of(words).expect("a request")["scheduler_hints"], wanted);
+        assert!(body_of("web --hosts 1 --for 1h --hint location").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod create;
 mod end_action;
+mod hints;
 mod offers;
 mod plan;
 mod show;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Update(Box<update::Arguments>),
     /// Give up leases, and delete what runs on them
     Delete(Several),
+    /// List scheduler hints that leases may give, with their values
+    Hints,
     /// Wait until a lease is in a status
     Wait(wait::Arguments),
     /// List what was offered instead of what was refused, as long as it holds
@@ -87,6 +90,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Delete(arguments) => delete(&arguments.leases, session).await,
+        Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
         Command::Offers => offers::list(session).await,
         Command::Accept(which) => offers::accept(&which, session).await,

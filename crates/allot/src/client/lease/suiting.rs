@@ -36,7 +36,7 @@ pub(super) struct Suiting {
     image_property: Vec<(String, String)>,
 }
 
-fn pair(text: &str) -> Result<(String, String), &'static str> {
+pub(super) fn pair(text: &str) -> Result<(String, String), &'static str> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     if key.is_empty() { Err("write KEY=VALUE") } else { Ok((key.to_owned(), value.to_owned())) }
 }

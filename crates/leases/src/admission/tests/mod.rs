@@ -19,6 +19,7 @@ use crate::terms::{
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod earliest;
+mod hinting;
 mod hunting;
 mod offers;
 mod replanning;

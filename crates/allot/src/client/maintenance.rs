@@ -1,0 +1,87 @@
+//! `allot maintenance`.
+
+use api::v1::Maintenance;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::dates::{When, duration, shown, zone_name};
+use super::table::text;
+use super::wire::read;
+use super::{ClientError, Session};
+
+/// What to do with maintenance.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say when it could be: for each host the earliest time at which nobody has it
+    Plan(Wanted),
+    /// Book it at these times, for all of the hosts or none
+    Book(Wanted),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Wanted {
+    /// Names or identifiers of hosts
+    #[arg(required_unless_present = "freepool", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// All hosts of that free pool
+    #[arg(long, value_name = "POOL")]
+    freepool: Option<String>,
+    /// How long it takes: 90m, 2h, 1d
+    #[arg(long = "for", value_name = "DURATION")]
+    length: String,
+    /// Not before that: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"
+    #[arg(long, value_name = "WHEN")]
+    not_before: Option<String>,
+    /// Over by then, written like --not-before; four weeks later if not given
+    #[arg(long, value_name = "WHEN")]
+    before: Option<String>,
+    /// How long nobody may have the host before and after it; 10m if not given
+    #[arg(long, value_name = "DURATION")]
+    margin: Option<String>,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let (wanted, path) = match &command {
+        Command::Plan(wanted) => (wanted, "/v1/maintenance?dry_run=true"),
+        Command::Book(wanted) => (wanted, "/v1/maintenance"),
+    };
+    let body = body(wanted, session.now().await, &session.zone)?;
+    let answer = session.connection.post(path, &body).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let found: Vec<Maintenance> = read(&answer, "maintenance")?;
+    let mut table = session.style.table(&["HOST", "START", "END", "LEASE"]);
+    let zone = &session.zone;
+    for one in &found {
+        let time = |date: &Option<String>, none: &str| {
+            date.as_deref().map_or_else(|| none.to_owned(), |date| shown(date, zone))
+        };
+        table.add_row([
+            one.host.clone(),
+            time(&one.start_date, "no time"),
+            time(&one.end_date, ""),
+            one.lease_id.clone().unwrap_or_default(),
+        ]);
+    }
+    let text = format!("{}\nTimes are {}.", text(&table), zone_name(zone));
+    session.print(&text)
+}
+
+fn body(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> Result<Value, ClientError> {
+    let mut body = json!({"hosts": wanted.hosts, "duration": format!("{}", duration(&wanted.length)?)});
+    if let Some(pool) = &wanted.freepool {
+        body["freepool"] = json!(pool);
+    }
+    if let Some(margin) = &wanted.margin {
+        body["margin"] = json!(format!("{}", duration(margin)?));
+    }
+    for (name, when) in [("not_before", &wanted.not_before), ("before", &wanted.before)] {
+        if let Some(when) = when {
+            body[name] = json!(When::parse(when, now, zone)?.wire());
+        }
+    }
+    Ok(body)
+}

@@ -1,0 +1,50 @@
+//! A host of a lease that is exchanged because its owner wants it so (spec §7.4).
+
+use super::{Admission, Refusal, Resource, Search};
+use crate::ids::{HostId, ReservationId};
+use crate::lease::{Allocation, Lease};
+use crate::status::LeaseStatus;
+use crate::terms::ReservationTerms;
+
+impl Admission<'_> {
+    /// The running lease with another host instead of that one, which is like it: at once and until its end, or it stays
+    /// as it is. The host has to be one of the reservation's.
+    pub fn swap(&self, lease: &Lease, reservation: ReservationId, host: HostId) -> Result<Lease, Refusal> {
+        if lease.status != LeaseStatus::Active || lease.window.end() <= self.now {
+            return Err(Refusal::Busy);
+        }
+        let found = lease.reservations.iter().enumerate().find(|(_, r)| r.id == reservation);
+        let Some((position, before)) = found else {
+            return Err(Refusal::UnknownReservations(vec![reservation]));
+        };
+        let (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) = (&before.terms, &before.allocation)
+        else {
+            return Err(Refusal::ResourceType(reservation));
+        };
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
+        for reservation in &lease.reservations {
+            search.take(&reservation.terms, &reservation.allocation);
+        }
+        let mut kept = held.clone();
+        kept.remove(&host);
+        let (mut free, report) = search.free_hosts(terms);
+        // It may be free as far as the calendar goes; it is not what its owner wants.
+        free.retain(|fit| fit.host != host);
+        let free = search.like(free, terms, &kept);
+        let new = search.best(&free, 1, &kept);
+        if new.is_empty() {
+            return Err(Refusal::NotEnough {
+                position,
+                resource: Resource::Hosts(report),
+                needed: 1,
+                found: 0,
+            });
+        }
+        kept.extend(new);
+        let mut swapped = lease.clone();
+        swapped.marks.swaps += 1;
+        swapped.reservations[position].allocation = Allocation::Hosts(kept);
+        swapped.reservations[position].resources_changed = true;
+        Ok(swapped)
+    }
+}

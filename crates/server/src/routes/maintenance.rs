@@ -1,0 +1,61 @@
+//! Maintenance of hosts (spec §7.4). Not in Blazar.
+
+use std::sync::Arc;
+
+use api::v1::body::{MaintenanceBody, MaintenanceCreate};
+use api::v1::{Maintenance, MaintenanceRequest, date};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use leases::maintenance::MaintenanceWish;
+use service::{NewMaintenance, PlannedMaintenance};
+
+use super::leases::DRY_RUN;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::{Body, Options};
+use crate::policy::Rule;
+
+/// Books maintenance of hosts, each at the earliest time at which nobody has it: all of them, or none.
+#[utoipa::path(
+    post, path = "/v1/maintenance", tag = "hosts", operation_id = "book_maintenance",
+    params(("dry_run" = Option<bool>, Query, description = "Say when it would be, and book nothing")),
+    request_body = MaintenanceCreate,
+    responses(
+        (status = 200, description = "When it would be (`dry_run`)", body = MaintenanceBody),
+        (status = 201, body = MaintenanceBody),
+        (status = 404, description = "There is no such host", body = api::v1::ErrorBody),
+        (status = 409, description = "There is no time for it, or it is not booked here", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn book(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+    body: Body,
+) -> Result<Response, ApiError> {
+    session.allow(&app, Rule::MaintenancePost)?;
+    let request = MaintenanceRequest::read(&body.json()?, app.service().now())?;
+    let MaintenanceRequest { hosts, free_pool, length, margin, not_before, before } = request;
+    let new =
+        NewMaintenance { hosts, free_pool, wish: MaintenanceWish { length, margin, not_before, before } };
+    if options.truth(DRY_RUN)? {
+        let planned = app.service().plan_maintenance(&new)?;
+        return Ok(Json(shown(&planned)).into_response());
+    }
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let booked = session.change(async move { service.book_maintenance(&caller, &new).await }).await??;
+    Ok((StatusCode::CREATED, Json(shown(&booked))).into_response())
+}
+
+fn shown(planned: &[PlannedMaintenance]) -> MaintenanceBody {
+    let maintenance = planned.iter().map(|one| Maintenance {
+        host_id: one.host.host.id.to_string(),
+        host: one.host.host.name.clone(),
+        start_date: one.window.map(|window| date(window.start())),
+        end_date: one.window.map(|window| date(window.end())),
+        lease_id: one.lease.map(|lease| lease.to_string()),
+    });
+    MaintenanceBody { maintenance: maintenance.collect() }
+}

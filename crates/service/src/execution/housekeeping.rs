@@ -1,0 +1,65 @@
+//! Housekeeping in the loop (spec §7.4): reminders, and leases that nobody uses.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::host::Health;
+use leases::housekeeping::{Tended, Use};
+use leases::lease::Lease;
+use leases::plan::GuestOwner;
+use store::StoreError;
+
+use super::plan::Change;
+use super::progress::Progress;
+use crate::Service;
+use crate::state::State;
+use crate::writing::Writer;
+
+impl Service {
+    /// Does what is due. Says whether anything was done, and when something is due next.
+    pub(super) async fn keep_house(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+    ) -> Result<(bool, Option<Timestamp>), StoreError> {
+        let rules = &self.settings.housekeeping;
+        if rules.idle() {
+            return Ok((false, None));
+        }
+        let mut changes = Vec::new();
+        let wake_at = {
+            let (state, progress) = (self.state(), self.progress());
+            let ahead = rules.looks_ahead_to(now);
+            let mut wake_at = state.leases.next_start(ahead).and_then(|start| rules.looks_at(start));
+            for before in state.leases.to_tend(ahead) {
+                let seen = seen(&state, &progress, &before.lease);
+                let Tended { lease, wake_at: next } = rules.tend(&before.lease, before.created_at, seen, now);
+                wake_at = wake_at.into_iter().chain(next).min();
+                changes.extend(lease.map(|lease| Change { before: Arc::clone(before), after: Some(lease) }));
+            }
+            wake_at
+        };
+        Ok((self.commit_changes(writer, changes, now).await?, wake_at))
+    }
+}
+
+/// Whether an instance is in the lease, as far as is known. What was never looked at since it might have changed says
+/// nothing.
+fn seen(state: &State, progress: &Progress, lease: &Lease) -> Use {
+    let own = GuestOwner::Lease(lease.id);
+    let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+    let mut known = progress.settled(lease.id);
+    let used = hosts.any(|host| {
+        let Some(seen) = progress.observed.hosts.get(&host) else {
+            known = false;
+            return false;
+        };
+        known &= seen.health == Health::Up;
+        seen.guests.iter().any(|guest| guest.owner == own)
+    });
+    match (used || state.instances.of_lease(lease.id).next().is_some(), known) {
+        (true, _) => Use::Used,
+        (false, true) => Use::Unused,
+        (false, false) => Use::Unknown,
+    }
+}

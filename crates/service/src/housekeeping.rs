@@ -1,0 +1,236 @@
+//! Housekeeping that is asked for (spec §7.4): maintenance is booked, owners have bad hosts exchanged; and what holds
+//! leases of one project back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::{Refusal, Updated};
+use leases::hints::Hints;
+use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
+use leases::lease::{self, Allocation, Lease};
+use leases::lease_pool::pools;
+use leases::maintenance::{MaintenanceWish, earliest_gap};
+use leases::plan::GuestOwner;
+use leases::project::{Owner, ProjectId};
+use leases::terms::{HostsTerms, ReservationTerms, Terms};
+use leases::window::Window;
+use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
+
+use crate::free_pools::end_action;
+use crate::notices::{self, notice};
+use crate::state::State;
+use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::{Caller, NewMaintenance, NotFound, PlannedMaintenance, Service, ServiceError};
+
+impl Service {
+    /// Finds a time for maintenance of each host.
+    pub fn plan_maintenance(&self, new: &NewMaintenance) -> Result<Vec<PlannedMaintenance>, ServiceError> {
+        self.maintenance_project()?;
+        maintained(&self.state(), new, self.now())
+    }
+
+    /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none.
+    pub async fn book_maintenance(
+        &self,
+        caller: &Caller,
+        new: &NewMaintenance,
+    ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
+        let project = self.maintenance_project()?.clone();
+        let owner = Owner { project, user: caller.user.clone() };
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let now = self.now();
+            let mut planned = maintained(&self.state(), new, now)?;
+            let without: Vec<&str> = planned
+                .iter()
+                .filter(|one| one.window.is_none())
+                .map(|one| one.host.host.name.as_str())
+                .collect();
+            if !without.is_empty() {
+                let text = format!("There is no time for it on these hosts: {}", without.join(", "));
+                return Err(ServiceError::Conflict(text));
+            }
+            let mut commit = Commit::new(now);
+            for one in &mut planned {
+                let Some(window) = one.window else { continue };
+                let record = self.maintenance_lease(&owner, &one.host, window, now)?;
+                commit.audit.push(audit(caller, now, "maintenance.book", &record.lease.id));
+                commit.notifications.push(notice(notices::CREATE, &record));
+                commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
+                one.lease = Some(record.lease.id);
+            }
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.wake.notify_one();
+                    return Ok(planned);
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    fn maintenance_project(&self) -> Result<&ProjectId, ServiceError> {
+        let off = || {
+            let text = "maintenance is not booked here: housekeeping.maintenance_project names no project";
+            ServiceError::Conflict(text.to_owned())
+        };
+        self.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
+    }
+
+    /// A lease of that host in that time. It is not chosen as others are: the operator may have what nobody else may.
+    fn maintenance_lease(
+        &self,
+        owner: &Owner,
+        host: &HostRecord,
+        window: Window,
+        now: Timestamp,
+    ) -> Result<LeaseRecord, ServiceError> {
+        let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).map_err(Refusal::from)?);
+        // Of this host: if it has failed until then, another would be no help.
+        let hints = Hints { hosts: [host.host.name.clone()].into(), ..Hints::default() };
+        let terms = Terms::new(window, None, vec![asked]).map_err(Refusal::from)?.hinting(hints);
+        let given = vec![Allocation::Hosts([host.host.id].into())];
+        let ids = &self.parts.ids;
+        let identity = lease::NewLease {
+            id: LeaseId(ids.uuid()),
+            name: format!("maintenance of {}", host.host.name).chars().take(80).collect(),
+            owner: owner.clone(),
+            end_action: end_action(&self.state(), None, self.settings.end_action, &given),
+            reservations: vec![ReservationId(ids.uuid())],
+        };
+        let lease = Lease::new(identity, terms, given, self.settings.rules.before_end_lead);
+        let wording = std::collections::BTreeMap::new();
+        Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
+    }
+
+    /// Exchanges a host of a running lease, since its owner says that it is bad. Nothing of the lease may be on it.
+    /// `limited` is for owners, whom the operator gives so many.
+    pub async fn swap_host(
+        &self,
+        caller: &Caller,
+        reservation: ReservationId,
+        host: HostId,
+        limited: bool,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let lease = self.lease_of_pool(reservation);
+        let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
+        let now = self.now();
+        let decide = |state: &State, before: &LeaseRecord| {
+            let lease = &before.lease;
+            let has_it =
+                pools(lease).any(|(r, _)| r.id == reservation && r.allocation.hosts().contains(&host));
+            if !has_it {
+                return Err(ServiceError::NotFound(NotFound::Host(host)));
+            }
+            self.check_swap(state, lease, host, limited)?;
+            let neighbours = self.neighbours(state);
+            let admission = self.admission(state, Some(&neighbours.occupied), now);
+            let lease = admission.swap(lease, reservation, host)?;
+            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+        };
+        self.change_lease(caller, lease, now, decide).await
+    }
+
+    fn check_swap(
+        &self,
+        state: &State,
+        lease: &Lease,
+        host: HostId,
+        limited: bool,
+    ) -> Result<(), ServiceError> {
+        let (done, most) = (lease.marks.swaps, self.settings.housekeeping.swaps);
+        if limited && done >= most {
+            let text = format!("{done} host(s) of the lease were exchanged; the operator allows {most}");
+            return Err(ServiceError::Conflict(text));
+        }
+        let observed = self.expected(state);
+        let own = |owner| owner == GuestOwner::Lease(lease.id);
+        let guests = observed.hosts.get(&host).into_iter().flat_map(|seen| &seen.guests);
+        let own = guests.filter(|guest| own(guest.owner)).count();
+        if own > 0 {
+            let text = format!("{own} instance(s) of the lease are on the host: delete them first");
+            return Err(ServiceError::Conflict(text));
+        }
+        Ok(())
+    }
+
+    /// Whether the lease may be made, or become, that beside its project's others.
+    pub(crate) fn check_stack_of(
+        &self,
+        state: &State,
+        before: Option<&Lease>,
+        lease: &Lease,
+    ) -> Result<(), Refusal> {
+        let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
+        self.check_stack(state, &lease.owner.project, before, &lease.window, given)
+    }
+
+    /// Whether the project may have that beside its other leases on hosts of the same free pools. `before` is the lease
+    /// as it is, if it is there.
+    pub(crate) fn check_stack<'a>(
+        &self,
+        state: &State,
+        project: &ProjectId,
+        before: Option<&Lease>,
+        window: &Window,
+        given: impl Iterator<Item = &'a Allocation>,
+    ) -> Result<(), Refusal> {
+        let enforcement = &self.settings.rules.enforcement;
+        if enforcement.max_stack.is_none() {
+            return Ok(());
+        }
+        let own = pools_of(state, given);
+        let others = state.leases.iter().map(|record| &record.lease).filter(|lease| {
+            lease.owner.project == *project
+                && before.is_none_or(|before| before.id != lease.id)
+                && lease.keeps_resources()
+                && !lease.over()
+        });
+        let others = others.filter(|lease| {
+            let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
+            !pools_of(state, given).is_disjoint(&own)
+        });
+        let before = before.map(|lease| lease.window);
+        if own.is_empty() {
+            return Ok(());
+        }
+        enforcement.check_stack(project, before.as_ref(), window, others.map(|lease| lease.window))?;
+        Ok(())
+    }
+}
+
+/// The free pools that the hosts come from.
+fn pools_of<'a>(state: &State, given: impl Iterator<Item = &'a Allocation>) -> BTreeSet<FreePoolId> {
+    let hosts = given.flat_map(Allocation::hosts);
+    hosts.filter_map(|id| state.inventory.host(id)).map(|host| host.pool).collect()
+}
+
+/// When each of the hosts could be maintained.
+fn maintained(
+    state: &State,
+    new: &NewMaintenance,
+    now: Timestamp,
+) -> Result<Vec<PlannedMaintenance>, ServiceError> {
+    let mut hosts: BTreeSet<HostId> = BTreeSet::new();
+    for name in &new.hosts {
+        let known =
+            |record: &&Arc<HostRecord>| record.host.name == *name || record.host.id.to_string() == *name;
+        let record = state.hosts.values().find(known);
+        let missing = || ServiceError::NotFound(NotFound::Machine(name.clone()));
+        hosts.insert(record.ok_or_else(missing)?.host.id);
+    }
+    if let Some(name) = &new.free_pool {
+        let known = |one: &&Arc<FreePoolRecord>| one.pool.name == *name || one.pool.id.to_string() == *name;
+        let missing = || ServiceError::NotFound(NotFound::FreePool(name.clone()));
+        let pool = state.free_pools.values().find(known).ok_or_else(missing)?.pool.id;
+        hosts.extend(state.hosts.values().filter(|one| one.host.pool == pool).map(|one| one.host.id));
+    }
+    let wish = MaintenanceWish { not_before: new.wish.not_before.max(now), ..new.wish };
+    let planned = |id| {
+        let host = state.hosts.get(&id)?.clone();
+        Some(PlannedMaintenance { host, window: earliest_gap(&state.calendar, id, &wish), lease: None })
+    };
+    Ok(hosts.into_iter().filter_map(planned).collect())
+}

@@ -1,0 +1,167 @@
+//! What few leases have, as one JSON document: scheduler hints, and what housekeeping has done about them.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
+use leases::housekeeping::Marks;
+use leases::ids::{HostId, LeaseId};
+use leases::lease::Lease;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::lease::instant;
+use super::{Unreadable, from_hex, from_json, hex, json, named, requirement_from_json, requirement_json};
+
+/// What such a document tells of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Scheduler hints.
+    pub hints: Hints,
+    /// What housekeeping has done.
+    pub marks: Marks,
+}
+
+/// The document. A field that is added later needs a default: documents of before are still read.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Document {
+    #[serde(skip_serializing_if = "is_default")]
+    hints: HintsDocument,
+    #[serde(skip_serializing_if = "is_default")]
+    marks: MarksDocument,
+}
+
+/// Instants in microseconds.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct MarksDocument {
+    #[serde(skip_serializing_if = "is_default")]
+    used: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    unused_warned_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    reclaimed_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    start_reminded_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    end_reminded_us: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    swaps: u32,
+}
+
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct HintsDocument {
+    #[serde(skip_serializing_if = "is_default")]
+    query: Value,
+    #[serde(skip_serializing_if = "is_default")]
+    hosts: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    same_host: Option<OthersDocument>,
+    #[serde(skip_serializing_if = "is_default")]
+    different_host: Option<OthersDocument>,
+    #[serde(skip_serializing_if = "is_default")]
+    location: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    group: Option<String>,
+}
+
+/// Leases, as [`hex`] has them, and hosts.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct OthersDocument {
+    leases: BTreeSet<String>,
+    hosts: BTreeSet<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The document of a lease; none if there is nothing to say.
+pub fn extras_json(lease: &Lease) -> Option<String> {
+    let document = Document { hints: hints_document(&lease.hints), marks: marks_document(&lease.marks) };
+    (!is_default(&document)).then(|| json(&document))
+}
+
+/// What the document tells of; nothing if there is none.
+pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
+    let Some(text) = text else { return Ok(Extras::default()) };
+    let Document { hints, marks } = from_json("lease", text)?;
+    Ok(Extras { hints: hints_of(hints)?, marks: marks_of(&marks)? })
+}
+
+fn marks_document(marks: &Marks) -> MarksDocument {
+    let us = |at: Option<Timestamp>| at.map(Timestamp::as_microsecond);
+    MarksDocument {
+        used: marks.used,
+        unused_warned_us: us(marks.unused_warned_at),
+        reclaimed_us: us(marks.reclaimed_at),
+        start_reminded_us: us(marks.start_reminded),
+        end_reminded_us: us(marks.end_reminded),
+        swaps: marks.swaps,
+    }
+}
+
+fn marks_of(document: &MarksDocument) -> Result<Marks, Unreadable> {
+    let at = |us: Option<i64>| us.map(instant).transpose();
+    Ok(Marks {
+        used: document.used,
+        unused_warned_at: at(document.unused_warned_us)?,
+        reclaimed_at: at(document.reclaimed_us)?,
+        start_reminded: at(document.start_reminded_us)?,
+        end_reminded: at(document.end_reminded_us)?,
+        swaps: document.swaps,
+    })
+}
+
+fn hints_document(hints: &Hints) -> HintsDocument {
+    let others = |others: &Option<OtherLeases>| {
+        others.as_ref().map(|others| OthersDocument {
+            leases: others.leases.iter().map(|lease| hex(lease.0)).collect(),
+            hosts: others.hosts.iter().map(|host| host.0).collect(),
+        })
+    };
+    HintsDocument {
+        query: requirement_json(&hints.query),
+        hosts: hints.hosts.clone(),
+        same_host: others(&hints.same_host),
+        different_host: others(&hints.different_host),
+        location: hints.location.map(|location| location.name().to_owned()),
+        group: hints.group.map(|group| group.name().to_owned()),
+    }
+}
+
+fn hints_of(document: HintsDocument) -> Result<Hints, Unreadable> {
+    let others = |others: Option<OthersDocument>| {
+        let read = |others: OthersDocument| {
+            let leases = others.leases.iter().map(|lease| from_hex(lease).map(LeaseId));
+            Ok::<_, Unreadable>(OtherLeases {
+                leases: leases.collect::<Result<_, _>>()?,
+                hosts: others.hosts.into_iter().map(HostId).collect(),
+            })
+        };
+        others.map(read).transpose()
+    };
+    Ok(Hints {
+        query: requirement_from_json(&document.query)?,
+        hosts: document.hosts,
+        same_host: others(document.same_host)?,
+        different_host: others(document.different_host)?,
+        location: document.location.map(|name| named("location", &name, Location::from_name)).transpose()?,
+        group: document.group.map(|name| named("group", &name, GroupPolicy::from_name)).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cls_11_a_a_lease_of_before_has_no_hints() {
+        for text in [None, Some("{}"), Some(r#"{"hints":{}}"#)] {
+            assert_eq!(extras_from_json(text), Ok(Extras::default()), "{text:?}");
+        }
+        assert!(extras_from_json(Some(r#"{"hints":{"group":"nearby"}}"#)).is_err());
+    }
+}
