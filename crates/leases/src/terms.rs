@@ -85,7 +85,14 @@ impl Terms {
             return Err(TermsError::EndNotAfterStart);
         }
         check_before_end(&window, before_end)?;
-        Ok(Self { window, before_end, lease_type: LeaseType::Schedule, within: None, reservations, hints: Box::default() })
+        Ok(Self {
+            window,
+            before_end,
+            lease_type: LeaseType::Schedule,
+            within: None,
+            reservations,
+            hints: Box::default(),
+        })
     }
 
     /// The same at any time in that window, in which it must fit.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Refusal, Updated};
+use leases::admission::{Admission, Refusal};
 use leases::hints::Hints;
 use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
 use leases::lease::{self, Allocation, Lease};
@@ -18,6 +18,7 @@ use leases::window::Window;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
 
 use crate::free_pools::end_action;
+use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
@@ -117,7 +118,8 @@ impl Service {
         let lease = self.lease_of_pool(reservation);
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
         let now = self.now();
-        let decide = |state: &State, before: &LeaseRecord| {
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let (state, calendar) = (ground.state, ground.calendar);
             let lease = &before.lease;
             let has_it =
                 pools(lease).any(|(r, _)| r.id == reservation && r.allocation.hosts().contains(&host));
@@ -126,11 +128,12 @@ impl Service {
             }
             self.check_swap(state, lease, host, limited)?;
             let neighbours = self.neighbours(state);
-            let admission = self.admission(state, Some(&neighbours.occupied), now);
-            let lease = admission.swap(lease, reservation, host)?;
-            Ok((Updated { lease, before_end_rearmed: false }, before.wording.clone()))
+            let waking = self.waking(state, now);
+            let admission = self.admission(state, Some(&neighbours.occupied), waking.as_ref(), now);
+            let lease = Admission { calendar, ..admission }.swap(lease, reservation, host)?;
+            Ok(Decided::only(lease, before))
         };
-        self.change_lease(caller, lease, now, decide).await
+        self.change_lease(caller, lease, now, None, decide).await
     }
 
     fn check_swap(

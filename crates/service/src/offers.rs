@@ -132,9 +132,8 @@ impl Service {
             let lease = Lease { id: LeaseId(self.parts.ids.uuid()), owner: owner.clone(), ..offer.lease };
             self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
         };
-        let allowed = |record: &LeaseRecord| {
-            self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok()
-        };
+        let allowed =
+            |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
         Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
     }
 

@@ -131,10 +131,8 @@ impl Service {
             return None;
         }
         let waking = self.waking(&state, now);
-        let admission = Admission {
-            surroundings: None,
-            ..self.admission(&state, Some(&known.1), waking.as_ref(), now)
-        };
+        let admission =
+            Admission { surroundings: None, ..self.admission(&state, Some(&known.1), waking.as_ref(), now) };
         let found = state.proposals.waiting().find_map(|record| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;

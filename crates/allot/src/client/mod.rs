@@ -47,7 +47,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "lease",
     "host",
     "freepool",

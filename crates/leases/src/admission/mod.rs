@@ -110,7 +110,19 @@ impl<'a> Admission<'a> {
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
         let (waking, project, hints) = (None, None, None);
-        Self { calendar, inventory, rules, occupied, avoided, surroundings, used, waking, project, hints, now }
+        Self {
+            calendar,
+            inventory,
+            rules,
+            occupied,
+            avoided,
+            surroundings,
+            used,
+            waking,
+            project,
+            hints,
+            now,
+        }
     }
 }
 

@@ -82,7 +82,12 @@ impl Around<'_> {
         let occupied = self.neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = self.neighbours.as_ref().map(Neighbours::surroundings);
         let used = self.used.as_ref();
-        Admission { calendar, surroundings, used, ..service.admission(state, occupied, self.waking.as_ref(), now) }
+        Admission {
+            calendar,
+            surroundings,
+            used,
+            ..service.admission(state, occupied, self.waking.as_ref(), now)
+        }
     }
 }
 
