@@ -24,8 +24,7 @@ fn hosts() -> impl Strategy<Value = Hosts> {
 
 fn hints() -> impl Strategy<Value = Hints> {
     let some = || proptest::option::weighted(0.3, proptest::collection::btree_set(1..9u64, 1..6));
-    let location =
-        prop_oneof![Just(None), Just(Some(Location::Same)), Just(Some(Location::Different))];
+    let location = prop_oneof![Just(None), Just(Some(Location::Same)), Just(Some(Location::Different))];
     (some(), some(), some(), proptest::option::weighted(0.2, 0..3u8), location).prop_map(
         |(named, same, different, rack, location)| {
             let others = |hosts: Option<BTreeSet<u64>>| {
