@@ -192,7 +192,7 @@ settings! {
 
     /// How long after its start a lease without any instance is warned of; without it, never
     "housekeeping.unused_warning" unused_warning: Option<Span> = "" as "DURATION";
-    /// How long after its start it is ended, warned of it at half of that time at least; without it, never
+    /// How long after its start such a lease ends, warned of before; without it, never
     "housekeeping.unused_reclaim" unused_reclaim: Option<Span> = "" as "DURATION";
     /// How long before the start and the end of a lease its owner is reminded; without it, never
     "housekeeping.reminders" reminders: Option<Span> = "" as "DURATION";
