@@ -33,7 +33,6 @@ impl Service {
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
-        self.watch_power(now);
         // First, and not only if the store works: they count as under way from here on.
         let looks = self.looks(now);
         let mut cycle = match self.try_cycle(now).await {
@@ -76,7 +75,8 @@ impl Service {
         let (power_steps, given_up_at) = self.power_steps(now);
         let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
         steps.extend(power_steps);
-        changed |= switched;
+        // Looks begin with the next cycle.
+        changed |= switched | self.watch_power(now);
         let wake_at = [wake_at, decide_at, given_up_at, retry_at].into_iter().flatten().min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
