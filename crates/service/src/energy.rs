@@ -13,7 +13,7 @@ use leases::energy::{
 };
 use leases::host::{Health, Host};
 use leases::ids::{FreePoolId, HostId};
-use leases::plan::Step;
+use leases::plan::{Action, Step};
 use leases::window::Window;
 use store::{Commit, HostRecord, Revision, StoreError, Write};
 
@@ -160,6 +160,10 @@ impl Service {
             let progress = self.progress();
             let change = |record: &Arc<HostRecord>| {
                 let host = &record.host;
+                // What was seen may be older than what somebody else has decided since.
+                if progress.waits_for_a_look(Action::PowerOn(host.id)) {
+                    return None;
+                }
                 let seen = progress.observed.hosts.get(&host.id);
                 let settled = settle(&host.power, seen, &rules, now)?;
                 let described = state.inventory.host(host.id)?;
@@ -215,14 +219,13 @@ impl Service {
         Ok((changed, self.planned_until(now)))
     }
 
-    /// Has hosts that boot or shut down looked at now and then, as long as there are any.
-    pub(crate) fn watch_power(&self, now: Timestamp) {
+    /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
+    pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
         let state = self.state();
         let mut progress = self.progress();
         // Later than that it can only be because the clock was set back.
-        let waits = progress.watch_power_at.filter(|at| *at > now && *at <= now + LOOK_EVERY);
-        if waits.is_some() {
-            return;
+        if progress.watch_power_at.is_some_and(|at| at > now && at <= now + LOOK_EVERY) {
+            return false;
         }
         let moves = |host: &&Host| {
             matches!(host.power.state, PowerState::Booting { .. } | PowerState::ShuttingDown { .. })
@@ -230,9 +233,10 @@ impl Service {
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
         progress.watch_power_at = (!moving.is_empty()).then_some(now + LOOK_EVERY);
-        for host in moving {
-            progress.look_at(host, None);
+        for host in &moving {
+            progress.look_at(*host, None);
         }
+        !moving.is_empty()
     }
 
     /// Until when what was decided last still holds; none if it is to be decided anew.

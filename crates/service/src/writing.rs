@@ -3,10 +3,12 @@
 //! Other services may share the store. Each writer first learns what they have committed. If one of them is
 //! faster after that, the store refuses the commit and the decision is taken anew.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
-use store::{Advance, AuditRecord, Changes, Commit, CommitError, StoreError};
+use leases::ids::HostId;
+use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError};
 use tokio::sync::MutexGuard;
 
 use crate::state::State;
@@ -72,6 +74,7 @@ impl Service {
         let steps: Vec<_> = delta.steps.keys().copied().collect();
         let leases: Vec<_> = delta.leases.keys().copied().collect();
         let instances: Vec<_> = delta.instances.keys().copied().collect();
+        let switched = self.switched_by_others(&delta.hosts);
         let taken_over = self.state_mut().take_over(*delta, self.now());
         if let Err(conflict) = taken_over {
             tracing::warn!(%conflict, "what others have committed contradicts what is in memory; loading it");
@@ -82,12 +85,25 @@ impl Service {
         progress.others_committed = true;
         progress.told.extend(leases);
         progress.told_of_instances.extend(instances);
+        for host in switched {
+            progress.look_at(host, None);
+        }
         for step in steps {
             progress.look_at_effect(step, None);
         }
         drop(progress);
         self.changes.send_modify(|count| *count += 1);
         Ok(())
+    }
+
+    /// Hosts whose power has become another: they are looked at before anything is concluded from how they were.
+    fn switched_by_others(&self, hosts: &BTreeMap<HostId, Option<HostRecord>>) -> Vec<HostId> {
+        let state = self.state();
+        let switched = hosts.iter().filter(|(id, after)| {
+            let before = state.hosts.get(id).map(|record| &record.host.power.state);
+            before != after.as_ref().map(|record| &record.host.power.state)
+        });
+        switched.map(|(id, _)| *id).collect()
     }
 
     /// Loads everything. For who has the turn.

@@ -463,7 +463,7 @@ impl Simulation {
         let what = self.rng.random_range(0..10);
         if let Some(power) = &mut self.power {
             // What is told of the fleet, the store and services is missed everywhere.
-            power.disturbed((what < 6 || what > 8).then_some(host), back);
+            power.disturbed((!(6..=8).contains(&what)).then_some(host), back);
         }
         match what {
             // It is noticed only when it is switched on.

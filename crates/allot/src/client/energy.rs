@@ -37,7 +37,7 @@ pub(crate) struct Report {
 }
 
 #[derive(Debug, Deserialize)]
-struct Pool {
+struct Planned {
     pool: String,
     hosts: u64,
     hosts_needed: u64,
@@ -60,7 +60,7 @@ struct Rest {
 }
 
 #[derive(Debug, Deserialize)]
-struct Saved {
+struct Line {
     pool: Option<String>,
     off_host_hours: f64,
     saved_kwh: f64,
@@ -113,7 +113,7 @@ fn shown(time: &str, session: &Session<'_>) -> String {
 async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientError> {
     let query: Vec<_> = wanted.horizon.clone().map(|horizon| ("horizon", horizon)).into_iter().collect();
     let Some(answer) = ask("/v1/energy/plan", &query, session).await? else { return Ok(()) };
-    let pools: Vec<Pool> = read(&answer, "pools")?;
+    let pools: Vec<Planned> = read(&answer, "pools")?;
     let mode = match answer["mode"].as_str() {
         Some("on") => "Hosts are switched as planned.",
         Some("dry_run") => "This is a dry run: no host is switched.",
@@ -122,7 +122,7 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
     session.print(mode)?;
     let zone = zone_name(&session.zone);
     for pool in pools {
-        let Pool { pool, hosts, hosts_needed, needed, off, saved_kwh } = pool;
+        let Planned { pool, hosts, hosts_needed, needed, off, saved_kwh } = pool;
         session.print("")?;
         session.print(&format!(
             "Pool {pool}: {hosts_needed} of {hosts} hosts needed at most; {saved_kwh:.2} kWh can be saved."
@@ -156,7 +156,7 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
         }
     }
     let Some(answer) = ask("/v1/energy/report", &query, session).await? else { return Ok(()) };
-    let pools: Vec<Saved> = read(&answer, "pools")?;
+    let pools: Vec<Line> = read(&answer, "pools")?;
     let time = |name: &str| shown(answer[name].as_str().unwrap_or_default(), session);
     let line = format!("From {} to {} ({}).", time("start"), time("end"), zone_name(&session.zone));
     session.print(&line)?;

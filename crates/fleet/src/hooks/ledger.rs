@@ -166,15 +166,12 @@ impl Record {
 
     /// Notes what a check has found. Without an answer the guests are those seen last.
     pub(super) fn note(&mut self, seen: Option<Seen>) {
-        match seen {
-            Some(seen) => {
-                self.stopping.retain(|guest, _| seen.guests.contains_key(guest));
-                self.seen = Some(seen);
-            }
-            None => {
-                let seen = self.seen.get_or_insert_default();
-                (seen.health, seen.powered) = (Health::Unknown, None);
-            }
+        if let Some(seen) = seen {
+            self.stopping.retain(|guest, _| seen.guests.contains_key(guest));
+            self.seen = Some(seen);
+        } else {
+            let seen = self.seen.get_or_insert_default();
+            (seen.health, seen.powered) = (Health::Unknown, None);
         }
     }
 }

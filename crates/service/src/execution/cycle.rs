@@ -33,7 +33,6 @@ impl Service {
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
         let now = self.now();
-        self.watch_power(now);
         // First, and not only if the store works: they count as under way from here on.
         let looks = self.looks(now);
         let mut cycle = match self.try_cycle(now).await {
@@ -79,7 +78,8 @@ impl Service {
         let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
         steps.extend(power_steps);
         let (kept_house, tend_at) = self.keep_house(&writer, now).await?;
-        changed |= switched | kept_house;
+        // Looks begin with the next cycle.
+        changed |= switched | kept_house | self.watch_power(now);
         let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
         if machines.is_some() {
             self.tidy(&writer, &steps, now).await?;
