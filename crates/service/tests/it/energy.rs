@@ -212,7 +212,12 @@ async fn energy_h_instances_are_started_on_hosts_that_are_on() {
     world.run_until(at(1)).await;
     assert_eq!(dark(&world), [2, 3]);
     let size = GuestSize { vcpus: 12, memory_mib: 1024, disk_gib: 1 };
-    let instance = || NewInstance { name: "web".to_owned(), size: Some(size), hint: None };
+    let instance = || NewInstance {
+        name: "web".to_owned(),
+        size: Some(size),
+        hint: None,
+        others: service::OtherInstances::default(),
+    };
     let first = world.service.create_instance(&caller("p"), instance()).await.expect("host 1 has room");
     assert_eq!(first.instance.host, HostId(1));
     world.touched();

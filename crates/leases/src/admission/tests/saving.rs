@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::energy::{BUSY_WATTS, PowerState};
 use crate::filters::HostFilter;
+use crate::hints::InstanceHints;
 use crate::plan::{Observed, ObservedHost};
 use crate::testing::lease;
 
@@ -147,7 +148,10 @@ fn energy_h_no_instance_is_started_on_a_host_that_is_off() {
     let size = crate::plan::GuestSize { vcpus: 10, memory_mib: 1024, disk_gib: 1 };
     let owner = owner();
     let within = Within::FreePool(&owner.project);
-    assert_eq!(thrifty.admission().host_for(within, size, &observed), Ok(HostId(2)));
+    assert_eq!(
+        thrifty.admission().host_for(within, size, &InstanceHints::default(), &observed),
+        Ok(HostId(2))
+    );
     thrifty.off(2, 12);
-    assert!(thrifty.admission().host_for(within, size, &observed).is_err());
+    assert!(thrifty.admission().host_for(within, size, &InstanceHints::default(), &observed).is_err());
 }
