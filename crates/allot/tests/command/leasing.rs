@@ -61,7 +61,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     }
     assert_eq!(service.says("events --last 1").lines().count(), 2);
     let changes = service.says("audit --action lease.create");
-    assert_eq!(changes.matches("lease.create").count(), 2, "{changes}");
+    assert_eq!(changes.matches("lease.create").count(), 7, "{changes}");
     assert!(!changes.contains("host.create"), "{changes}");
     assert!(service.says("doctor").contains("agree"));
     service.says("host delete r2-h01");

@@ -13,6 +13,16 @@ use super::{
     Plan, Property, ResourceProperty, SchedulerHints, Series, Usage, UsageEvent, WaitlistEntry,
 };
 
+/// A lease that was made; or several that recur, with the first of them as the lease.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LeaseMadeBody {
+    /// The lease.
+    pub lease: Lease,
+    /// All of those that recur. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+}
+
 macro_rules! envelope {
     ($($(#[$doc:meta])* $name:ident { $field:ident: $of:ty })*) => { $(
         $(#[$doc])*

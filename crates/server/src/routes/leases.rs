@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{LeaseBody, LeaseChange, LeaseCreate, LeasesBody, PlanBody, WaitlistEntryBody};
+use api::v1::body::{
+    LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
+};
 use api::v1::{
     Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, Repeat, lease_id, series_id,
 };
@@ -115,8 +117,8 @@ fn page(
     ),
     request_body = LeaseCreate,
     responses(
-        (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseBody),
-        (status = 201, description = "The lease; with `repeat`, a series of leases", body = LeaseBody),
+        (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseMadeBody),
+        (status = 201, body = LeaseMadeBody),
         (status = 202, description = "The request waits for its turn (`waitlist`)", body = WaitlistEntryBody),
         (status = 409, description = "There is not enough; what could be had instead is offered",
          body = api::v1::ErrorBody),
@@ -150,7 +152,7 @@ pub(crate) async fn create(
         let served = app.service().served_before(&session.caller(), key, asked_at).await;
         if let Some(created) = served.map_err(ApiError::of_creation)? {
             return match created.lease.lease.series {
-                Some(id) => Ok(series::again(&app, id)),
+                Some(id) => series::again(&app, id),
                 None => answer(&app, created).await,
             };
         }

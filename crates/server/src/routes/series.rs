@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::v1::body::SeriesBody;
+use api::v1::body::{LeaseMadeBody, SeriesBody};
 use api::v1::{Lease, Repeat, Skipped, date, series_id};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -32,7 +32,7 @@ pub(super) async fn create(
         session.change(async move { service.create_series(&caller, &new, key.as_ref()).await }).await?;
     let made =
         made.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
-    Ok((StatusCode::CREATED, Json(SeriesBody { series: said(&made) })).into_response())
+    answer(StatusCode::CREATED, &made)
 }
 
 /// What they would be; nothing is made.
@@ -46,13 +46,20 @@ pub(super) fn preview(
     let would = app.service().preview_series(&session.caller(), &new);
     let would =
         would.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
-    Ok(Json(SeriesBody { series: said(&would) }).into_response())
+    answer(StatusCode::OK, &would)
 }
 
 /// What was made by an earlier request, as far as it is there.
-pub(super) fn again(app: &App, id: SeriesId) -> Response {
+pub(super) fn again(app: &App, id: SeriesId) -> Result<Response, ApiError> {
     let series = service::Series { id, leases: app.service().series(id), skipped: Vec::new() };
-    (StatusCode::CREATED, Json(SeriesBody { series: said(&series) })).into_response()
+    answer(StatusCode::CREATED, &series)
+}
+
+/// The leases, the first one as the lease that clients look for.
+fn answer(status: StatusCode, series: &service::Series) -> Result<Response, ApiError> {
+    let first = series.leases.first().ok_or_else(ApiError::internal)?;
+    let body = LeaseMadeBody { lease: Lease::from(first.as_ref()), series: Some(said(series)) };
+    Ok((status, Json(body)).into_response())
 }
 
 fn series_of(lease: NewLease, repeat: &Repeat) -> Result<NewSeries, ApiError> {
