@@ -91,6 +91,33 @@ fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
     observed
 }
 
+/// What could be had instead of what is refused, and whether others could make room for it.
+fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers: &mut Numbers) {
+    let (rules, now) = (Rules::default(), hour(0));
+    let admission = Admission::new(calendar, inventory, &rules, now);
+    let latest = hour(90 * 24);
+    let (mut offers, mut room, mut refused) = (Vec::new(), Vec::new(), 0);
+    let mut found = 0;
+    while refused < 200 {
+        let terms = terms(numbers);
+        if admission.decide(&owner().project, &terms).is_ok() {
+            continue;
+        }
+        refused += 1;
+        found += timed(&mut offers, || admission.offers(&owner().project, &terms, latest)).len();
+        let decide = |admission: &Admission<'_>| {
+            let grant = admission.grant(&owner().project, &terms)?;
+            let reservations = vec![ReservationId(u128::MAX)];
+            let (id, name, end_action) = (LeaseId(u128::MAX), String::new(), EndAction::DeleteGuests);
+            let new = NewLease { id, name, owner: owner(), end_action, reservations };
+            Ok(Lease::new(new, grant.terms, grant.allocations, None))
+        };
+        timed(&mut room, || admission.replan(leases, now, &terms.window(), decide, |lease| lease));
+    }
+    report(&format!("offers for a refused request ({found} of {refused})"), offers);
+    report("look whether others could make room", room);
+}
+
 /// A hunt for hosts all of which others have guests on.
 fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
     let (rules, now, history) = (Rules::default(), hour(0), History::default());
@@ -158,6 +185,8 @@ fn main() {
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }
     report("extend a lease by an hour", extend);
+
+    offers(&inventory, &calendar, &leases, &mut numbers);
 
     let hosts: Vec<HostId> = (1..=HOSTS).map(HostId).collect();
     let year = Window::starting(now, SignedDuration::from_hours(YEAR_HOURS));

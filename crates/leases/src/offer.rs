@@ -89,11 +89,21 @@ fn take(takings: &mut Takings, lease: &Lease) {
     for reservation in &lease.reservations {
         let mut take = |subject, amount| takings.entry(subject).or_default().push((lease.window, amount));
         match &reservation.allocation {
-            Allocation::Hosts(hosts) => hosts.iter().for_each(|host| take(Subject::Host(*host), 1)),
-            Allocation::Slots(slots) => {
-                slots.iter().for_each(|(host, count)| take(Subject::Slots(*host), *count));
+            Allocation::Hosts(hosts) => {
+                for host in hosts {
+                    take(Subject::Host(*host), 1);
+                }
             }
-            Allocation::FloatingIps(ips) => ips.iter().for_each(|ip| take(Subject::FloatingIp(*ip), 1)),
+            Allocation::Slots(slots) => {
+                for (host, count) in slots {
+                    take(Subject::Slots(*host), *count);
+                }
+            }
+            Allocation::FloatingIps(ips) => {
+                for ip in ips {
+                    take(Subject::FloatingIp(*ip), 1);
+                }
+            }
         }
     }
 }

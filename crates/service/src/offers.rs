@@ -43,7 +43,7 @@ impl Service {
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(new.asked_at);
-        let find = |state: &State| self.find_offers(state, caller, new, now);
+        let find = |state: &State| Ok(self.find_offers(state, caller, new, now));
         self.make_offers(caller, now, hold, None, find).await
     }
 
@@ -94,7 +94,7 @@ impl Service {
         caller: &Caller,
         new: &NewLease,
         now: Timestamp,
-    ) -> Result<Vec<LeaseRecord>, ServiceError> {
+    ) -> Vec<LeaseRecord> {
         let owner = caller.owner();
         let (calendar, _) = state.calendar_for(&owner, None);
         let around = self.around(state, new.terms.lease_type, now);
@@ -109,7 +109,7 @@ impl Service {
             self.offered(lease, wording, group, kind, None, now)
         };
         let records = offers.into_iter().map(record);
-        Ok(alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect()))
+        alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect())
     }
 
     fn find_changes(

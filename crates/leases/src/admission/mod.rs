@@ -126,7 +126,7 @@ impl<'a> Admission<'a> {
     }
 }
 
-impl<'a> Admission<'a> {
+impl Admission<'_> {
     /// The decision on a lease of that type: until a date that it has, guests may be gone.
     fn suited_to(&self, lease_type: LeaseType) -> Self {
         match lease_type {

@@ -55,13 +55,10 @@ impl Refusal {
 
     /// Whether others have what is asked for.
     pub fn is_lack(&self) -> bool {
-        match self {
-            Self::NotEnough { .. }
-            | Self::NoHunt { .. }
-            | Self::FloatingIpTaken(_)
-            | Self::WouldLoseHosts(_) => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::NotEnough { .. } | Self::NoHunt { .. } | Self::FloatingIpTaken(_) | Self::WouldLoseHosts(_)
+        )
     }
 }
 
@@ -76,7 +73,7 @@ impl Admission<'_> {
         let given = |terms: &Terms| admission.given(project, terms).ok();
         let offer = |kind, (terms, allocations)| Offer { kind, terms, allocations };
         let later = admission.started_later(project, &asked, latest);
-        let shorter = admission.shortened(&asked, given);
+        let shorter = shortened(&asked, given);
         let fewer = admission.with_fewer(project, &asked, given);
         let elsewhere = admission.in_other_pools(&asked, given);
         let single = [
@@ -106,16 +103,6 @@ impl Admission<'_> {
         // The end of time may be nearer than the end of the lease.
         (start > from && terms.window().length() == asked.window().length()).then_some(())?;
         Some((terms.clone(), self.given(project, &terms).ok()?))
-    }
-
-    fn shortened<T>(&self, asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Option<(Terms, T)> {
-        let window = asked.window();
-        let lasting = |minutes: i64| {
-            let terms = asked.clone().during(lasting(&window, minutes));
-            given(&terms).map(|given| (terms, given))
-        };
-        let all = window.length().as_mins();
-        greatest(all / i64::from(SHORTEST_PART), all, lasting).map(|(_, found)| found)
     }
 
     fn with_fewer<T>(
@@ -229,6 +216,17 @@ impl Admission<'_> {
         };
         greatest(i64::try_from(had).ok()? - 1, i64::from(least(&after.terms)), with).map(|(_, found)| found)
     }
+}
+
+/// As long as it can be.
+fn shortened<T>(asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Option<(Terms, T)> {
+    let window = asked.window();
+    let lasting = |minutes: i64| {
+        let terms = asked.clone().during(lasting(&window, minutes));
+        given(&terms).map(|given| (terms, given))
+    };
+    let all = window.length().as_mins();
+    greatest(all / i64::from(SHORTEST_PART), all, lasting).map(|(_, found)| found)
 }
 
 /// How many would have done.

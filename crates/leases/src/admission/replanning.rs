@@ -44,7 +44,9 @@ impl Admission<'_> {
             return None;
         }
         let mut calendar = self.calendar.clone();
-        movable.iter().for_each(|other| calendar.remove(other.id));
+        for other in &movable {
+            calendar.remove(other.id);
+        }
         // Whoever does not stand in the way is better left alone.
         let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
         avoided.extend(self.avoided.into_iter().flatten());

@@ -42,9 +42,10 @@ impl Rack {
         self.inventory.host_mut(HostId(host)).expect("there").power.state = state;
         let off = Power { state, ..Power::default() }.excuses_silence();
         let seen = self.seen(host);
-        (seen.place, seen.powered) = match off {
-            true => (Place::Fenced { verified_for: None }, Powered::Off),
-            false => (Place::FreePool, Powered::On),
+        (seen.place, seen.powered) = if off {
+            (Place::Fenced { verified_for: None }, Powered::Off)
+        } else {
+            (Place::FreePool, Powered::On)
         };
     }
 

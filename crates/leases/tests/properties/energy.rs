@@ -248,9 +248,8 @@ proptest! {
             let leased = rack.leases.iter().filter(|lease| {
                 matches!(&lease.reservations[0].allocation, Allocation::Hosts(h) if h.contains(&rest.host))
             });
-            for lease in leases_during(leased, rest.from, ready.min(end)) {
-                panic!("{rest:?} is leased: {:?}", lease.window);
-            }
+            let needed = leases_during(leased, rest.from, ready.min(end)).next();
+            prop_assert!(needed.is_none(), "{rest:?} is leased: {needed:?}");
             let long = |until: jiff::Timestamp| {
                 until.duration_since(rest.from) >= rack.ways.rules.shortest_rest
             };

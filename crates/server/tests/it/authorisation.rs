@@ -124,14 +124,15 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let instance = post("/v1/instances", "member", json!({"name": "i", "vcpus": 1, "memory_mb": 1})).await;
     let hosts = crate::site::hosts_lease(1, 1, "2030-02-02 10:00", "2030-02-02 11:00");
     post("/v1/leases", "member", hosts.clone()).await;
-    let held =
-        site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(409);
     let series = json!({"name": "s", "start_date": "2030-01-02 10:00", "duration": "1h",
         "repeat": {"every": "1w", "times": 2}});
     let series = post("/v1/leases", "member", series).await;
-    let mut waits = hosts;
+    let mut waits = hosts.clone();
     waits["waitlist"] = json!(true);
     let waits = site.send_as("member", Method::POST, "/v1/leases", Some(&waits)).await.ok(202);
+    // Last, since who asks for something else takes back what was offered to them.
+    let held =
+        site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(409);
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let names = BTreeMap::from([
         ("{lease_id}", text(&lease["lease"]["id"])),
