@@ -1,6 +1,8 @@
 //! What is asked for: the terms of a lease. Values here cannot be wrong in themselves; whether they can be met
 //! is [`crate::admission`]'s question.
 
+mod flavor;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -8,6 +10,8 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 use thiserror::Error;
 
+pub(crate) use self::flavor::is_resource_class;
+pub use self::flavor::{Flavor, FlavorSize, FlavorTraits};
 use crate::free_pool::POOL_PROPERTY;
 use crate::hints::Hints;
 use crate::host::NetworkId;
@@ -15,7 +19,7 @@ use crate::lease_pool::LeasePool;
 use crate::lease_type::LeaseType;
 use crate::properties::HostProperties;
 use crate::requirement::Requirement;
-use crate::resources::{ResourceClass, Resources};
+use crate::resources::Resources;
 use crate::window::{Window, later};
 
 /// Why terms are none. Texts are Blazar's where it has one (spec §1.8, appendix A).
@@ -427,119 +431,13 @@ impl FlavorTerms {
     /// The slots that are asked for. Blazar has no affinity for them.
     pub fn slots(&self) -> SlotsTerms<'_> {
         SlotsTerms {
-            size: self.flavor.resources.clone(),
+            size: self.flavor.resources().clone(),
             amount: self.amount.get(),
             affinity: Affinity::Any,
             requirement: None,
-            traits: Some(&self.flavor.traits),
+            traits: Some(self.flavor.traits()),
         }
     }
-}
-
-/// A flavor's sizes, as Nova has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlavorSize {
-    /// Size of an instance; its disk is the root disk.
-    pub instance: InstanceSize,
-    /// The second disk, GiB.
-    pub ephemeral_gib: u32,
-}
-
-/// A snapshot of a flavor: what it asks of a host (spec §4.6).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flavor {
-    /// Its identifier.
-    pub id: String,
-    resources: Resources,
-    traits: FlavorTraits,
-}
-
-/// Traits that a flavor wants or does not want.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct FlavorTraits {
-    /// A host must have all of these.
-    pub required: BTreeSet<String>,
-    /// A host must have none of these.
-    pub forbidden: BTreeSet<String>,
-}
-
-impl Flavor {
-    /// Reads what the flavor asks of a host from its sizes and extra specs.
-    ///
-    /// Extra specs that only concern the guest are nothing to a reservation. Those that ask for resources or
-    /// traits in a way that is not understood are refused: ignoring them would promise what is not there.
-    pub fn new(
-        id: impl Into<String>,
-        size: FlavorSize,
-        extra_specs: &BTreeMap<String, String>,
-    ) -> Result<Self, TermsError> {
-        let mut flavor =
-            Self { id: id.into(), resources: size.instance.resources(), traits: FlavorTraits::default() };
-        flavor.resources.disk_gib += u64::from(size.ephemeral_gib);
-        // The policy first: an explicit `resources:VCPU` overrides what follows from it.
-        if extra_specs.get("hw:cpu_policy").is_some_and(|policy| policy == "dedicated") {
-            let vcpus = std::mem::take(&mut flavor.resources.vcpus);
-            flavor.resources.other.insert(ResourceClass("PCPU".to_owned()), vcpus);
-        }
-        for (key, value) in extra_specs {
-            flavor.read_extra_spec(key, value)?;
-        }
-        Self::from_parts(flavor.id, flavor.resources, flavor.traits)
-    }
-
-    /// The snapshot of a flavor that asked for this, as it was written down.
-    pub fn from_parts(
-        id: impl Into<String>,
-        resources: Resources,
-        traits: FlavorTraits,
-    ) -> Result<Self, TermsError> {
-        if resources.is_nothing() {
-            return Err(TermsError::EmptySize("the flavor's resources"));
-        }
-        Ok(Self { id: id.into(), resources, traits })
-    }
-
-    fn read_extra_spec(&mut self, key: &str, value: &str) -> Result<(), TermsError> {
-        let unsupported = || TermsError::UnsupportedExtraSpec {
-            flavor: self.id.clone(),
-            key: key.to_owned(),
-            value: value.to_owned(),
-        };
-        if let Some(class) = key.strip_prefix("resources:") {
-            if !is_resource_class(class) {
-                return Err(unsupported());
-            }
-            let amount: u64 = value.parse().map_err(|_| unsupported())?;
-            self.resources.set(class, amount);
-        } else if let Some(name) = key.strip_prefix("trait:") {
-            let list = match value {
-                "required" => &mut self.traits.required,
-                "forbidden" => &mut self.traits.forbidden,
-                _ => return Err(unsupported()),
-            };
-            list.insert(name.to_owned());
-        } else if key.starts_with("resources") || key.starts_with("trait") {
-            // Numbered groups, which may be served by different providers.
-            return Err(unsupported());
-        }
-        Ok(())
-    }
-
-    /// What one instance uses of its host.
-    pub fn resources(&self) -> &Resources {
-        &self.resources
-    }
-
-    /// Traits that it wants or does not want.
-    pub fn traits(&self) -> &FlavorTraits {
-        &self.traits
-    }
-}
-
-/// Whether Placement could have a resource class of that name.
-pub(crate) fn is_resource_class(name: &str) -> bool {
-    let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
-    (1..=255).contains(&name.len()) && name.bytes().all(letter)
 }
 
 /// Addresses of a network.
@@ -595,12 +493,6 @@ pub struct SlotsTerms<'a> {
 mod tests {
     use super::*;
 
-    fn flavor(specs: &[(&str, &str)]) -> Result<Flavor, TermsError> {
-        let specs = specs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let instance = InstanceSize::new(4, 2048, 10).expect("a size");
-        Flavor::new("f1", FlavorSize { instance, ephemeral_gib: 5 }, &specs)
-    }
-
     #[test]
     fn the_range_of_hosts_is_checked_as_blazar_does() {
         assert_eq!(HostsTerms::new(0, 2), Err(TermsError::NoHosts));
@@ -618,33 +510,6 @@ mod tests {
         assert!(Terms::new(window, Some(at(1)), vec![]).is_ok());
         let nothing = Window::new(at(0), at(0)).expect("forwards");
         assert_eq!(Terms::new(nothing, None, vec![]), Err(TermsError::EndNotAfterStart));
-    }
-
-    #[test]
-    fn a_flavor_asks_for_root_and_ephemeral_disk() {
-        assert_eq!(flavor(&[("hw:boot_menu", "true")]).map(|f| f.resources().disk_gib), Ok(15));
-    }
-
-    #[test]
-    fn dedicated_cpus_are_a_resource_of_their_own() {
-        let flavor =
-            flavor(&[("hw:cpu_policy", "dedicated"), ("resources:CUSTOM_FPGA", "1")]).expect("known");
-        assert_eq!(flavor.resources().vcpus, 0);
-        let others: Vec<_> = flavor.resources().other.iter().map(|(c, n)| (c.0.as_str(), *n)).collect();
-        assert_eq!(others, [("CUSTOM_FPGA", 1), ("PCPU", 4)]);
-    }
-
-    #[test]
-    fn what_a_flavor_asks_and_nobody_understands_is_refused() {
-        assert!(flavor(&[("resources1:CUSTOM_FPGA", "1")]).is_err());
-        assert!(flavor(&[("trait:HW_CPU", "preferred")]).is_err());
-        assert!(flavor(&[("resources:VCPU", "many")]).is_err());
-        assert!(flavor(&[("resources:custom fpga", "1")]).is_err());
-        assert!(flavor(&[(&format!("resources:CUSTOM_{}", "A".repeat(255)), "1")]).is_err());
-        let nothing = [("resources:VCPU", "0"), ("resources:MEMORY_MB", "0"), ("resources:DISK_GB", "0")];
-        assert!(flavor(&nothing).is_err());
-        let traits = flavor(&[("trait:A", "required"), ("trait:B", "forbidden")]).expect("known");
-        assert!(traits.traits().required.contains("A") && traits.traits().forbidden.contains("B"));
     }
 
     #[test]
