@@ -99,6 +99,16 @@ impl Window {
     }
 }
 
+/// The first instant without seconds from this one on, or the last one there is.
+pub fn next_minute(instant: Timestamp) -> Timestamp {
+    const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+    let over = instant.as_nanosecond().rem_euclid(MINUTE.as_nanos());
+    match i64::try_from(over) {
+        Ok(over) if over > 0 => later(instant, MINUTE - SignedDuration::from_nanos(over)),
+        _ => instant,
+    }
+}
+
 /// The instant that much later, or the last one there is.
 pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.checked_add(by).unwrap_or(Timestamp::MAX)

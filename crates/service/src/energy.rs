@@ -14,7 +14,7 @@ use leases::energy::{
 use leases::host::{Health, Host};
 use leases::ids::{FreePoolId, HostId};
 use leases::plan::{Action, Step};
-use leases::window::Window;
+use leases::window::{Window, next_minute};
 use store::{Commit, HostRecord, Revision, StoreError, Write};
 
 use crate::state::State;
@@ -332,16 +332,6 @@ fn slept_by(host: &Host, slept: Slept) -> Sleep {
         boot: slept.boot,
         failed: slept.failed,
     }
-}
-
-/// The beginning of the next minute, if it is not the beginning of one.
-fn next_minute(at: Timestamp) -> Timestamp {
-    let late = at.as_second().rem_euclid(60) != 0 || at.subsec_nanosecond() != 0;
-    if !late {
-        return at;
-    }
-    let minute = at.as_second() - at.as_second().rem_euclid(60) + 60;
-    Timestamp::from_second(minute).unwrap_or(Timestamp::MAX)
 }
 
 /// Hosts that are not on.

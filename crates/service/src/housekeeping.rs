@@ -15,7 +15,7 @@ use leases::plan::GuestOwner;
 use leases::project::{Owner, ProjectId};
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::window::Window;
-use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
+use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
 use crate::free_pools::end_action;
 use crate::leasing::update::{Decided, Ground};
@@ -103,7 +103,7 @@ impl Service {
         };
         let lease = Lease::new(identity, terms, given, self.settings.rules.before_end_lead);
         let wording = std::collections::BTreeMap::new();
-        Ok(LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None })
+        Ok(LeaseRecord::new(lease, wording, now))
     }
 
     /// Exchanges a host of a running lease, since its owner says that it is bad. Nothing of the lease may be on it.

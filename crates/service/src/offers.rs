@@ -16,7 +16,7 @@ use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::terms::{ReservationTerms, Terms};
 use store::encoding::requirement_json;
-use store::{Commit, LeaseRecord, StoreError, Version, Wording, Write};
+use store::{Commit, LeaseRecord, StoreError, Wording, Write};
 
 use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
@@ -152,7 +152,7 @@ impl Service {
     ) -> LeaseRecord {
         let until = now.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
         let lease = lease.standing(Standing::Offered { group, until, kind, of });
-        LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None }
+        LeaseRecord::new(lease, wording, now)
     }
 
     /// What has them hold, instead of those that there were.
@@ -294,7 +294,7 @@ fn held_offer(state: &State, id: LeaseId, now: Timestamp) -> Result<Arc<LeaseRec
 
 fn entered(lease: Lease, now: Timestamp) -> Write {
     let wording = BTreeMap::new();
-    let record = LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+    let record = LeaseRecord::new(lease, wording, now);
     Write::Lease { record: Box::new(record), expected: None }
 }
 

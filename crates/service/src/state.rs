@@ -28,7 +28,7 @@ use store::{
 use crate::attributes::attributes_of;
 use crate::energy::not_on;
 use crate::instances::Instances;
-use crate::proposals::Proposals;
+use crate::proposals::{Proposals, forget};
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
@@ -248,11 +248,11 @@ impl State {
             return (Cow::Borrowed(&self.calendar), Vec::new());
         }
         let mut calendar = self.calendar.clone();
-        let forget = |record: &Arc<LeaseRecord>| {
+        let withdraw = |record: &Arc<LeaseRecord>| {
             calendar.remove(record.lease.id);
-            Write::ForgetLease { id: record.lease.id, expected: record.version }
+            forget(record)
         };
-        let writes = withdrawn.iter().map(forget).collect();
+        let writes = withdrawn.iter().map(withdraw).collect();
         (Cow::Owned(calendar), writes)
     }
 

@@ -12,7 +12,7 @@ use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::terms::ReservationTerms;
-use store::{Commit, LeaseRecord, NewNotification, StoreError, Version, Write};
+use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
 use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
@@ -58,8 +58,7 @@ impl Service {
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let lease = Lease::new(identity, terms, nothing, self.settings.rules.before_end_lead);
         let lease = lease.standing(Standing::Waiting { until, within });
-        let record =
-            LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+        let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: Vec::new(), moved: Vec::new() })
     }
 

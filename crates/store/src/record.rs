@@ -78,6 +78,13 @@ pub struct LeaseRecord {
     pub updated_at: Option<Timestamp>,
 }
 
+impl LeaseRecord {
+    /// The record of a lease that is made at that instant.
+    pub fn new(lease: Lease, wording: BTreeMap<ReservationId, Wording>, created_at: Timestamp) -> Self {
+        Self { lease, wording, version: Version::FIRST, created_at, updated_at: None }
+    }
+}
+
 /// A host as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRecord {

@@ -18,10 +18,8 @@ use crate::offer::OfferKind;
 use crate::project::ProjectId;
 use crate::status::LeaseStatus;
 use crate::terms::{ReservationTerms, Terms};
-use crate::window::{Window, later};
+use crate::window::{Window, next_minute};
 
-/// Dates have no seconds.
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// A lease is offered for this part of the time that was asked for, not for less.
 const SHORTEST_PART: i32 = 10;
 /// At most so many other pools are offered.
@@ -98,7 +96,7 @@ impl Admission<'_> {
         let wish = Wish { asked: &wanted, from, before: latest, length: asked.window().length(), own: None };
         let (start, _) = self.asked_by(project).hinted(&asked.hints).earliest(&wish).ok()?;
         // Dates have no seconds, but times for cleaning may have.
-        let start = whole_minute(start);
+        let start = next_minute(start);
         let terms = asked.clone().starting(start);
         // The end of time may be nearer than the end of the lease.
         (start > from && terms.window().length() == asked.window().length()).then_some(())?;
@@ -178,7 +176,7 @@ impl Admission<'_> {
         let (from, length) = (changed.window.start().max(self.now), changed.window.length());
         let wish = Wish { asked: &wanted, from, before: latest, length, own: Some(lease.id) };
         let (start, _) = self.on_behalf_of(lease).earliest(&wish).ok()?;
-        let start = whole_minute(start);
+        let start = next_minute(start);
         (start > from).then_some(())?;
         let end = Some(start.checked_add(length).ok()?);
         let moved = Changes { start: Some(start), end, before_end: None, ..changes.clone() };
@@ -255,15 +253,6 @@ fn number_of(terms: &ReservationTerms, number: u32) -> Option<TermsChange> {
 /// The window from the same start on, so many minutes long.
 fn lasting(window: &Window, minutes: i64) -> Window {
     Window::starting(window.start(), SignedDuration::from_mins(minutes))
-}
-
-/// The next whole minute from that instant on.
-fn whole_minute(instant: Timestamp) -> Timestamp {
-    let over = instant.as_nanosecond().rem_euclid(MINUTE.as_nanos());
-    match i64::try_from(over) {
-        Ok(over) if over > 0 => later(instant, MINUTE - SignedDuration::from_nanos(over)),
-        _ => instant,
-    }
 }
 
 /// The greatest number between these two, neither of them, with which it succeeds, and what comes of it. What succeeds

@@ -7,7 +7,7 @@ use leases::admission::{Admission, Grant, Refusal, Replanned};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
 use leases::window::Window;
-use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
+use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
 use super::enforcing::{Question, granted};
 use crate::free_pools::end_action;
@@ -159,8 +159,7 @@ impl Service {
             }
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
-        let record =
-            LeaseRecord { lease, wording, version: Version::FIRST, created_at: now, updated_at: None };
+        let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: withdrawn, moved: rehoused(&state, moved, now) })
     }
 
@@ -241,20 +240,29 @@ pub(crate) fn rehouse(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRe
 /// What enters the lease, or the request.
 fn entered(caller: &Caller, proposed: Proposed, key: Option<&IdempotencyKey>) -> Commit {
     let Proposed { record, first, moved } = proposed;
-    let at = record.created_at;
-    let event = if record.lease.standing.is_firm() { notices::CREATE } else { notices::WAITS };
-    let mut commit = Commit::new(at);
+    let mut commit = Commit::new(record.created_at);
     commit.writes = first;
     rehouse(&mut commit, moved);
-    commit.audit.push(audit(caller, at, event, &record.lease.id));
+    commit.idempotency = key.map(|key| remembered(caller, key, &record));
+    enter(&mut commit, caller, record);
+    commit
+}
+
+/// Adds to a commit a lease that is made, or a request that is to wait.
+pub(super) fn enter(commit: &mut Commit, caller: &Caller, record: LeaseRecord) {
+    let event = if record.lease.standing.is_firm() { notices::CREATE } else { notices::WAITS };
+    commit.audit.push(audit(caller, commit.at, event, &record.lease.id));
     commit.notifications.push(notice(event, &record));
-    commit.idempotency = key.map(|key| IdempotencyRecord {
+    commit.writes.push(Write::Lease { record: Box::new(record), expected: None });
+}
+
+/// By which a repeated request is known to be served.
+pub(super) fn remembered(caller: &Caller, key: &IdempotencyKey, record: &LeaseRecord) -> IdempotencyRecord {
+    IdempotencyRecord {
         project: caller.project.clone(),
         key: key.key.clone(),
         fingerprint: key.fingerprint.clone(),
         lease: record.lease.id,
-        at,
-    });
-    commit.writes.push(Write::Lease { record: Box::new(record), expected: None });
-    commit
+        at: record.created_at,
+    }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use leases::admission::Refusal;
 use leases::calendar::Calendar;
 use leases::ids::SeriesId;
-use leases::lease::Lease;
+use leases::lease::{Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
 use leases::terms::Terms;
 use leases::window::Window;
-use store::{Commit, IdempotencyRecord, LeaseRecord, Version, Write};
+use store::{Commit, LeaseRecord, Write};
 
+use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
-use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
+use crate::writing::{ATTEMPTS, as_stored, decide_again, overtaken};
 use crate::{Caller, IdempotencyKey, LeaseFilter, NewLease, Service, ServiceError};
 
 /// A lease that is asked for several times.
@@ -57,6 +57,7 @@ impl Service {
     ) -> Result<Series, Missing> {
         let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
         let id = SeriesId(self.parts.ids.uuid());
+        let identities = self.identities(caller, new);
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await.map_err(|error| whole(error.into()))?;
@@ -68,14 +69,10 @@ impl Service {
                     return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
                 }
             }
-            let (leases, skipped, first) = self.propose_series(caller, new, id)?;
+            let (leases, skipped, first) = self.propose_series(caller, new, id, &identities)?;
             let now: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
-            let same = |approved: &[Lease]| {
-                approved.len() == now.len()
-                    && approved.iter().zip(&now).all(|(a, b)| a.reservations == b.reservations)
-            };
             if let Some(enforcer) = &self.parts.enforcer
-                && !approved.as_deref().is_some_and(same)
+                && approved.as_ref() != Some(&now)
             {
                 let questions: Vec<Question> = {
                     let state = self.state();
@@ -89,7 +86,13 @@ impl Service {
                 approved = Some(now);
                 continue;
             }
-            match writer.commit(entered(caller, &leases, first, key)).await {
+            let mut commit = Commit::new(as_stored(new.lease.asked_at));
+            commit.writes = first;
+            for record in &leases {
+                enter(&mut commit, caller, LeaseRecord::clone(record));
+            }
+            commit.idempotency = key.zip(leases.first()).map(|(key, record)| remembered(caller, key, record));
+            match writer.commit(commit).await {
                 Ok(()) => {
                     if let Some(record) = leases.first() {
                         self.wake_if_soon(record.lease.window.start());
@@ -105,8 +108,13 @@ impl Service {
     /// The leases as they would be made at this moment; none is.
     pub fn preview_series(&self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.parts.ids.uuid());
-        let (leases, skipped, _) = self.propose_series(caller, new, id)?;
+        let (leases, skipped, _) = self.propose_series(caller, new, id, &self.identities(caller, new))?;
         Ok(Series { id, leases, skipped })
+    }
+
+    /// Identifiers for each of the leases: the same however often it is decided.
+    fn identities(&self, caller: &Caller, new: &NewSeries) -> Vec<Identity> {
+        new.windows.iter().map(|_| self.identify(caller, &new.lease)).collect()
     }
 
     /// The leases as they would be, those that are left out, and what is written first.
@@ -116,6 +124,7 @@ impl Service {
         caller: &Caller,
         new: &NewSeries,
         id: SeriesId,
+        identities: &[Identity],
     ) -> Result<(Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>), Missing> {
         let now = as_stored(new.lease.asked_at);
         let state = self.state();
@@ -123,7 +132,7 @@ impl Service {
         let mut calendar: Calendar = calendar.into_owned();
         let around = self.around(&state, LeaseType::Schedule, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
-        for window in &new.windows {
+        for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
             let admission = around.admission(self, &state, &calendar, now);
             let rules = &self.settings.housekeeping;
@@ -135,17 +144,15 @@ impl Service {
                 }
                 Err(refusal) => return Err(Missing { window: *window, error: refusal.into() }),
             };
-            let identity = self.identify(caller, &new.lease);
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
-            let lease = self.lease_of(&state, &identity, new.lease.end_action, grant);
+            let lease = self.lease_of(&state, identity, new.lease.end_action, grant);
             let lease = Lease { series: Some(id), ..lease };
             let stacked = self.check_stack_of(&state, None, &lease);
             stacked.map_err(|refusal| Missing { window: *window, error: refusal.into() })?;
             // It was found free in this calendar.
             let _ = calendar.put(&lease, now);
-            let version = Version::FIRST;
-            leases.push(Arc::new(LeaseRecord { lease, wording, version, created_at: now, updated_at: None }));
+            leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
         }
         match (leases.is_empty(), skipped.first()) {
             (true, Some((window, refusal))) => {
@@ -161,28 +168,4 @@ impl Service {
         leases.sort_by_key(|record| (record.lease.window.start(), record.lease.id));
         leases
     }
-}
-
-fn entered(
-    caller: &Caller,
-    leases: &[Arc<LeaseRecord>],
-    first: Vec<Write>,
-    key: Option<&IdempotencyKey>,
-) -> Commit {
-    let at = leases.first().map_or(jiff::Timestamp::UNIX_EPOCH, |record| record.created_at);
-    let mut commit = Commit::new(at);
-    commit.writes = first;
-    for record in leases {
-        commit.audit.push(audit(caller, at, notices::CREATE, &record.lease.id));
-        commit.notifications.push(notice(notices::CREATE, record));
-        commit.writes.push(Write::Lease { record: Box::new(LeaseRecord::clone(record)), expected: None });
-    }
-    commit.idempotency = key.zip(leases.first()).map(|(key, record)| IdempotencyRecord {
-        project: caller.project.clone(),
-        key: key.key.clone(),
-        fingerprint: key.fingerprint.clone(),
-        lease: record.lease.id,
-        at,
-    });
-    commit
 }

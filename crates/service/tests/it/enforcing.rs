@@ -6,10 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leases::admission::{Changes, HostsChange, TermsChange};
 use leases::ids::HostId;
-use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease, ServiceError, Settings};
+use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease, NewSeries, ServiceError, Settings};
 use simulation::caller;
 
-use crate::terms::{asking, at, change, dates, hosts, hosts_of, make, of_first, settings, world_with};
+use crate::terms::{
+    asking, at, change, dates, hosts, hosts_of, make, of_first, settings, window, world_with,
+};
 
 /// Notes what it is asked, and answers as it is told.
 #[derive(Debug, Default)]
@@ -135,4 +137,29 @@ async fn the_external_service_is_told_of_an_end_once() {
     world.service.delete_lease(&caller("p"), ends.lease.id).await.expect("deleted");
     tokio::task::yield_now().await;
     assert_eq!(recorder.asked(), [("end".to_owned(), hosts_of(&ends))]);
+}
+
+#[tokio::test]
+async fn leases_that_recur_are_made_of_exactly_what_was_approved() {
+    let (world, recorder) = enforced(2, settings()).await;
+    let windows = vec![window(10, 40), window(20, 50)];
+    let new = NewSeries { lease: asking(10, 40, vec![hosts(1)]), windows, skips: false };
+    let made = world.service.create_series(&caller("p"), &new, None).await.expect("approved");
+    let expected: Vec<_> = made.leases.iter().map(|lease| ("create".to_owned(), hosts_of(lease))).collect();
+    assert_eq!(recorder.asked(), expected);
+    *recorder.deny.lock().expect("no panic") = Some("no more".to_owned());
+    let windows = vec![window(60, 90)];
+    let denied = world.service.create_series(&caller("p"), &NewSeries { windows, ..new }, None).await;
+    assert!(matches!(denied.expect_err("denied").error, ServiceError::Denied(why) if why == "no more"));
+}
+
+#[tokio::test]
+async fn an_accepted_offer_is_made_of_exactly_what_was_approved() {
+    let (mut world, recorder) = enforced(1, settings()).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("approved");
+    let new = asking(30, 90, vec![hosts(1)]);
+    let offers = world.service.offers_for_lease(&caller("q"), &new, true).await.expect("the store works");
+    recorder.asked();
+    let lease = world.service.accept_offer(&caller("q"), offers.offers[0].lease.id).await.expect("approved");
+    assert_eq!(recorder.asked(), [("create".to_owned(), hosts_of(&lease))]);
 }
