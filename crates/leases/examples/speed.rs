@@ -58,7 +58,13 @@ fn terms(numbers: &mut Numbers) -> Terms {
         let size = InstanceSize::new(4, 16_384, 100).expect("a size");
         let amount = (1 + numbers.below(40) as u32).try_into().expect("some");
         let requirement = Requirement::NONE;
-        ReservationTerms::Instances(InstancesTerms { size, amount, affinity: Affinity::Any, requirement })
+        ReservationTerms::Instances(InstancesTerms {
+            size,
+            amount,
+            affinity: Affinity::Any,
+            requirement,
+            survives: None,
+        })
     } else {
         let count = 1 + numbers.below(30) as u32;
         let value = numbers.below(4).to_string();

@@ -48,6 +48,7 @@ pub mod calendar;
 pub mod energy;
 pub mod enforcement;
 pub mod extra_specs;
+pub mod failure_domain;
 pub mod filters;
 pub mod free_pool;
 pub mod hints;

@@ -196,6 +196,7 @@ mod tests {
             amount,
             affinity: Affinity::Any,
             requirement: crate::requirement::Requirement::NONE,
+            survives: None,
         };
         let terms = Terms::new(window, None, vec![ReservationTerms::Instances(asked)]).expect("terms");
         let new: NewLease = new_lease(1, 1);

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::attributes::Attribute;
 use crate::extra_specs::{ExtraSpecs, MAX_LENGTH, MAX_SPECS};
+use crate::failure_domain::FailureDomain;
 use crate::host::Host;
 
 /// What hosts must be like. What is absent is not asked for.
@@ -26,6 +27,8 @@ pub struct HostProperties {
     pub disk_gib: Option<u32>,
     /// Whether all hosts of the reservation must have the same `cpu_info` and hypervisor (spec §5.7).
     pub homogeneous: bool,
+    /// What may fail without the reservation having fewer hosts than it asks for.
+    pub survives: Option<FailureDomain>,
     /// Capabilities, traits and resources of each, in Nova's words (spec CLS-06).
     pub extra_specs: ExtraSpecs,
     /// Properties of the image that guests are to run.
@@ -47,6 +50,8 @@ pub enum PropertyChange {
     DiskGib(Option<u32>),
     /// Whether hosts must be alike.
     Homogeneous(bool),
+    /// What may fail.
+    Survives(Option<FailureDomain>),
     /// All extra specs.
     ExtraSpecs(ExtraSpecs),
     /// All properties of the image.
@@ -70,6 +75,7 @@ impl HostProperties {
             PropertyChange::MemoryMib(memory) => self.memory_mib = memory,
             PropertyChange::DiskGib(disk) => self.disk_gib = disk,
             PropertyChange::Homogeneous(homogeneous) => self.homogeneous = homogeneous,
+            PropertyChange::Survives(domain) => self.survives = domain,
             PropertyChange::ExtraSpecs(specs) => self.extra_specs = specs,
             PropertyChange::Image(image) => self.image = image,
         }
@@ -84,6 +90,7 @@ impl HostProperties {
         ];
         let mut names = self.extra_specs.names();
         names.extend(ratios.into_iter().filter(|(asked, _)| *asked).map(|(_, name)| name));
+        names.extend(self.survives.as_ref().and_then(FailureDomain::property));
         names.extend(self.image.iter().map(|(name, _)| name));
         names
     }

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 pub(crate) use self::flavor::is_resource_class;
 pub use self::flavor::{Flavor, FlavorSize, FlavorTraits};
+use crate::failure_domain::FailureDomain;
 use crate::free_pool::POOL_PROPERTY;
 use crate::hints::Hints;
 use crate::host::NetworkId;
@@ -403,6 +404,8 @@ pub struct InstancesTerms {
     pub affinity: Affinity,
     /// `resource_properties`.
     pub requirement: Requirement,
+    /// What may fail without there being room for fewer.
+    pub survives: Option<FailureDomain>,
 }
 
 impl InstancesTerms {
@@ -414,6 +417,7 @@ impl InstancesTerms {
             affinity: self.affinity,
             requirement: Some(&self.requirement),
             traits: None,
+            survives: self.survives.as_ref(),
         }
     }
 }
@@ -425,6 +429,8 @@ pub struct FlavorTerms {
     pub flavor: Flavor,
     /// How many.
     pub amount: NonZeroU32,
+    /// What may fail without there being room for fewer.
+    pub survives: Option<FailureDomain>,
 }
 
 impl FlavorTerms {
@@ -436,6 +442,7 @@ impl FlavorTerms {
             affinity: Affinity::Any,
             requirement: None,
             traits: Some(self.flavor.traits()),
+            survives: self.survives.as_ref(),
         }
     }
 }
@@ -487,6 +494,8 @@ pub struct SlotsTerms<'a> {
     pub requirement: Option<&'a Requirement>,
     /// Traits of hosts, if any are wanted or not wanted.
     pub traits: Option<&'a FlavorTraits>,
+    /// What may fail without there being fewer slots.
+    pub survives: Option<&'a FailureDomain>,
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
 use leases::window::Window;
 use service::ClaimedStep;
-use store::{LeaseRecord, Snapshot};
+use store::{HostRecord, LeaseRecord, Snapshot};
 
 /// What is known of a lease from the answers to calls.
 #[derive(Clone, Debug)]
@@ -206,7 +206,7 @@ impl Checker {
                 return Err(format!("the parts of {lease:?} do not fit together"));
             }
             self.check_course(record, fleet, now)?;
-            check_promise(lease)?;
+            check_promise(lease, &contents.hosts)?;
         }
         self.check_ends(&leases, contents, fleet)?;
         self.before = leases;
@@ -420,23 +420,50 @@ fn at_once(lease: &Lease) -> bool {
     matches!(lease.lease_type, LeaseType::Immediate { .. }) && lease.events.start != EventStatus::Done
 }
 
+/// How much of the reservation fails at once at most, of those failures that it is to survive.
+fn largest_domain(reservation: &Reservation, hosts: &[HostRecord]) -> u64 {
+    let domain = match &reservation.terms {
+        ReservationTerms::Hosts(terms) => terms.properties.survives.as_ref(),
+        ReservationTerms::Instances(terms) => terms.survives.as_ref(),
+        ReservationTerms::Flavor(terms) => terms.survives.as_ref(),
+        ReservationTerms::FloatingIps(_) => None,
+    };
+    let Some(domain) = domain else { return 0 };
+    let place = |id: HostId| match domain.property() {
+        None => id.to_string(),
+        Some(property) => {
+            let host = hosts.iter().find(|record| record.host.id == id);
+            host.and_then(|record| record.host.capabilities.get(property)).cloned().unwrap_or_default()
+        }
+    };
+    let on: Vec<(HostId, u64)> = match &reservation.allocation {
+        Allocation::Hosts(hosts) => hosts.iter().map(|host| (*host, 1)).collect(),
+        Allocation::Slots(slots) => slots.iter().map(|(host, count)| (*host, u64::from(*count))).collect(),
+        Allocation::FloatingIps(_) => Vec::new(),
+    };
+    let mut in_each: BTreeMap<String, u64> = BTreeMap::new();
+    for (host, count) in on {
+        *in_each.entry(place(host)).or_insert(0) += count;
+    }
+    in_each.into_values().max().unwrap_or(0)
+}
+
 /// A lease has what it was promised, or says that it has not.
-fn check_promise(lease: &Lease) -> Verdict {
+fn check_promise(lease: &Lease, hosts: &[HostRecord]) -> Verdict {
     if !lease.keeps_resources() {
         return Ok(());
     }
     for reservation in &lease.reservations {
         let has = reservation.allocation.amount();
-        let enough = match &reservation.terms {
-            ReservationTerms::Hosts(terms) => {
-                has <= u64::from(terms.max()) && (has >= u64::from(terms.min()) || missing(reservation))
-            }
-            ReservationTerms::Instances(terms) => {
-                has == u64::from(terms.amount.get()) || missing(reservation)
-            }
-            ReservationTerms::Flavor(terms) => has == u64::from(terms.amount.get()) || missing(reservation),
-            ReservationTerms::FloatingIps(terms) => has == u64::from(terms.amount()),
+        // What would be left whichever domain fails.
+        let counts = has - largest_domain(reservation, hosts);
+        let (least, most) = match &reservation.terms {
+            ReservationTerms::Hosts(terms) => (u64::from(terms.min()), u64::from(terms.max())),
+            terms => (terms.number().into(), terms.number().into()),
         };
+        // What there is of addresses neither fails nor is missing.
+        let fails = !matches!(reservation.terms, ReservationTerms::FloatingIps(_));
+        let enough = counts <= most && (counts >= least || (fails && missing(reservation)));
         if !enough {
             return Err(format!("lease {} has {has} for {reservation:?}", lease.id));
         }

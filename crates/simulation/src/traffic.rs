@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use fleet::simulated::Layout;
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange};
+use leases::failure_domain::FailureDomain;
 use leases::lease::{EndAction, Lease};
 use leases::lease_type::LeaseType;
 use leases::requirement::{Operator, Requirement};
@@ -101,6 +102,7 @@ impl Traffic<'_> {
                 if self.chance(0.2) {
                     terms = terms.requiring(Requirement::compare(Operator::Equal, "rack", "r1").ok()?);
                 }
+                terms.properties.survives = self.survived();
                 ReservationTerms::Hosts(terms)
             }
             5..=6 => ReservationTerms::Instances(InstancesTerms {
@@ -109,11 +111,12 @@ impl Traffic<'_> {
                 affinity: *[Affinity::Any, Affinity::Any, Affinity::OneHost, Affinity::DistinctHosts]
                     .choose(self.rng)?,
                 requirement: Requirement::NONE,
+                survives: self.survived(),
             }),
             7 => {
                 let size = FlavorSize { instance: self.size()?, ephemeral_gib: 1 };
                 let flavor = Flavor::new("f", size, &std::collections::BTreeMap::new()).ok()?;
-                ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+                ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives: self.survived() })
             }
             _ => {
                 let amount = self.rng.random_range(0..=3);
@@ -122,6 +125,15 @@ impl Traffic<'_> {
                 )
             }
         })
+    }
+
+    /// What a reservation is to survive, if anything.
+    fn survived(&mut self) -> Option<FailureDomain> {
+        match self.rng.random_range(0..10) {
+            0 => Some(FailureDomain::Host),
+            1 => Some(FailureDomain::Place("rack".to_owned())),
+            _ => None,
+        }
     }
 
     fn size(&mut self) -> Option<InstanceSize> {

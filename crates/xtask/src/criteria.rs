@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 13] = [
+const CRITERIA: [(&str, &str); 14] = [
     ("cls_", "docs/lease-types.md"),
     ("cls_10_", "docs/negotiation.md"),
+    ("fb_", "docs/failure-buffer.md"),
     ("fp_", "docs/pools.md"),
     ("hk_", "docs/housekeeping.md"),
     ("lp_", "docs/pools.md"),

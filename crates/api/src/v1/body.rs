@@ -343,6 +343,10 @@ pub enum ReservationCreate {
         /// Whether all of them must have the same CPUs and hypervisor.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         homogeneous: bool,
+        /// What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
+        /// hosts are, as `rack`. It has so many more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        survives: Option<String>,
         /// What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         extra_specs: BTreeMap<String, String>,
@@ -368,6 +372,9 @@ pub enum ReservationCreate {
         affinity: Option<bool>,
         /// What hosts must be like.
         resource_properties: Option<String>,
+        /// What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        survives: Option<String>,
     },
     /// Room for instances of a flavor.
     #[serde(rename = "flavor:instance")]
@@ -379,6 +386,9 @@ pub enum ReservationCreate {
         amount: u32,
         /// Always null.
         affinity: Option<bool>,
+        /// What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        survives: Option<String>,
     },
     /// Addresses.
     #[serde(rename = "virtual:floatingip")]

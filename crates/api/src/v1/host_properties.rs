@@ -1,6 +1,7 @@
 //! What hosts must be like beside expressions, in requests (spec CLS-05 to CLS-07). Not in Blazar.
 
 use leases::extra_specs::ExtraSpecs;
+use leases::failure_domain::FailureDomain;
 use leases::properties::{ImageProperties, PropertyChange};
 use serde_json::Value;
 
@@ -34,6 +35,9 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
         let alike = if value.is_null() { false } else { boolean("homogeneous", value)? };
         changes.push(PropertyChange::Homogeneous(alike));
     }
+    if let Some(value) = fields.get("survives") {
+        changes.push(PropertyChange::Survives(failure_domain(value)?));
+    }
     if let Some(value) = fields.get("extra_specs") {
         changes.push(PropertyChange::ExtraSpecs(ExtraSpecs::new(texts("extra_specs", value)?)?));
     }
@@ -41,6 +45,13 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
         changes.push(PropertyChange::Image(ImageProperties::new(texts("image_properties", value)?)?));
     }
     Ok(changes)
+}
+
+/// What may fail; null is nothing.
+pub(super) fn failure_domain(value: &Value) -> Result<Option<FailureDomain>, RequestError> {
+    let known = "host, or a property that says where hosts are";
+    let name = (!value.is_null()).then(|| text("survives", value)).transpose()?;
+    name.map(|name| name.parse().map_err(|_| RequestError::malformed("survives", known))).transpose()
 }
 
 /// An object of texts; numbers, true and false are the text that Python has for them.
@@ -76,7 +87,8 @@ mod tests {
     fn cls_05_every_property_can_be_given_and_taken_back() {
         let all = json!({
             "region": "north", "availability_zone": "az1", "vcpus": 16, "memory_mib": "65536", "disk_gib": 0,
-            "homogeneous": true, "extra_specs": {"num": 8, "ssd": true}, "image_properties": {"img_hv_type": "qemu"},
+            "homogeneous": true, "survives": "rack",
+            "extra_specs": {"num": 8, "ssd": true}, "image_properties": {"img_hv_type": "qemu"},
         });
         let specs = [("num", "8"), ("ssd", "True")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         let image = [("img_hv_type".to_owned(), "qemu".to_owned())];
@@ -87,6 +99,7 @@ mod tests {
             PropertyChange::MemoryMib(Some(65_536)),
             PropertyChange::DiskGib(Some(0)),
             PropertyChange::Homogeneous(true),
+            PropertyChange::Survives(Some(FailureDomain::Place("rack".into()))),
             PropertyChange::ExtraSpecs(ExtraSpecs::new(specs).expect("well formed")),
             PropertyChange::Image(ImageProperties::new(image).expect("well formed")),
         ];
@@ -94,6 +107,7 @@ mod tests {
         assert_eq!(read(&json!({})), Ok(Vec::new()));
         assert_eq!(read(&json!({"vcpus": null})), Ok(vec![PropertyChange::Vcpus(None)]));
         assert_eq!(read(&json!({"homogeneous": null})), Ok(vec![PropertyChange::Homogeneous(false)]));
+        assert_eq!(read(&json!({"survives": null})), Ok(vec![PropertyChange::Survives(None)]));
         let none = PropertyChange::ExtraSpecs(ExtraSpecs::default());
         assert_eq!(read(&json!({"extra_specs": null})), Ok(vec![none]));
     }
@@ -106,6 +120,8 @@ mod tests {
             (json!({"memory_mib": -1}), "memory_mib must be >= 0"),
             (json!({"region": ["a"]}), "Malformed parameter region"),
             (json!({"homogeneous": "maybe"}), "Malformed parameter homogeneous"),
+            (json!({"survives": ""}), "Malformed parameter survives"),
+            (json!({"survives": ["rack"]}), "Malformed parameter survives"),
             (json!({"extra_specs": "a=b"}), "Malformed parameter extra_specs"),
             (json!({"extra_specs": {"a": {}}}), "Malformed parameter extra_specs.a"),
             (

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use leases::ids::ReservationId;
 use leases::lease as domain;
 use leases::status::EventStatus;
-use leases::terms::{Affinity, BeforeEndAction, ReservationTerms};
+use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
 use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
@@ -128,6 +128,10 @@ pub enum Resource {
         /// Whether all of them must have the same CPUs and hypervisor.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         homogeneous: bool,
+        /// What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
+        /// hosts are, as `rack`. It has so many more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        survives: Option<String>,
         /// What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         extra_specs: BTreeMap<String, String>,
@@ -168,6 +172,9 @@ pub struct Instances {
     pub affinity: Option<bool>,
     /// What hosts must be like; of a flavor reservation, the flavor as JSON.
     pub resource_properties: Option<String>,
+    /// What may fail without there being room for fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survives: Option<String>,
     /// The flavor to start instances with: the identifier of the reservation.
     pub flavor_id: String,
     /// The number of the host aggregate.
@@ -241,20 +248,21 @@ fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reser
 
 fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource {
     let wording = record.wording.get(&reservation.id).cloned().unwrap_or_default();
-    let instances = |size: &leases::resources::Resources, amount, affinity| Instances {
-        vcpus: size.vcpus,
-        memory_mb: size.memory_mib,
-        disk_gb: size.disk_gib,
-        amount,
-        affinity: match affinity {
+    let instances = |slots: SlotsTerms<'_>| Instances {
+        vcpus: slots.size.vcpus,
+        memory_mb: slots.size.memory_mib,
+        disk_gb: slots.size.disk_gib,
+        amount: slots.amount,
+        affinity: match slots.affinity {
             Affinity::Any => None,
             Affinity::OneHost => Some(true),
             Affinity::DistinctHosts => Some(false),
         },
         resource_properties: wording.resource_properties.clone(),
+        survives: slots.survives.map(ToString::to_string),
         flavor_id: reservation.id.to_string(),
         aggregate_id: aggregate(reservation.id),
-        server_group_id: (affinity != Affinity::Any).then(|| reservation.id.to_string()),
+        server_group_id: (slots.affinity != Affinity::Any).then(|| reservation.id.to_string()),
     };
     match &reservation.terms {
         ReservationTerms::Hosts(terms) => Resource::Hosts {
@@ -274,15 +282,12 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             memory_mib: terms.properties.memory_mib,
             disk_gib: terms.properties.disk_gib,
             homogeneous: terms.properties.homogeneous,
+            survives: terms.properties.survives.as_ref().map(ToString::to_string),
             extra_specs: owned(terms.properties.extra_specs.iter()),
             image_properties: owned(terms.properties.image.iter()),
         },
-        ReservationTerms::Instances(terms) => {
-            Resource::Instances(instances(&terms.size.resources(), terms.amount.get(), terms.affinity))
-        }
-        ReservationTerms::Flavor(terms) => {
-            Resource::Flavor(instances(terms.flavor.resources(), terms.amount.get(), Affinity::Any))
-        }
+        ReservationTerms::Instances(terms) => Resource::Instances(instances(terms.slots())),
+        ReservationTerms::Flavor(terms) => Resource::Flavor(instances(terms.slots())),
         ReservationTerms::FloatingIps(terms) => Resource::FloatingIps {
             network_id: terms.network.0.clone(),
             amount: terms.amount(),

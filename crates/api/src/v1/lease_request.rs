@@ -212,6 +212,7 @@ mod tests {
             amount: 2,
             affinity: Some(false),
             resource_properties: None,
+            survives: Some("host".to_owned()),
         };
         let hosts = ReservationCreate::Hosts {
             min: 1,
@@ -225,6 +226,7 @@ mod tests {
             memory_mib: None,
             disk_gib: None,
             homogeneous: true,
+            survives: Some("rack".to_owned()),
             extra_specs: [("capabilities:cpu_info:arch".to_owned(), "x86_64".to_owned())].into(),
             image_properties: BTreeMap::new(),
         };
@@ -321,6 +323,7 @@ mod tests {
             "resource_properties",
             "vcpus",
             "homogeneous",
+            "survives",
             "extra_specs",
             "amount",
             "network_id",

@@ -17,7 +17,7 @@ use store::{FlavorRecord, Wording};
 use super::error::RequestError;
 use super::fields::{Fields, amount, count, integer, list, text, word};
 use super::flavor;
-use super::host_properties::read_properties;
+use super::host_properties::{failure_domain, read_properties};
 use super::lease_pool::pool_name;
 use super::requirement::read_expression;
 
@@ -84,7 +84,8 @@ fn instances(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Req
     let affinity = affinity(fields.required("affinity")?)?;
     let resource = read_expression(fields.required("resource_properties")?)?;
     let size = InstanceSize::new(vcpus, memory_mib, disk_gib)?;
-    let terms = InstancesTerms { size, amount, affinity, requirement: resource.requirement };
+    let survives = fields.get("survives").map_or(Ok(None), failure_domain)?;
+    let terms = InstancesTerms { size, amount, affinity, requirement: resource.requirement, survives };
     let wording = Wording { hypervisor_properties: None, resource_properties: resource.wording };
     Ok((ReservationTerms::Instances(terms), wording))
 }
@@ -117,10 +118,11 @@ fn flavor_instances(
         return Err(RequestError::malformed("resource_properties", expected));
     }
     let record = flavors(&id).ok_or(RequestError::Flavor(id))?;
+    let survives = fields.get("survives").map_or(Ok(None), failure_domain)?;
     let wording =
         Wording { hypervisor_properties: None, resource_properties: Some(flavor::as_json(&record)) };
     let flavor = Flavor::new(record.id, record.size, &record.extra_specs)?;
-    Ok((ReservationTerms::Flavor(FlavorTerms { flavor, amount }), wording))
+    Ok((ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives }), wording))
 }
 
 fn floating_ips(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {

@@ -50,6 +50,7 @@ pub(crate) fn slots(host: u64, count: u32) -> (ReservationTerms, Allocation) {
         amount: NonZeroU32::new(count).expect("some"),
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
+        survives: None,
     };
     (ReservationTerms::Instances(terms), Allocation::Slots([(HostId(host), count)].into()))
 }

@@ -60,8 +60,8 @@ impl Search<'_> {
         let (least, most) = (asked.min() as usize, asked.max() as usize);
         let value = |fits: &Vec<Fit>| {
             let kept = fits.iter().filter(|fit| held.contains(&fit.host)).count();
-            let count = fits.len();
-            (count >= least, kept.min(most), count.min(most), Reverse(count))
+            let count = self.could_count(fits, asked);
+            (count >= least, kept.min(most), count.min(most), Reverse(fits.len()))
         };
         let kinds = kinds.into_values().map(|fits| self.apart(fits, held));
         kinds.min_by_key(|fits| Reverse(value(fits))).unwrap_or_default()

@@ -158,7 +158,7 @@ impl Admission<'_> {
         });
         let pool = |asked: &HostsTerms| {
             let (matching, _) = search.matching(self.inventory.hosts(), asked);
-            Pool { hosts: matching.into_iter().map(|host| host.id).collect(), wanted: asked.min() as usize }
+            Pool { hosts: matching.into_iter().map(|host| host.id).collect(), wanted: asked.least_in_all() }
         };
         of_hosts.map(pool).collect()
     }

@@ -48,12 +48,13 @@ impl Admission<'_> {
         if free.len() < all {
             *report.removed.entry(search.togetherness(terms)).or_insert(0) += all - free.len();
         }
-        if free.len() < count as usize {
-            let (needed, found) = (count.into(), free.len() as u64);
+        let counted = search.counting(held.iter().copied(), terms);
+        let hosts = search.joined(held, &free, counted + count as usize, terms, held);
+        let found = search.counting(hosts.iter().copied(), terms) - counted;
+        if found < count as usize {
+            let (needed, found) = (count.into(), found as u64);
             return Err(Refusal::NotEnough { position, resource: Resource::Hosts(report), needed, found });
         }
-        let mut hosts = search.best(&free, count as usize, held);
-        hosts.extend(held);
         let mut grown = lease.clone();
         let more = |number: u32| number.saturating_add(count);
         let after = &mut grown.reservations[position];

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal, Rules, Search};
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
 use crate::ids::HostId;
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::resources::Resources;
 use crate::status::{LeaseStatus, ReservationStatus};
 use crate::terms::{Affinity, HostsTerms, ReservationTerms, SlotsTerms};
 use crate::window::Window;
@@ -62,19 +63,21 @@ impl Admission<'_> {
     pub fn heal(&self, lease: &Lease, interval: HealingInterval) -> Option<Lease> {
         let alive =
             matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting | LeaseStatus::Active);
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         let ill = |r: &Reservation| {
-            r.missing_resources || r.allocation.hosts().into_iter().any(|host| self.failed(host))
+            let fails = || r.allocation.hosts().into_iter().any(|host| self.failed(host));
+            r.missing_resources || fails() || search.falls_short(r)
         };
         if !alive || !interval.includes(&lease.window, self.now) || !lease.reservations.iter().any(ill) {
             return None;
         }
         let mut healed = lease.clone();
-        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
+        let to_heal: Vec<&mut Reservation> = healed.reservations.iter_mut().filter(|r| ill(r)).collect();
         search.patient = true;
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }
-        for reservation in healed.reservations.iter_mut().filter(|r| ill(r)) {
+        for reservation in to_heal {
             search.heal(reservation);
         }
         (healed != *lease).then_some(healed)
@@ -92,13 +95,13 @@ impl Search<'_> {
         let (allocation, missing) = match (&reservation.terms, &reservation.allocation) {
             (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) => {
                 let hosts = self.heal_hosts(terms, held);
-                let missing = hosts.len() < terms.min() as usize;
+                let missing = self.counting(hosts.iter().copied(), terms) < terms.min() as usize;
                 (Allocation::Hosts(hosts), missing)
             }
             (terms, Allocation::Slots(held)) => {
                 let Some(asked) = terms.slots() else { return };
                 let slots = self.heal_slots(&asked, held);
-                let missing = slots.values().sum::<u32>() < asked.amount;
+                let missing = self.counting_slots(&slots, &asked) < asked.amount.into();
                 (Allocation::Slots(slots), missing)
             }
             // Addresses do not fail, and an allocation is of its terms' type.
@@ -112,17 +115,34 @@ impl Search<'_> {
     }
 
     /// The hosts that work, and one for each that does not, as far as there are; never fewer than the minimum
-    /// if that can be had.
+    /// if that can be had. If it is to survive failures, so many count as did before.
     fn heal_hosts(&mut self, terms: &HostsTerms, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
-        let wanted = held.len().max(terms.min() as usize);
+        let wanted = self.counting(held.iter().copied(), terms).max(terms.min() as usize);
         let mut hosts = held.clone();
         hosts.retain(|host| !self.admission.failed(*host));
         let (free, _) = self.free_hosts(terms);
         let free = self.like(free, terms, &hosts);
-        let new = self.best(&free, wanted - hosts.len(), &BTreeSet::new());
-        self.taken.whole.extend(&new);
-        hosts.extend(new);
+        let mut hosts = self.joined(&hosts, &free, wanted, terms, &BTreeSet::new());
+        // If enough cannot be left after a failure, enough are to be there before it.
+        let others: Vec<Fit> = free.into_iter().filter(|fit| !hosts.contains(&fit.host)).collect();
+        hosts.extend(self.best(&others, wanted.saturating_sub(hosts.len()), &BTreeSet::new()));
+        self.taken.whole.extend(&hosts);
         hosts
+    }
+
+    /// Whether the reservation would not survive what it is to survive, as far as that goes by its hosts.
+    fn falls_short(&self, reservation: &Reservation) -> bool {
+        match (&reservation.terms, &reservation.allocation) {
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(held))
+                if terms.properties.survives.is_some() =>
+            {
+                self.counting(held.iter().copied(), terms) < terms.min() as usize
+            }
+            (terms, Allocation::Slots(held)) => terms.slots().is_some_and(|asked| {
+                asked.survives.is_some() && self.counting_slots(held, &asked) < asked.amount.into()
+            }),
+            _ => false,
+        }
     }
 
     /// The slots on hosts that work, and elsewhere as many as are missing, or as many as there is room for.
@@ -134,15 +154,29 @@ impl Search<'_> {
             // Nothing is added where the reservation has a slot. As a whole these hosts are not to be had anyway.
             self.taken.whole.extend(slots.keys());
         }
+        let beside = asked.survives.map(|domain| self.slots_beside(&slots, asked, domain));
+        self.add_slots(&mut slots, beside.unwrap_or_default(), &asked.size);
+        // If enough cannot be left after a failure, enough are to be there before it.
         let missing = asked.amount.saturating_sub(slots.values().sum());
-        for (host, count) in self.slots_at_most(missing, asked) {
-            self.taken.shared.entry(host).or_default().add(count, &asked.size);
-            *slots.entry(host).or_insert(0) += count;
-        }
+        let plain = SlotsTerms { survives: None, ..asked.clone() };
+        let others = self.slots_at_most(missing, &plain);
+        self.add_slots(&mut slots, others, &asked.size);
         if apart {
             self.taken.whole.retain(|host| !slots.contains_key(host));
         }
         slots
+    }
+
+    fn add_slots(
+        &mut self,
+        slots: &mut BTreeMap<HostId, u32>,
+        more: BTreeMap<HostId, u32>,
+        size: &Resources,
+    ) {
+        for (host, count) in more {
+            self.taken.shared.entry(host).or_default().add(count, size);
+            *slots.entry(host).or_insert(0) += count;
+        }
     }
 
     fn slots_at_most(&self, amount: u32, asked: &SlotsTerms<'_>) -> BTreeMap<HostId, u32> {
@@ -261,7 +295,7 @@ mod tests {
     fn slots(amount: u32, affinity: Affinity, on: &[(u64, u32)]) -> Lease {
         let size = InstanceSize::new(8, 1024, 1).expect("a size");
         let amount = amount.try_into().expect("some");
-        let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE };
+        let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
         let asked = vec![ReservationTerms::Instances(asked)];
         let terms = Terms::new(window(0, 60), None, asked).expect("terms");
         let new: NewLease = new_lease(1, 1);

@@ -26,8 +26,9 @@ impl Search<'_> {
         let of_held = held.iter().filter_map(|id| self.admission.inventory.host(*id));
         let (kept, _) = self.free_among(of_held, asked);
         let kept = self.alike(kept, asked, held);
-        if kept.len() >= most {
-            return Ok(self.best(&kept, most, held));
+        let none = BTreeSet::new();
+        if self.could_count(&kept, asked) >= most {
+            return Ok(self.joined(&none, &kept, most, asked, held));
         }
         let (free, mut report) = self.free_hosts(asked);
         let all = free.len();
@@ -35,18 +36,19 @@ impl Search<'_> {
         if free.len() < all {
             *report.removed.entry(self.togetherness(asked)).or_insert(0) += all - free.len();
         }
-        if free.len() < asked.min() as usize {
-            return Err(Refusal::NotEnough {
-                position,
-                resource: Resource::Hosts(report),
-                needed: asked.min().into(),
-                found: free.len() as u64,
-            });
+        let found = self.could_count(&free, asked);
+        if found < free.len() {
+            report.removed.insert(HostFilter::InReserve, free.len() - found);
+        }
+        if found < asked.min() as usize {
+            let (needed, found) = (asked.min().into(), found as u64);
+            return Err(Refusal::NotEnough { position, resource: Resource::Hosts(report), needed, found });
         }
         // More than it needs is not worth waiting for.
         let welcome = |fit: &&Fit| held.contains(&fit.host) || !self.avoids(fit.host);
-        let most = most.min(free.iter().filter(welcome).count().max(asked.min() as usize));
-        Ok(self.best(&free, most, held))
+        let welcome: Vec<Fit> = free.iter().filter(welcome).copied().collect();
+        let most = most.min(self.could_count(&welcome, asked).max(asked.min() as usize));
+        Ok(self.joined(&none, &free, most, asked, held))
     }
 
     /// Hosts that match and can be had, and what became of the others.
@@ -101,17 +103,28 @@ impl Search<'_> {
 
     /// Those that fit the window best, `held` first, and those that are avoided last.
     pub(super) fn best(&self, free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
+        let mut candidates = self.candidates(free, held);
+        if count < candidates.len() {
+            candidates.select_nth_unstable(count);
+        }
+        candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+    }
+
+    /// All of them, those first that [`Self::best`] would take first.
+    pub(super) fn ranked(&self, free: &[Fit], held: &BTreeSet<HostId>) -> impl Iterator<Item = HostId> {
+        let mut candidates = self.candidates(free, held);
+        candidates.sort_unstable();
+        candidates.into_iter().map(|candidate| candidate.fit.host)
+    }
+
+    fn candidates(&self, free: &[Fit], held: &BTreeSet<HostId>) -> Vec<Candidate> {
         let candidate = |fit: &Fit| Candidate {
             new: !held.contains(&fit.host),
             avoided: self.avoids(fit.host),
             thrift: self.thrift(fit.host),
             fit: *fit,
         };
-        let mut candidates: Vec<Candidate> = free.iter().map(candidate).collect();
-        if count < candidates.len() {
-            candidates.select_nth_unstable(count);
-        }
-        candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+        free.iter().map(candidate).collect()
     }
 }
 

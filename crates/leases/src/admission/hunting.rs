@@ -7,6 +7,7 @@ use placement::clear;
 
 use super::earliest::Wish;
 use super::{Admission, Search};
+use crate::failure_domain::FailureDomain;
 use crate::hints::Location;
 use crate::host::Health;
 use crate::hunt::{Cost, Hunt, Moving, Scene, Surroundings, may_hunt};
@@ -36,7 +37,7 @@ impl Admission<'_> {
         if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {
             return None;
         }
-        let asked = hosts_only(wish.asked).filter(|_| !self.scattered())?;
+        let asked = hosts_only(wish.asked).filter(|asked| !self.scattered(asked))?;
         let longest = rules.longest.min(wish.before.duration_since(self.now));
         let hunter = (project, wish.own);
         // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
@@ -78,7 +79,7 @@ impl Admission<'_> {
         let surroundings = self.surroundings.filter(|_| self.obstructed(lease))?;
         let hinted = self.hinted(&lease.hints);
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
-        let asked = hosts_only(&asked).filter(|_| !hinted.scattered())?;
+        let asked = hosts_only(&asked).filter(|asked| !hinted.scattered(asked))?;
         let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
         let hunter = (&lease.owner.project, Some(lease.id));
         let (allocations, hunt) = hinted.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
@@ -121,7 +122,9 @@ impl Admission<'_> {
             let works = |host: &HostId| {
                 surroundings.observed.hosts.get(host).is_some_and(|host| host.health == Health::Up)
             };
-            let wanted = (terms.min() as usize, terms.max() as usize);
+            // One more than is asked for survives the failure of any one host.
+            let beside = terms.least_in_all() - terms.min() as usize;
+            let wanted = (terms.min() as usize + beside, terms.max() as usize + beside);
             let attempt = |candidates: &BTreeSet<HostId>| {
                 let mut attempt = scene.clone();
                 attempt.clear(candidates, wanted, preferred).map(|hosts| (attempt, hosts))
@@ -136,10 +139,14 @@ impl Admission<'_> {
         Ok((allocations, scene.hunt()))
     }
 
-    /// Whether each host has to be somewhere else. What a hunt clears are hosts that are cheap to clear together, wherever
+    /// Whether hosts have to be in several places. What a hunt clears are hosts that are cheap to clear together, wherever
     /// they are, so such leases wait instead.
-    fn scattered(&self) -> bool {
+    fn scattered(&self, asked: &[&HostsTerms]) -> bool {
+        let over_places = |terms: &&HostsTerms| {
+            terms.properties.survives.as_ref().is_some_and(|domain| *domain != FailureDomain::Host)
+        };
         self.hints.is_some_and(|hints| hints.location == Some(Location::Different))
+            || asked.iter().any(over_places)
     }
 
     /// Whether any other lease has the host, or some of it, or will have.

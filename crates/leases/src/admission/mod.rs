@@ -23,6 +23,7 @@ mod refusal;
 mod replanning;
 mod room;
 mod slots;
+mod surviving;
 mod swapping;
 #[cfg(test)]
 mod tests;

@@ -169,7 +169,7 @@ impl Search<'_> {
         };
         let mut lost: Vec<HostId> = held.iter().copied().filter(|host| !keeps(host)).collect();
         // Surplus hosts would have to go as well; any of them could.
-        let surplus = held.len().saturating_sub(terms.max() as usize);
+        let surplus = self.counting(held.iter().copied(), terms).saturating_sub(terms.max() as usize);
         lost.extend(held.iter().rev().take(surplus).filter(|host| !lost.contains(host)).collect::<Vec<_>>());
         if !lost.is_empty() {
             lost.sort_unstable();
@@ -181,11 +181,10 @@ impl Search<'_> {
         let (free, report) = self.free_hosts(terms);
         let others: Vec<_> =
             self.like(free, terms, held).into_iter().filter(|fit| !held.contains(&fit.host)).collect();
-        let wanted = terms.max() as usize - held.len();
-        let mut hosts = self.best(&others, wanted, held);
-        hosts.extend(held);
-        if hosts.len() < terms.min() as usize {
-            let (needed, found) = (terms.min().into(), hosts.len() as u64);
+        let hosts = self.joined(held, &others, terms.max() as usize, terms, held);
+        let found = self.counting(hosts.iter().copied(), terms);
+        if found < terms.min() as usize {
+            let (needed, found) = (terms.min().into(), found as u64);
             let resource = Resource::Hosts(report);
             return Err(Refusal::NotEnough { position: case.position, resource, needed, found });
         }

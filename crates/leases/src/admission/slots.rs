@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::room::RoomCluster;
+use super::surviving::Limits;
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
+use crate::failure_domain::FailureDomain;
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
@@ -35,6 +37,13 @@ pub(super) struct Room<'a> {
     thrift: Thrift,
 }
 
+impl Room<'_> {
+    /// How many of the reservation's slots may be there.
+    fn at_most(&self, asked: &SlotsTerms<'_>) -> u32 {
+        if asked.affinity == Affinity::DistinctHosts { self.slots.min(1) } else { self.slots }
+    }
+}
+
 impl Search<'_> {
     /// Slots for a reservation, on hosts of `held` first: as many there as it has already, then more there,
     /// then elsewhere.
@@ -48,11 +57,7 @@ impl Search<'_> {
         held: &BTreeMap<HostId, u32>,
     ) -> Result<BTreeMap<HostId, u32>, Refusal> {
         let (rooms, report) = self.rooms(asked);
-        let found = match asked.affinity {
-            Affinity::Any => rooms.iter().map(|room| u64::from(room.slots)).sum(),
-            Affinity::DistinctHosts => rooms.len() as u64,
-            Affinity::OneHost => rooms.iter().map(|room| u64::from(room.slots)).max().unwrap_or(0),
-        };
+        let found = self.could_have(&rooms, asked);
         let refusal = Refusal::NotEnough {
             position,
             resource: Resource::Slots(report),
@@ -63,8 +68,46 @@ impl Search<'_> {
             return Err(refusal);
         }
         let mut filling = Filling::new(&rooms, asked, held).ok_or_else(|| refusal.clone())?;
+        if let Some(domain) = asked.survives {
+            let kept =
+                |room: &Room<'_>| held.get(&room.host.id).map_or(0, |count| room.at_most(asked).min(*count));
+            let supply =
+                rooms.iter().map(|room| (room.host.id, kept(room), room.at_most(asked) - kept(room)));
+            filling.limit(self.limits(supply, asked.amount, domain));
+        }
         filling.keep(held);
         filling.fill().ok_or(refusal)
+    }
+
+    /// How many slots there could be, or could be left whichever failure is to be survived.
+    fn could_have(&self, rooms: &[Room<'_>], asked: &SlotsTerms<'_>) -> u64 {
+        let in_each = rooms.iter().map(|room| (room.host.id, room.at_most(asked)));
+        match (asked.affinity, asked.survives) {
+            // Nothing is left of what is on one host.
+            (Affinity::OneHost, Some(_)) => 0,
+            (Affinity::OneHost, None) => in_each.map(|(_, slots)| slots.into()).max().unwrap_or(0),
+            (_, None) => in_each.map(|(_, slots)| u64::from(slots)).sum(),
+            (_, Some(domain)) => self.left_of(in_each, domain),
+        }
+    }
+
+    /// Beside the slots that a reservation keeps, so many that enough are left whichever domain fails, or as many as can
+    /// be. What it keeps is noted as taken.
+    pub(super) fn slots_beside(
+        &self,
+        kept: &BTreeMap<HostId, u32>,
+        asked: &SlotsTerms<'_>,
+        domain: &FailureDomain,
+    ) -> BTreeMap<HostId, u32> {
+        let (rooms, _) = self.rooms(asked);
+        let free = rooms.iter().map(|room| (room.host.id, 0, room.at_most(asked)));
+        let held = kept.iter().map(|(host, count)| (*host, *count, 0));
+        let Some(mut filling) = Filling::new(&rooms, asked, &BTreeMap::new()) else { return BTreeMap::new() };
+        filling.limit(self.limits(held.chain(free), asked.amount, domain));
+        for (host, count) in kept {
+            filling.count(*host, *count);
+        }
+        filling.fill().unwrap_or_default()
     }
 
     /// Hosts with room for at least one slot, and what became of the others.
@@ -111,6 +154,8 @@ struct Filling<'a> {
     size: &'a Resources,
     affinity: Affinity,
     remaining: u32,
+    /// How many more there may be in each failure domain, if one is to be survived.
+    limits: Option<Limits>,
     /// Hosts with what is free there, and how soon each is used.
     spare: BTreeMap<HostId, ((Tier, Thrift), u32)>,
     cluster: RoomCluster,
@@ -126,17 +171,41 @@ impl<'a> Filling<'a> {
                 false if room.used.is_nothing() => Tier::Unused,
                 false => Tier::Shared,
             };
-            let at_most = if asked.affinity == Affinity::DistinctHosts { 1 } else { u32::MAX };
-            (room.host.id, ((tier, room.thrift), room.slots.min(at_most)))
+            (room.host.id, ((tier, room.thrift), room.at_most(asked)))
         });
         Some(Self {
             size: &asked.size,
             affinity: asked.affinity,
             remaining: asked.amount,
+            limits: None,
             spare: spare.collect(),
             cluster,
             given: BTreeMap::new(),
         })
+    }
+
+    /// So many in all, and in each domain.
+    fn limit(&mut self, limits: Limits) {
+        self.remaining = limits.total;
+        self.limits = Some(limits);
+        self.heed_limits();
+    }
+
+    /// No more is taken of a host than may be in its domain.
+    fn heed_limits(&mut self) {
+        let Some(limits) = &self.limits else { return };
+        for (host, (_, spare)) in &mut self.spare {
+            *spare = limits.more_on(*host).min(*spare);
+        }
+    }
+
+    /// Counts slots there as given, which are to be kept in any case.
+    fn count(&mut self, host: HostId, count: u32) {
+        self.remaining -= count.min(self.remaining);
+        if let Some(limits) = &mut self.limits {
+            limits.use_up(host, count);
+            self.heed_limits();
+        }
     }
 
     /// Leaves what the reservation has where it is, as far as it still fits and is still wanted.
@@ -187,7 +256,7 @@ impl<'a> Filling<'a> {
         let (_, spare) = self.spare.get_mut(&host)?;
         *spare -= count.min(*spare);
         *self.given.entry(host).or_insert(0) += count;
-        self.remaining -= count.min(self.remaining);
+        self.count(host, count);
         Some(())
     }
 }

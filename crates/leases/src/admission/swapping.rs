@@ -31,8 +31,9 @@ impl Admission<'_> {
         // It may be free as far as the calendar goes; it is not what its owner wants.
         free.retain(|fit| fit.host != host);
         let free = search.like(free, terms, &kept);
-        let new = search.best(&free, 1, &kept);
-        if new.is_empty() {
+        let counted = search.counting(held.iter().copied(), terms);
+        let hosts = search.joined(&kept, &free, counted, terms, &kept);
+        if search.counting(hosts.iter().copied(), terms) < counted {
             return Err(Refusal::NotEnough {
                 position,
                 resource: Resource::Hosts(report),
@@ -40,10 +41,9 @@ impl Admission<'_> {
                 found: 0,
             });
         }
-        kept.extend(new);
         let mut swapped = lease.clone();
         swapped.marks.swaps += 1;
-        swapped.reservations[position].allocation = Allocation::Hosts(kept);
+        swapped.reservations[position].allocation = Allocation::Hosts(hosts);
         swapped.reservations[position].resources_changed = true;
         Ok(swapped)
     }

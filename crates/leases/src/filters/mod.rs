@@ -36,6 +36,8 @@ pub enum HostFilter {
     Power,
     /// It has room for at least one instance of that size.
     Room,
+    /// It need not be kept in case others fail.
+    InReserve,
 }
 
 impl HostFilter {
@@ -53,6 +55,7 @@ impl HostFilter {
             Self::Calendar => "leased at that time",
             Self::Power => "off, and not to be woken by then",
             Self::Room => "without room at that time",
+            Self::InReserve => "needed in case others fail",
         }
     }
 
@@ -63,9 +66,13 @@ impl HostFilter {
             Self::Custom(name) => Some(name),
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
             Self::Hint(hint) => Some(hint.name()),
-            Self::Reservable | Self::Traits | Self::Guests | Self::Calendar | Self::Power | Self::Room => {
-                None
-            }
+            Self::Reservable
+            | Self::Traits
+            | Self::Guests
+            | Self::Calendar
+            | Self::Power
+            | Self::Room
+            | Self::InReserve => None,
         }
     }
 }

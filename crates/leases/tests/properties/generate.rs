@@ -81,6 +81,7 @@ pub fn instances(vcpus: u32, memory_mib: u32, amount: u32, affinity: Affinity) -
         amount: NonZeroU32::new(amount).expect("some"),
         affinity,
         requirement: Requirement::NONE,
+        survives: None,
     }
 }
 

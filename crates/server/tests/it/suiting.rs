@@ -142,3 +142,45 @@ async fn cls_07_filters_are_chosen_in_the_settings_and_named_in_refusals() {
     assert_eq!(left_out.error(), (400, text.to_owned()));
     site.lease(&like(1, &json!({}))).await;
 }
+
+#[tokio::test]
+async fn fb_f_a_lease_that_is_to_survive_failures_says_so_and_has_hosts_in_reserve() {
+    let site = Site::of_settings(Settings::default()).await;
+    site.add_hosts(8).await;
+    for id in 1..=8 {
+        let rack = if id <= 4 { "a" } else { "b" };
+        site.put(&format!("/v1/os-hosts/{id}"), &json!({ "rack": rack })).await.ok(200);
+    }
+    let lease = site.lease(&like(3, &json!({"survives": "rack"}))).await;
+    let reservation = &lease["reservations"][0];
+    assert_eq!((&reservation["survives"], &reservation["min"]), (&json!("rack"), &json!(3)));
+    let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
+    let number_of_hosts = async || {
+        let path =
+            format!("/v1/os-hosts/allocations?lease_id={}", lease["id"].as_str().expect("an identifier"));
+        let answer = site.get(&path).await.ok(200);
+        let taken = answer["allocations"].as_array().expect("a list").iter();
+        taken.filter(|entry| !entry["reservations"].as_array().expect("a list").is_empty()).count()
+    };
+    assert_eq!(number_of_hosts().await, 6, "three in either rack");
+    let refused = site.post("/v1/leases", &like(2, &json!({"survives": "rack"}))).await;
+    assert!(hint(&refused).contains("needed in case others fail"), "{}", hint(&refused));
+    for (wrong, message) in [("", "Malformed parameter survives"), (" ", "Malformed parameter survives")] {
+        let answer = site.post("/v1/leases", &like(1, &json!({ "survives": wrong }))).await;
+        assert_eq!(answer.error(), (400, message.to_owned()));
+    }
+    let id = reservation["id"].as_str().expect("an identifier");
+    let change = json!({"reservations": [{"id": id, "survives": null}]});
+    site.put(&path, &change).await.ok(200);
+    let shown = site.get(&path).await.ok(200);
+    assert_eq!((shown["lease"]["reservations"][0].get("survives"), number_of_hosts().await), (None, 3));
+    let room = json!({
+        "name": "room", "start_date": "2030-01-05 12:00", "end_date": "2030-01-05 13:00", "events": [],
+        "before_end_date": null,
+        "reservations": [{
+            "resource_type": "virtual:instance", "vcpus": 4, "memory_mb": 1024, "disk_gb": 1, "amount": 4,
+            "affinity": null, "resource_properties": "", "survives": "host",
+        }],
+    });
+    assert_eq!(site.lease(&room).await["reservations"][0]["survives"], "host");
+}

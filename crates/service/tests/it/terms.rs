@@ -45,6 +45,7 @@ pub fn slots(amount: u32, vcpus: u32) -> ReservationTerms {
         amount: NonZeroU32::new(amount).expect("some"),
         affinity: Affinity::Any,
         requirement: leases::requirement::Requirement::NONE,
+        survives: None,
     })
 }
 

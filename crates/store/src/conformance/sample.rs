@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{Power, PowerState};
 use leases::extra_specs::ExtraSpecs;
+use leases::failure_domain::FailureDomain;
 use leases::free_pool::FreePool;
 use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
 use leases::host::{FloatingIp, Health, Host, NetworkId};
@@ -213,6 +214,7 @@ pub fn instances(vcpus: u32, amount: u32) -> ReservationTerms {
         amount: NonZeroU32::new(amount).expect("some"),
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
+        survives: None,
     })
 }
 
@@ -243,6 +245,7 @@ fn properties() -> HostProperties {
         memory_mib: Some(0),
         disk_gib: Some(7),
         homogeneous: true,
+        survives: Some(FailureDomain::Place("rack".to_owned())),
         extra_specs: ExtraSpecs::new(specs).expect("well formed"),
         image: ImageProperties::new(image).expect("not too many"),
     }
@@ -266,7 +269,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let traits = FlavorTraits { required: ["A".to_owned()].into(), forbidden: ["B".to_owned()].into() };
     let flavor = Flavor::from_parts("f", resources, traits).expect("it asks for something");
     let amount = NonZeroU32::new(1).expect("some");
-    reservations[2].terms = ReservationTerms::Flavor(FlavorTerms { flavor, amount });
+    reservations[2].terms = ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives: None });
     reservations[2].resources_changed = true;
     reservations[2].status = ReservationStatus::Error;
     let words = Wording {

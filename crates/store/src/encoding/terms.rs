@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use leases::extra_specs::ExtraSpecs;
+use leases::failure_domain::FailureDomain;
 use leases::host::NetworkId;
 use leases::lease_pool::{LeasePool, Ratio};
 use leases::properties::{HostProperties, ImageProperties};
@@ -41,6 +42,8 @@ enum Document {
         amount: NonZeroU32,
         affinity: Option<bool>,
         requirement: Value,
+        #[serde(default, skip_serializing_if = "is_default")]
+        survives: Option<String>,
     },
     #[serde(rename = "flavor:instance")]
     Flavor {
@@ -49,6 +52,8 @@ enum Document {
         required_traits: BTreeSet<String>,
         forbidden_traits: BTreeSet<String>,
         amount: NonZeroU32,
+        #[serde(default, skip_serializing_if = "is_default")]
+        survives: Option<String>,
     },
     #[serde(rename = "virtual:floatingip")]
     FloatingIps { network: String, amount: u32, required: BTreeSet<IpAddr> },
@@ -70,9 +75,19 @@ struct Properties {
     #[serde(default, skip_serializing_if = "is_default")]
     homogeneous: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    survives: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     extra_specs: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "is_default")]
     image: BTreeMap<String, String>,
+}
+
+fn named(domain: Option<&FailureDomain>) -> Option<String> {
+    domain.map(ToString::to_string)
+}
+
+fn domain(name: Option<&String>) -> Result<Option<FailureDomain>, Unreadable> {
+    name.map(|name| name.parse().map_err(|error| Unreadable::new("survives", name, error))).transpose()
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -89,6 +104,7 @@ impl Properties {
             memory_mib: properties.memory_mib,
             disk_gib: properties.disk_gib,
             homogeneous: properties.homogeneous,
+            survives: named(properties.survives.as_ref()),
             extra_specs: properties.extra_specs.iter().map(owned).collect(),
             image: properties.image.iter().map(owned).collect(),
         }
@@ -102,6 +118,7 @@ impl Properties {
             memory_mib: self.memory_mib,
             disk_gib: self.disk_gib,
             homogeneous: self.homogeneous,
+            survives: domain(self.survives.as_ref())?,
             extra_specs: ExtraSpecs::new(self.extra_specs)
                 .map_err(|error| Unreadable::new("terms", "extra specs", error))?,
             image: ImageProperties::new(self.image)
@@ -145,13 +162,15 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
                 Affinity::DistinctHosts => Some(false),
             },
             requirement: requirement_json(&terms.requirement),
+            survives: named(terms.survives.as_ref()),
         },
-        ReservationTerms::Flavor(FlavorTerms { flavor, amount }) => Document::Flavor {
+        ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives }) => Document::Flavor {
             flavor: flavor.id.clone(),
             resources: amounts(flavor.resources()).map(|(class, n)| (class.to_owned(), n)).collect(),
             required_traits: flavor.traits().required.clone(),
             forbidden_traits: flavor.traits().forbidden.clone(),
             amount: *amount,
+            survives: named(survives.as_ref()),
         },
         ReservationTerms::FloatingIps(terms) => Document::FloatingIps {
             network: terms.network.0.clone(),
@@ -210,19 +229,27 @@ pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
             terms.pool = pool.read()?;
             ReservationTerms::Hosts(terms)
         }
-        Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement } => {
+        Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement, survives } => {
             ReservationTerms::Instances(InstancesTerms {
                 size: InstanceSize::new(vcpus, memory_mib, disk_gib).map_err(refused)?,
                 amount,
                 affinity: affinity.into(),
                 requirement: requirement_from_json(&requirement)?,
+                survives: domain(survives.as_ref())?,
             })
         }
-        Document::Flavor { flavor, resources: by_class, required_traits, forbidden_traits, amount } => {
+        Document::Flavor {
+            flavor,
+            resources: by_class,
+            required_traits,
+            forbidden_traits,
+            amount,
+            survives,
+        } => {
             let resources = resources(by_class.iter().map(|(class, amount)| (class.as_str(), *amount)));
             let traits = FlavorTraits { required: required_traits, forbidden: forbidden_traits };
             let flavor = Flavor::from_parts(flavor, resources, traits).map_err(refused)?;
-            ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+            ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives: domain(survives.as_ref())? })
         }
         Document::FloatingIps { network, amount, required } => ReservationTerms::FloatingIps(
             FloatingIpsTerms::new(NetworkId(network), amount, required).map_err(refused)?,

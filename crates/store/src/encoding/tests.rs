@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use leases::extra_specs::ExtraSpecs;
+use leases::failure_domain::FailureDomain;
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::Action;
@@ -58,12 +59,25 @@ fn some_resources() -> impl Strategy<Value = Resources> {
         .prop_map(|(vcpus, memory_mib, disk_gib, other)| Resources { vcpus, memory_mib, disk_gib, other })
 }
 
+fn some_domain() -> impl Strategy<Value = Option<FailureDomain>> {
+    let names = prop_oneof![Just("host"), Just("rack"), Just("\u{1f600}'")];
+    proptest::option::of(names.prop_map(|name| name.parse().expect("a domain")))
+}
+
 fn some_properties() -> impl Strategy<Value = HostProperties> {
     let specs = btree_map("[a-z]{1,4}|capabilities:[a-z]{1,3}|hw:[a-z]", "[a-z]{0,4}|>= [0-9]{1,3}", 0..4);
     let maybe = || proptest::option::of(some_text());
     let sizes = (any::<Option<u32>>(), any::<Option<u32>>(), any::<Option<u32>>());
-    (maybe(), maybe(), sizes, any::<bool>(), specs, btree_map(some_text(), some_text(), 0..3)).prop_map(
-        |(region, availability_zone, (vcpus, memory_mib, disk_gib), homogeneous, specs, image)| {
+    let together = (any::<bool>(), some_domain());
+    (maybe(), maybe(), sizes, together, specs, btree_map(some_text(), some_text(), 0..3)).prop_map(
+        |(
+            region,
+            availability_zone,
+            (vcpus, memory_mib, disk_gib),
+            (homogeneous, survives),
+            specs,
+            image,
+        )| {
             HostProperties {
                 region,
                 availability_zone,
@@ -71,6 +85,7 @@ fn some_properties() -> impl Strategy<Value = HostProperties> {
                 memory_mib,
                 disk_gib,
                 homogeneous,
+                survives,
                 extra_specs: ExtraSpecs::new(specs).expect("well formed"),
                 image: ImageProperties::new(image).expect("not too many"),
             }
@@ -91,21 +106,23 @@ fn hosts_terms() -> impl Strategy<Value = ReservationTerms> {
 }
 
 fn instances_terms() -> impl Strategy<Value = ReservationTerms> {
-    (1..u32::MAX, 1..u32::MAX, any::<u32>(), any::<NonZeroU32>(), any::<Option<bool>>(), some_requirement())
-        .prop_map(|(vcpus, memory_mib, disk_gib, amount, affinity, requirement)| {
+    let size = (1..u32::MAX, 1..u32::MAX, any::<u32>());
+    (size, any::<NonZeroU32>(), any::<Option<bool>>(), some_requirement(), some_domain()).prop_map(
+        |((vcpus, memory_mib, disk_gib), amount, affinity, requirement, survives)| {
             let size = InstanceSize::new(vcpus, memory_mib, disk_gib).expect("a size");
             let affinity = affinity.into();
-            ReservationTerms::Instances(InstancesTerms { size, amount, affinity, requirement })
-        })
+            ReservationTerms::Instances(InstancesTerms { size, amount, affinity, requirement, survives })
+        },
+    )
 }
 
 fn flavor_terms() -> impl Strategy<Value = ReservationTerms> {
     let traits = || btree_set(some_text(), 0..3);
-    (some_text(), some_resources(), traits(), traits(), any::<NonZeroU32>()).prop_map(
-        |(id, resources, required, forbidden, amount)| {
+    (some_text(), some_resources(), traits(), traits(), any::<NonZeroU32>(), some_domain()).prop_map(
+        |(id, resources, required, forbidden, amount, survives)| {
             let traits = FlavorTraits { required, forbidden };
             let flavor = Flavor::from_parts(id, resources, traits).expect("it asks for something");
-            ReservationTerms::Flavor(FlavorTerms { flavor, amount })
+            ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives })
         },
     )
 }

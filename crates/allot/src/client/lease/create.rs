@@ -327,7 +327,10 @@ fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, 
             "--where needs --hosts, or --instances without a --flavor".to_owned(),
         ));
     }
-    let suiting = suiting.fields();
+    let (survives, suiting) = (suiting.survives(), suiting.fields());
+    if !survives.is_empty() && wanted.hosts.is_none() && wanted.instances.is_none() {
+        return Err(ClientError::Usage("--survive needs --hosts or --instances".to_owned()));
+    }
     if !suiting.is_empty() && wanted.hosts.is_none() {
         return Err(ClientError::Usage("what whole hosts must be like needs --hosts".to_owned()));
     }
@@ -342,6 +345,7 @@ fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, 
         });
         if let Value::Object(fields) = &mut hosts {
             fields.extend(suiting);
+            fields.extend(survives.clone());
         }
         if let Some(action) = wanted.before_end {
             hosts["before_end"] = json!(match action {
@@ -353,7 +357,11 @@ fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, 
         reservations.push(hosts);
     }
     if let Some(amount) = wanted.instances {
-        reservations.push(instances(wanted, amount, &requirement)?);
+        let mut instances = instances(wanted, amount, &requirement)?;
+        if let Value::Object(fields) = &mut instances {
+            fields.extend(survives);
+        }
+        reservations.push(instances);
     }
     if let (Some(amount), Some(network)) = (wanted.floating_ips, &wanted.network) {
         reservations.push(json!({
@@ -444,6 +452,17 @@ mod tests {
         let alone = body_of("web --floating-ips 1 --network n --alike --for 1h").expect_err("no hosts");
         assert!(alone.contains("needs --hosts"), "{alone}");
         assert!(body_of("web --hosts 1 --for 1h --extra-spec arch").is_err());
+    }
+
+    #[test]
+    fn fb_f_what_is_to_be_survived_can_be_said_of_hosts_and_of_room_for_instances() {
+        for words in
+            ["web --hosts 2 --for 1h --survive rack", "ci --instances 2 --flavor f --for 1h --survive rack"]
+        {
+            let body = body_of(words).expect("a request");
+            assert_eq!(body["reservations"][0]["survives"], "rack");
+        }
+        assert!(body_of("web --floating-ips 1 --network n --for 1h --survive rack").is_err());
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(super) struct Suiting {
     /// All of them have the same CPUs and hypervisor
     #[arg(long)]
     alike: bool,
+    /// What may fail without less being left than is asked for: `host`, or what says where hosts are, as `rack`
+    #[arg(long, value_name = "DOMAIN", help_heading = "What is reserved")]
+    survive: Option<String>,
     /// Something in Nova's words, as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     extra_spec: Vec<(String, String)>,
@@ -58,6 +61,11 @@ impl Suiting {
         put("image_properties", texts(&self.image_property));
         fields
     }
+
+    /// What is to be survived, as a field of any reservation of hosts or of room for instances.
+    pub(super) fn survives(&self) -> Map<String, Value> {
+        self.survive.iter().map(|domain| ("survives".to_owned(), json!(domain))).collect()
+    }
 }
 
 fn texts(pairs: &[(String, String)]) -> Option<Value> {
@@ -65,13 +73,20 @@ fn texts(pairs: &[(String, String)]) -> Option<Value> {
     (!texts.is_empty()).then_some(Value::Object(texts))
 }
 
-/// What a reservation of hosts asks for beside an expression, in a few words.
+/// What a reservation asks for beside an expression, in a few words.
 pub(super) fn shown(reservation: &Reservation) -> String {
+    let field = |name: &str| reservation.fields.get(name).filter(|value| !value.is_null());
+    let mut words = of_hosts(reservation);
+    words.extend(field("survives").map(|domain| format!("surviving the loss of a {}", plain(domain))));
+    words.join(", ")
+}
+
+fn of_hosts(reservation: &Reservation) -> Vec<String> {
+    let mut words = Vec::new();
     if reservation.resource_type != "physical:host" {
-        return String::new();
+        return words;
     }
     let field = |name: &str| reservation.fields.get(name).filter(|value| !value.is_null());
-    let mut words = Vec::new();
     for (name, before, after) in [
         ("region", "region ", ""),
         ("availability_zone", "zone ", ""),
@@ -88,7 +103,7 @@ pub(super) fn shown(reservation: &Reservation) -> String {
         let texts = field(name).and_then(Value::as_object).into_iter().flatten();
         words.extend(texts.map(|(key, value)| format!("{key}={}", plain(value))));
     }
-    words.join(", ")
+    words
 }
 
 #[cfg(test)]
@@ -99,9 +114,12 @@ mod tests {
     fn what_is_asked_for_is_shown_in_a_few_words() {
         let reservation = json!({
             "id": "r", "resource_type": "physical:host", "region": "north", "vcpus": 16, "homogeneous": true,
-            "extra_specs": {"ssd": "<in> yes"}, "memory_mib": null,
+            "survives": "rack", "extra_specs": {"ssd": "<in> yes"}, "memory_mib": null,
         });
         let reservation: Reservation = serde_json::from_value(reservation).expect("a reservation");
-        assert_eq!(shown(&reservation), "region north, at least 16 vCPU, all alike, ssd=<in> yes");
+        assert_eq!(
+            shown(&reservation),
+            "region north, at least 16 vCPU, all alike, ssd=<in> yes, surviving the loss of a rack"
+        );
     }
 }

@@ -111,7 +111,8 @@ fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
 }
 
 fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, ClientError> {
-    let suiting = arguments.suiting.fields();
+    let mut suiting = arguments.suiting.fields();
+    suiting.extend(arguments.suiting.survives());
     let others = arguments.requirement.is_some() || arguments.amount.is_some();
     if arguments.hosts.is_none() && suiting.is_empty() && !others {
         return match &arguments.reservation {

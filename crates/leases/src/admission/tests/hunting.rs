@@ -1,6 +1,7 @@
 //! Leases that have guests of others moved away (spec CLS-03).
 
 use super::*;
+use crate::failure_domain::FailureDomain;
 use crate::hunt::{Hunt, Move, Surroundings};
 use crate::ids::GuestId;
 use crate::lease::EndAction;
@@ -307,6 +308,25 @@ fn hosts_that_must_be_alike_are_cleared_of_the_kind_that_is_cheapest() {
     assert_eq!(given(&grant(&asked)), [2, 5]);
     asked.properties.homogeneous = true;
     assert_eq!(given(&grant(&asked)), [2, 4]);
+}
+
+#[test]
+fn fb_e_a_hunt_clears_one_more_host_for_a_lease_that_survives_the_loss_of_one() {
+    let pool = Pool::new(&[&[30], &[1], &[2], &[3], &[]]);
+    let mut asked = HostsTerms::new(2, 2).expect("a range");
+    let grant = |asked: &HostsTerms| {
+        let terms =
+            Terms::new(window(0, 60), None, vec![ReservationTerms::Hosts(asked.clone())]).expect("terms");
+        let terms = terms.of_type(LeaseType::BestEffort { deadline: at(50) });
+        pool.with(0, |admission| admission.grant(&owner().project, &terms))
+    };
+    assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 5]);
+    asked.properties.survives = Some(FailureDomain::Host);
+    assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 3, 5]);
+    // Nothing is moved for one that is to be in several places: it waits.
+    asked.properties.survives = Some(FailureDomain::Place("hypervisor_hostname".to_owned()));
+    let waits = grant(&asked);
+    assert!(!matches!(waits, Ok(Grant { hunt: Some(_), .. })), "{waits:?}");
 }
 
 /// A lease that is over and holds these hosts, whose guests are to go; all guests on them are its own.

@@ -25,6 +25,7 @@ mod offers;
 mod replanning;
 mod saving;
 mod suiting;
+mod surviving;
 
 /// A cloud: what there is, what is taken, what is laid down.
 struct Cloud {
@@ -89,6 +90,7 @@ fn instances(vcpus: u32, amount: u32, affinity: Affinity) -> ReservationTerms {
         amount: NonZeroU32::new(amount).expect("some"),
         affinity,
         requirement: Requirement::NONE,
+        survives: None,
     })
 }
 
@@ -459,6 +461,7 @@ fn a_host_can_be_used_up_to_the_last_mebibyte() {
             amount: NonZeroU32::new(amount).expect("some"),
             affinity: Affinity::Any,
             requirement: Requirement::NONE,
+            survives: None,
         })
     };
     assert!(cloud.decide(window(0, 60), vec![whole(1, 1000, 1, 3)]).is_ok());
@@ -477,7 +480,11 @@ fn flavor(specs: &[(&str, &str)], amount: u32) -> ReservationTerms {
     let specs = specs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let size = FlavorSize { instance: InstanceSize::new(4, 1024, 10).expect("a size"), ephemeral_gib: 0 };
     let flavor = Flavor::new("m1.medium", size, &specs).expect("understood");
-    ReservationTerms::Flavor(FlavorTerms { flavor, amount: NonZeroU32::new(amount).expect("some") })
+    ReservationTerms::Flavor(FlavorTerms {
+        flavor,
+        amount: NonZeroU32::new(amount).expect("some"),
+        survives: None,
+    })
 }
 
 #[test]

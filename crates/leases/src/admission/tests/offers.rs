@@ -55,7 +55,13 @@ fn cls_10_b_room_for_instances_is_offered_as_hosts_are() {
     let room = |amount: u32| {
         let amount = NonZeroU32::new(amount).expect("some");
         let requirement = Requirement::NONE;
-        ReservationTerms::Instances(InstancesTerms { size, amount, affinity: Affinity::Any, requirement })
+        ReservationTerms::Instances(InstancesTerms {
+            size,
+            amount,
+            affinity: Affinity::Any,
+            requirement,
+            survives: None,
+        })
     };
     cloud.lease(1, window(60, 120), vec![room(1)]);
     let offered = cloud.shown(&terms(window(30, 90), vec![room(2)]));

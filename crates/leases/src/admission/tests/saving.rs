@@ -53,6 +53,7 @@ fn slots(amount: u32) -> ReservationTerms {
         amount: NonZeroU32::new(amount).expect("some"),
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
+        survives: None,
     })
 }
 

@@ -152,6 +152,7 @@ fn slots(number: u128, window: Window, on: &[(u64, u32)]) -> Lease {
         amount: NonZeroU32::new(on.iter().map(|(_, n)| n).sum()).expect("some"),
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
+        survives: None,
     };
     let terms = Terms::new(window, None, vec![ReservationTerms::Instances(asked)]).expect("terms");
     let on = on.iter().map(|(host, count)| (HostId(*host), *count)).collect();
