@@ -6,7 +6,7 @@
 
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
-use crate::plan::GuestSize;
+use crate::plan::{GuestOwner, GuestSize};
 use crate::project::Owner;
 use crate::status::LeaseStatus;
 
@@ -43,14 +43,34 @@ pub enum InstanceKind {
     },
     /// On hosts of the free pool that nobody has reserved.
     Regular,
+    /// On hosts of the free pool until the next lease of the host, which it makes way for (seed 004).
+    Preemptible,
 }
 
 impl InstanceKind {
+    /// Its name: `reserved`, `regular` or `preemptible`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reserved { .. } => "reserved",
+            Self::Regular => "regular",
+            Self::Preemptible => "preemptible",
+        }
+    }
+
+    /// Whose its guest is.
+    pub fn guest_owner(self) -> GuestOwner {
+        match self {
+            Self::Reserved { lease, .. } => GuestOwner::Lease(lease),
+            Self::Regular => GuestOwner::Other,
+            Self::Preemptible => GuestOwner::Preemptible,
+        }
+    }
+
     /// The lease that it is part of, if of one.
     pub fn lease(self) -> Option<LeaseId> {
         match self {
             Self::Reserved { lease, .. } => Some(lease),
-            Self::Regular => None,
+            Self::Regular | Self::Preemptible => None,
         }
     }
 }

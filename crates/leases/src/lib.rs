@@ -63,6 +63,7 @@ pub mod lease_type;
 pub mod maintenance;
 pub mod offer;
 pub mod plan;
+pub mod preemption;
 pub mod project;
 pub mod properties;
 pub mod requirement;

@@ -166,6 +166,7 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
+            ServiceError::NotPreemptible(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::NoHost(why) => Self::new(StatusCode::CONFLICT, why.to_string()),
             ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),

@@ -8,7 +8,7 @@ use leases::admission::{Admission, Within, size_of_instances};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus, LeaseHint, reservation_for};
 use leases::lease::{Lease, Reservation};
-use leases::plan::{GuestSize, InstanceChange};
+use leases::plan::{Guest, GuestOwner, GuestSize, InstanceChange, Observed};
 use leases::project::{Owner, ProjectId};
 use store::{Commit, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
 
@@ -47,6 +47,19 @@ impl Instances {
     /// Hosts where instances that are part of no lease run, or are to.
     pub fn hosts_without_lease(&self) -> &BTreeSet<HostId> {
         &self.hosts
+    }
+
+    /// Guests of preemptible instances are seen as such, whatever the fleet takes them for: their kind is on record.
+    pub fn mark_preemptible(&self, observed: &mut Observed) {
+        let preemptible = |guest: &Guest| {
+            let record = self.records.get(&guest.id);
+            record.is_some_and(|record| record.instance.kind == InstanceKind::Preemptible)
+        };
+        for guest in observed.hosts.values_mut().flat_map(|host| &mut host.guests) {
+            if preemptible(guest) {
+                guest.owner = GuestOwner::Preemptible;
+            }
+        }
     }
 
     pub fn put(&mut self, record: Arc<InstanceRecord>) {
@@ -139,7 +152,7 @@ impl Service {
                 InstanceKind::Reserved { lease: lease.id, reservation: reservation.id },
                 Within::Reservation(lease, reservation),
             ),
-            None => (InstanceKind::Regular, Within::FreePool(&caller.project)),
+            None => self.beside_leases(&caller.project, new.preemptible)?,
         };
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let observed = self.expected(&state);
@@ -150,6 +163,34 @@ impl Service {
         let instance = Instance { id, name, owner, kind, size, host, status, reason: None };
         let host = state.hosts.get(&host).cloned();
         Ok((instance, host.ok_or_else(overtaken)?))
+    }
+
+    /// Where an instance that is part of no lease may run.
+    fn beside_leases<'a>(
+        &self,
+        project: &'a ProjectId,
+        asked: Option<bool>,
+    ) -> Result<(InstanceKind, Within<'a>), ServiceError> {
+        let rules = &self.settings.preemption;
+        if !rules.makes_preemptible(project, asked)? {
+            return Ok((InstanceKind::Regular, Within::FreePool(project)));
+        }
+        // It is asked to leave so long before the lease that comes next.
+        let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
+        let least = rules.least_lifetime.saturating_add(ahead);
+        Ok((InstanceKind::Preemptible, Within::Gap(project, least)))
+    }
+
+    /// Until when a preemptible instance may stay, unless its host fails: when the host is cleared for the next lease.
+    /// None if it is not preemptible, or no lease is known that it makes way for.
+    pub fn safe_until(&self, instance: &Instance) -> Option<Timestamp> {
+        if instance.kind != InstanceKind::Preemptible {
+            return None;
+        }
+        let (state, now) = (self.state(), self.now());
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let until = admission.undisturbed_until(instance.host)?;
+        Some(self.settings.plan_rules.clears_at(until).max(now))
     }
 
     /// Has an instance destroyed. It is DELETING when this returns, and goes by itself.
@@ -262,4 +303,33 @@ fn change(before: &InstanceRecord, after: Instance, now: Timestamp) -> Write {
         updated_at: Some(now),
     };
     Write::Instance { record: Box::new(record), expected: Some(before.version) }
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::plan::ObservedHost;
+    use leases::project::UserId;
+
+    use super::*;
+
+    #[test]
+    fn pre_05_the_kind_on_record_counts_whatever_the_fleet_says() {
+        let mut instances = Instances::default();
+        for (id, kind) in [(1, InstanceKind::Preemptible), (2, InstanceKind::Regular)] {
+            let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
+            let (size, host) = (GuestSize::default(), HostId(1));
+            let (name, status, reason) = ("web".to_owned(), InstanceStatus::Active, None);
+            let instance = Instance { id: GuestId(id), name, owner, kind, size, host, status, reason };
+            let (version, created_at) = (Version::FIRST, Timestamp::UNIX_EPOCH);
+            instances.put(Arc::new(InstanceRecord { instance, version, created_at, updated_at: None }));
+        }
+        let guests = (1..=3).map(|id| Guest::new(GuestId(id), GuestOwner::Other)).collect();
+        let host = ObservedHost { guests, ..ObservedHost::free() };
+        let mut observed = Observed { hosts: [(HostId(1), host)].into(), ..Observed::default() };
+        instances.mark_preemptible(&mut observed);
+        let owners: Vec<GuestOwner> =
+            observed.hosts[&HostId(1)].guests.iter().map(|guest| guest.owner).collect();
+        assert_eq!(owners, [GuestOwner::Preemptible, GuestOwner::Other, GuestOwner::Other]);
+        assert!(!instances.hosts_without_lease().is_empty(), "of the regular one");
+    }
 }

@@ -7,6 +7,7 @@ use leases::admission::{HealingInterval, Rules};
 use leases::housekeeping::HousekeepingRules;
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
+use leases::preemption::PreemptionRules;
 use leases::usage::Prices;
 use store::Holder;
 
@@ -60,6 +61,8 @@ pub struct Settings {
     pub prices: Prices,
     /// How power is saved.
     pub energy: EnergySettings,
+    /// Which instances are preemptible, and where they run.
+    pub preemption: PreemptionRules,
 }
 
 impl Default for Settings {
@@ -87,6 +90,7 @@ impl Default for Settings {
             keep_usage: None,
             prices: Prices::default(),
             energy: EnergySettings::default(),
+            preemption: PreemptionRules::default(),
         }
     }
 }

@@ -307,15 +307,15 @@ impl State {
         self.floating_ips.remove(&id);
     }
 
-    /// The leases that a plan has to know: those that are going on or due, and those of which something was
-    /// seen, whatever their status. The many that start later are not among them.
+    /// The leases that a plan has to know: those that are going on, or start until then, and those of which something
+    /// was seen, whatever their status. The many that start later are not among them.
     pub fn due<'a>(
         &'a self,
         observed: &Observed,
-        now: Timestamp,
+        until: Timestamp,
     ) -> impl Iterator<Item = &'a Lease> + use<'a> {
         let mut due: BTreeSet<LeaseId> = self.leases.going.clone();
-        due.extend(self.leases.waiting.range(..=(now, LeaseId(u128::MAX))).map(|(_, id)| *id));
+        due.extend(self.leases.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| *id));
         let mut seen: BTreeSet<ReservationId> = observed.floating_ips.values().copied().collect();
         for host in observed.hosts.values() {
             match host.place {

@@ -16,6 +16,7 @@ use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
 use leases::maintenance::MaintenanceWish;
 use leases::plan::GuestSize;
+use leases::preemption::NotPreemptible;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
@@ -196,6 +197,8 @@ pub struct NewInstance {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
     pub hint: Option<LeaseHint>,
+    /// Whether it is preemptible; if not given, as the operator has it for the project. Not of one in a lease.
+    pub preemptible: Option<bool>,
     /// Instances that it is to be with, or apart from.
     pub others: OtherInstances,
 }
@@ -328,6 +331,9 @@ pub enum ServiceError {
     /// There is no host for an instance.
     #[error(transparent)]
     NoHost(#[from] NoHost),
+    /// An instance cannot be preemptible.
+    #[error(transparent)]
+    NotPreemptible(#[from] NotPreemptible),
     /// The external service says no.
     #[error("{0}")]
     Denied(String),

@@ -14,6 +14,7 @@ use leases::hunt::Hunting;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, PlanRules};
+use leases::preemption::PreemptionRules;
 use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -127,10 +128,18 @@ impl Ways {
             before_end: if one_of(&[0, 1]) == 1 { BeforeEndAction::Snapshot } else { BeforeEndAction::None },
             ..PlanRules::default()
         };
+        let preemption = PreemptionRules {
+            allowed: one_of(&[0, 1]) == 1,
+            least_lifetime: SignedDuration::from_mins(one_of(&[0, 10])),
+            ..PreemptionRules::default()
+        };
+        let ahead = plan_rules.grace + SignedDuration::from_secs(one_of(&[0, 30, 600]));
+        let plan_rules = PlanRules { clear_ahead: preemption.allowed.then_some(ahead), ..plan_rules };
         let hunting = Hunting { n_plus_one: one_of(&[0, 1]) == 1, ..Hunting::default() };
         let settings = Settings {
             rules: Rules { hunting, ..Settings::default().rules },
             plan_rules,
+            preemption,
             cleaning_time: SignedDuration::from_mins(one_of(&[0, 0, 10])),
             healing_interval: HealingInterval(
                 [Some(SignedDuration::from_hours(1)), None][one_of(&[0, 1]) as usize],

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
-const CRITERIA: [(&str, &str); 14] = [
+const CRITERIA: [(&str, &str); 15] = [
     ("cls_", "docs/lease-types.md"),
     ("cls_10_", "docs/negotiation.md"),
     ("fb_", "docs/failure-buffer.md"),
     ("fp_", "docs/pools.md"),
     ("hk_", "docs/housekeeping.md"),
     ("lp_", "docs/pools.md"),
+    ("pre_", "docs/preemptible.md"),
     ("energy_a_", "docs/energy.md"),
     ("energy_b_", "docs/energy.md"),
     ("energy_c_", "docs/energy.md"),

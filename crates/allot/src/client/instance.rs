@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::dates::shown;
 use super::lease::{gibibytes, identify as identify_lease, is_uuid, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
@@ -52,6 +53,9 @@ pub(crate) struct Create {
     /// The reservation of a lease that it is to be part of
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
+    /// It makes way for leases: true or false, where the operator allows it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    preemptible: Option<bool>,
     /// An instance on whose host it is to run: its identifier or name; may be repeated
     #[arg(long, value_name = "INSTANCE")]
     same_host: Vec<String>,
@@ -144,6 +148,7 @@ async fn body(arguments: &Create, session: &Session<'_>) -> Result<Value, Client
     if let Some(lease) = &arguments.lease {
         hints.insert("lease".to_owned(), json!(identify_lease(lease, session).await?));
     }
+    hints.extend(arguments.preemptible.map(|said| ("preemptible".to_owned(), json!(said))));
     hints.extend(arguments.reservation.as_ref().map(|id| ("reservation".to_owned(), json!(id))));
     for (name, instances) in
         [("same_host", &arguments.same_host), ("different_host", &arguments.different_host)]
@@ -176,6 +181,12 @@ async fn identify(instance: &str, session: &Session<'_>) -> Result<String, Clien
     }
 }
 
+/// Until when it may stay, if that is known.
+fn safe_until(instance: &Value, session: &Session<'_>) -> String {
+    let until = instance["safe_until"].as_str();
+    until.map_or_else(String::new, |until| shown(until, &session.zone))
+}
+
 fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
     if session.json {
         return session.print_json(answer);
@@ -183,14 +194,26 @@ fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(
     if found.is_empty() {
         return session.print("There are no instances. `allot instance create` starts one.");
     }
-    let mut table =
-        session.style.table(&["ID", "NAME", "STATUS", "LEASE", "HOST", "VCPUS", "MEMORY", "DISK"]);
+    let mut table = session.style.table(&[
+        "ID",
+        "NAME",
+        "STATUS",
+        "KIND",
+        "LEASE",
+        "SAFE UNTIL",
+        "HOST",
+        "VCPUS",
+        "MEMORY",
+        "DISK",
+    ]);
     for instance in found {
         table.add_row([
             plain(&instance["id"]),
             plain(&instance["name"]),
             plain(&instance["status"]),
+            plain(&instance["kind"]),
             plain(&instance["lease_id"]),
+            safe_until(instance, session),
             plain(&instance["host"]),
             plain(&instance["vcpus"]),
             format!("{} MiB", plain(&instance["memory_mb"])),

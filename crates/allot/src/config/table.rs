@@ -32,12 +32,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 13] = [
+const HEADINGS: [(&str, &str); 14] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("housekeeping", "Housekeeping: what is done about leases by itself"),
+    ("preemptible", "Preemptible instances, which make way for leases"),
     ("usage", "Usage and what it costs"),
     ("energy", "Saving power"),
     ("filters", "Filters that hosts pass before they are leased"),
@@ -203,6 +204,17 @@ settings! {
     "housekeeping.default_properties" default_properties: Option<Properties> = "" as "JSON";
     /// Project that maintenance of hosts is booked for; without it, none is
     "housekeeping.maintenance_project" maintenance_project: Option<String> = "" as "PROJECT";
+
+    /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
+    "preemptible.enabled" preemptible: bool = "false" as "BOOL";
+    /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
+    /// anything, `?` for any character
+    "preemptible.projects" preemptible_projects: Vec<String> = "" as "LIST";
+    /// How long a preemptible instance is to have its place at least
+    "preemptible.least_lifetime" least_lifetime: Span = "10m" as "DURATION";
+    /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
+    /// leases.grace before that
+    "preemptible.margin" preemptible_margin: Span = "30s" as "DURATION";
 
     /// How long usage that is over is kept, and what happened; without it, for ever
     "usage.keep" keep_usage: Option<Span> = "" as "DURATION";

@@ -18,6 +18,7 @@ use leases::housekeeping::HousekeepingRules;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
+use leases::preemption::PreemptionRules;
 use leases::project::ProjectId;
 use leases::requirement::Requirement;
 use leases::usage::Prices;
@@ -316,6 +317,10 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         },
         plan_rules: PlanRules {
             grace: configuration.grace.0,
+            clear_ahead: configuration.preemptible.then(|| {
+                let leaving = configuration.grace.0.saturating_add(configuration.preemptible_margin.0);
+                leaving.saturating_add(configuration.longest_clock_skew.0)
+            }),
             before_end: configuration.before_end_action,
             longest_departure: configuration.hunt_longest.0,
             moves_at_once: configuration.moves_at_once.max(1),
@@ -358,6 +363,11 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             instance_hour: configuration.price_instance_hour,
         },
         energy: energy(configuration),
+        preemption: PreemptionRules {
+            allowed: configuration.preemptible,
+            projects: configuration.preemptible_projects.iter().flat_map(|project| project.parse()).collect(),
+            least_lifetime: configuration.least_lifetime.0,
+        },
     }
 }
 

@@ -577,6 +577,9 @@ pub struct LeaseHints {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub reservation: Option<String>,
+    /// Whether it makes way for leases; as the operator has it for the project if not given. Not in a lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemptible: Option<bool>,
     /// Instances of the project, on whose hosts it is to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_host: Vec<String>,

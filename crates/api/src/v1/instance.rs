@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use leases::ids::GuestId;
 use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::date::created_at;
 use super::error::RequestError;
-use super::fields::{Fields, count, text};
+use super::fields::{Fields, boolean, count, text};
 use super::hints::read_instances;
 use super::id::{lease_id, reservation_id};
 
@@ -34,6 +35,11 @@ pub struct Instance {
     pub status: String,
     /// Why it could not be started.
     pub status_reason: Option<String>,
+    /// `reserved` in a lease, `regular`, or `preemptible`: it makes way for the next lease of its host.
+    pub kind: String,
+    /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
+    /// UTC to the second. Null if no lease of its host is known, and of others.
+    pub safe_until: Option<String>,
     /// The lease that it is part of; null if of none, or of none any more.
     pub lease_id: Option<String>,
     /// The reservation of that lease.
@@ -53,14 +59,14 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// The instance on a host of that name.
-    pub fn of(record: &InstanceRecord, host: Option<String>) -> Self {
+    /// The instance on a host of that name, with when it has to leave it.
+    pub fn of(record: &InstanceRecord, host: Option<String>, safe_until: Option<Timestamp>) -> Self {
         let instance = &record.instance;
         let (lease_id, reservation_id) = match instance.kind {
             InstanceKind::Reserved { lease, reservation } => {
                 (Some(lease.to_string()), Some(reservation.to_string()))
             }
-            InstanceKind::Regular => (None, None),
+            InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
         };
         Self {
             id: instance.id.to_string(),
@@ -69,6 +75,8 @@ impl Instance {
             user_id: instance.owner.user.0.clone(),
             status: instance.status.name().to_owned(),
             status_reason: instance.reason.clone(),
+            kind: instance.kind.name().to_owned(),
+            safe_until: safe_until.map(created_at),
             lease_id,
             reservation_id,
             host,
@@ -90,6 +98,8 @@ pub struct InstanceRequest {
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of, if of one.
     pub hint: Option<LeaseHint>,
+    /// Whether it is to be preemptible, if the request says so.
+    pub preemptible: Option<bool>,
     /// Instances on whose hosts it is to run.
     pub same_host: BTreeSet<GuestId>,
     /// Instances on whose hosts it is not to run.
@@ -108,8 +118,8 @@ impl InstanceRequest {
         let size = size(&mut fields)?;
         let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
         fields.finish()?;
-        let (hint, same_host, different_host) = hints;
-        Ok(Self { name, size, hint, same_host, different_host })
+        let InstanceHints { lease: hint, preemptible, same_host, different_host } = hints;
+        Ok(Self { name, size, hint, preemptible, same_host, different_host })
     }
 }
 
@@ -127,8 +137,14 @@ fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
     }))
 }
 
-/// The lease, and instances that it is to be with and apart from.
-type InstanceHints = (Option<LeaseHint>, BTreeSet<GuestId>, BTreeSet<GuestId>);
+/// Where it is to run.
+#[derive(Default)]
+struct InstanceHints {
+    lease: Option<LeaseHint>,
+    preemptible: Option<bool>,
+    same_host: BTreeSet<GuestId>,
+    different_host: BTreeSet<GuestId>,
+}
 
 fn hints(value: &Value) -> Result<InstanceHints, RequestError> {
     let wrong = |name| RequestError::malformed(name, "the identifier of a lease or a reservation");
@@ -146,16 +162,19 @@ fn hints(value: &Value) -> Result<InstanceHints, RequestError> {
     };
     let same_host = instances("same_host", "scheduler_hints.same_host")?;
     let different_host = instances("different_host", "scheduler_hints.different_host")?;
+    let preemptible =
+        hints.given("preemptible").map(|value| boolean("scheduler_hints.preemptible", value)).transpose()?;
     hints.finish()?;
-    match (lease.transpose()?, reservation.transpose()?) {
+    let lease = match (lease.transpose()?, reservation.transpose()?) {
         (Some(_), Some(_)) => {
-            Err(RequestError::malformed("scheduler_hints", "either a lease or a reservation"))
+            return Err(RequestError::malformed("scheduler_hints", "either a lease or a reservation"));
         }
-        (lease, reservation) => {
-            let hint = lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation));
-            Ok((hint, same_host, different_host))
-        }
+        (lease, reservation) => lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation)),
+    };
+    if lease.is_some() && preemptible == Some(true) {
+        return Err(RequestError::malformed("scheduler_hints.preemptible", "false in a lease"));
     }
+    Ok(InstanceHints { lease, preemptible, same_host, different_host })
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ pub(super) struct Subject {
     pub(super) lease: Option<String>,
     pub(super) guest: Option<String>,
     pub(super) guest_name: Option<String>,
+    pub(super) guest_kind: Option<&'static str>,
     pub(super) project: Option<String>,
     pub(super) vcpus: Option<u32>,
     pub(super) memory_mib: Option<u32>,
@@ -96,6 +97,7 @@ impl Subject {
         let GuestSize { vcpus, memory_mib, disk_gib } = instance.size;
         Self {
             guest_name: Some(instance.name.clone()),
+            guest_kind: Some(instance.kind.name()),
             project: Some(instance.owner.project.0.clone()),
             vcpus: Some(vcpus),
             memory_mib: Some(memory_mib),

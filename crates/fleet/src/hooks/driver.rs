@@ -48,7 +48,7 @@ impl HooksFleet {
                 };
                 granted || self.ledger().hosts.get(&host).is_some_and(held)
             }
-            InstanceKind::Regular => self.site(host) == Site::FreePool,
+            InstanceKind::Regular | InstanceKind::Preemptible => self.site(host) == Site::FreePool,
         }
     }
 
@@ -216,7 +216,7 @@ impl Guests for HooksFleet {
         let subject = self.subject(host, key).instance(instance);
         let subject = match instance.kind {
             InstanceKind::Reserved { lease, reservation } => subject.of(reservation, Some(lease)),
-            InstanceKind::Regular => subject,
+            InstanceKind::Regular | InstanceKind::Preemptible => subject,
         };
         self.hooks.call(Moment::OnStart, &subject).await?;
         Ok(Outcome::Done)

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
-//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`,
+//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`, `guest_kind`,
 //! `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A
 //! program has them in its environment as well:
 //! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
@@ -60,7 +60,7 @@
 //!
 //! **Instances** that are started through the service (`POST /v1/instances`) take `on_start` and `on_delete`. `on_start`
 //! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
-//! `"lease"` if a lease is given, else as `"other"`. `on_delete` may come for a guest that is not there.
+//! `"lease"` if a lease is given, as `"preemptible"` if that is the `guest_kind`, else as `"other"`. `on_delete` may come for a guest that is not there.
 //!
 //! **Moving guests**, of others out of a best-effort lease's way or a lease's own when it ends, takes `on_migrate`, and that `check` says of them what
 //! they use and what it takes: beside the above `"project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20,

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId};
 use leases::instance::{Instance, InstanceKind};
-use leases::plan::GuestOwner;
 
 use super::state::{Event, Guest, Host, Rules, State};
 use super::timing::later;
@@ -33,7 +32,7 @@ impl State {
         let boot = rules.timing.boot.draw(&mut self.draw());
         let guest = Guest {
             name: instance.name.clone(),
-            owner: owner(instance),
+            owner: instance.kind.guest_owner(),
             project: Some(instance.owner.project.0.clone()),
             vcpus: instance.size.vcpus,
             memory_mib: instance.size.memory_mib,
@@ -83,11 +82,7 @@ impl Host {
                 let slots = self.slots.get(&reservation).is_some_and(|slots| slots.lease == Some(lease));
                 slots || matches!(self.site, Site::Held { reservation: holder, .. } if holder == reservation)
             }
-            InstanceKind::Regular => self.site == Site::FreePool,
+            InstanceKind::Regular | InstanceKind::Preemptible => self.site == Site::FreePool,
         }
     }
-}
-
-fn owner(instance: &Instance) -> GuestOwner {
-    instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease)
 }

@@ -466,8 +466,8 @@ async fn the_guest_of_an_instance_is_started_where_its_lease_is_and_nowhere_else
     let told = fs::read_to_string(rack.directory.join("told.json")).expect("it was told");
     let told: serde_json::Value = serde_json::from_str(&told).expect("an object");
     assert_eq!(
-        (&told["guest_name"], &told["project"], &told["vcpus"]),
-        (&"web".into(), &"red".into(), &2.into())
+        (&told["guest_name"], &told["guest_kind"], &told["project"], &told["vcpus"]),
+        (&"web".into(), &"reserved".into(), &"red".into(), &2.into())
     );
     assert_eq!((&told["memory_mib"], &told["disk_gib"]), (&2048.into(), &10.into()));
     assert_eq!(told["guest"], GuestId(7).to_string());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use super::Admission;
@@ -15,6 +16,7 @@ use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::ReservationTerms;
+use crate::window::later;
 
 /// Where a host for an instance is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,9 @@ pub enum Within<'a> {
     Reservation(&'a Lease, &'a Reservation),
     /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run for ever.
     FreePool(&'a ProjectId),
+    /// On hosts of the free pool that nobody else has for at least so long: the instance makes way for whoever has the
+    /// host next.
+    Gap(&'a ProjectId, SignedDuration),
 }
 
 /// Why there is no host for an instance.
@@ -76,6 +81,10 @@ impl Admission<'_> {
             })
             .collect();
         let considered = eligible.len();
+        let eligible = match within {
+            Within::Gap(..) => self.longest_gaps(eligible, size),
+            _ => eligible,
+        };
         if let Within::Reservation(_, reservation) = within
             && matches!(reservation.allocation, Allocation::Slots(_))
             && considered == 0
@@ -99,6 +108,26 @@ impl Admission<'_> {
         choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
     }
 
+    /// From when on somebody else has the host, or some of it; never if that is not known yet. What runs there until then
+    /// is in nobody's way.
+    pub fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
+        let bookings = self.calendar.bookings(host).filter(|(window, _)| window.end() > self.now);
+        bookings.map(|(window, _)| window.start().max(self.now)).min()
+    }
+
+    /// Of hosts with room for it, those that nobody else has for longest.
+    fn longest_gaps<'h>(
+        &self,
+        on: Vec<(&'h Host, Resources)>,
+        size: GuestSize,
+    ) -> Vec<(&'h Host, Resources)> {
+        let has_room = |(host, used): &(&Host, Resources)| host.capacity().slots(used, &size.resources()) > 0;
+        let until = |host: &Host| self.undisturbed_until(host.id).unwrap_or(Timestamp::MAX);
+        let with_room: Vec<_> = on.into_iter().filter(has_room).collect();
+        let longest = with_room.iter().map(|(host, _)| until(host)).max();
+        with_room.into_iter().filter(|(host, _)| Some(until(host)) == longest).collect()
+    }
+
     fn eligible(&self, within: Within<'_>, host: &Host, seen: &ObservedHost) -> bool {
         match within {
             Within::Reservation(lease, reservation) => match &reservation.allocation {
@@ -108,13 +137,18 @@ impl Admission<'_> {
                 Allocation::Slots(_) => slot_is_free(lease, reservation.id, seen),
                 Allocation::FloatingIps(_) => false,
             },
-            Within::FreePool(project) => {
-                seen.place == Place::FreePool
-                    && host.power.is_on()
-                    && self.asked_by(project).barred(host).is_none()
-                    && !self.booked(host.id, None)
+            Within::FreePool(project) => self.open_to(project, host, seen) && !self.booked(host.id, None),
+            Within::Gap(project, least) => {
+                let from_then_on = later(self.now, least);
+                self.open_to(project, host, seen)
+                    && self.undisturbed_until(host.id).is_none_or(|until| until >= from_then_on)
             }
         }
+    }
+
+    /// Whether the host is in the free pool, on, and the project may have it.
+    fn open_to(&self, project: &ProjectId, host: &Host, seen: &ObservedHost) -> bool {
+        seen.place == Place::FreePool && host.power.is_on() && self.asked_by(project).barred(host).is_none()
     }
 }
 
@@ -136,7 +170,7 @@ fn choices(
     }
     let group = match within {
         Within::Reservation(lease, _) => lease.hints.group.map(|policy| (lease, policy)),
-        Within::FreePool(_) => None,
+        Within::FreePool(_) | Within::Gap(..) => None,
     };
     let Some((lease, policy)) = group else { return Ok(vec![on]) };
     let (with, without): (Vec<_>, Vec<_>) =
@@ -207,11 +241,10 @@ pub fn guests_to_come<'a>(observed: &mut Observed, instances: impl Iterator<Item
     }
     for instance in expected.into_values() {
         if let Some(host) = observed.hosts.get_mut(&instance.host) {
-            let owner = instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease);
             host.guests.push(Guest {
                 project: Some(instance.owner.project.clone()),
                 size: instance.size,
-                ..Guest::new(instance.id, owner)
+                ..Guest::new(instance.id, instance.kind.guest_owner())
             });
         }
     }

@@ -32,7 +32,11 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         }
         return;
     }
+    let coming = claims.coming.get(&host).copied().filter(|_| effort.world.rules.clear_ahead.is_some());
     match (observed.place, wanted) {
+        (Place::FreePool, None) if coming.is_some_and(|lease| is_near(effort, lease)) => {
+            effort.step(Action::Fence(host), coming.map(|lease| lease.id));
+        }
         (Place::FreePool, None) => clear_strays(effort, claims, host, observed),
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
         (Place::Held(holder), Some((_, reservation))) if holder == reservation.id => {}
@@ -46,6 +50,11 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
                 effort.waits(lease.id, Waiting::TakingBack(host));
             }
             take_back(effort, claims, host, holder, observed);
+        }
+        (Place::Fenced { .. }, None) if coming.is_some() => {
+            if let Some(lease) = coming.filter(|lease| is_near(effort, lease)) {
+                ask_to_leave(effort, host, observed, lease);
+            }
         }
         // Whoever it was fenced for does not want it any more.
         (Place::Fenced { .. }, None) => effort.step(Action::Unfence(host), None),
@@ -187,6 +196,19 @@ fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, leas
         effort.step(mov.action(), Some(lease));
     }
     true
+}
+
+/// Whether the hosts of the lease are to be cleared now for its start. One that starts a little later may have been near by
+/// somebody else's clock.
+fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
+    effort.world.rules.clears_at(lease.window.start()) <= effort.world.now
+}
+
+/// Preemptible guests leave before the lease starts. Everybody else has time until then.
+fn ask_to_leave(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease: &Lease) {
+    for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+        stop(effort, host, guest, lease);
+    }
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed.

@@ -314,7 +314,11 @@ pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
 /// When the lease is next due.
 pub(super) fn wake(effort: &mut Effort<'_>, lease: &Lease) {
     match lease.status {
-        LeaseStatus::Pending => effort.wake(lease.window.start()),
+        LeaseStatus::Pending => {
+            let start = lease.window.start();
+            let clears_at = effort.world.rules.clears_at(start);
+            effort.wake(if effort.world.now < clears_at { clears_at } else { start });
+        }
         LeaseStatus::Starting => {
             effort.wake(lease.times_out_at().unwrap_or(Timestamp::MAX).min(lease.window.end()));
         }

@@ -38,12 +38,16 @@ use crate::instance::Instance;
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::status::LeaseStatus;
 use crate::terms::BeforeEndAction;
+use crate::window::{earlier, later};
 
 /// What the operator has laid down for hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRules {
     /// How long a preemptible guest has to shut down before it is deleted.
     pub grace: SignedDuration,
+    /// How long before the start of a lease its hosts are fenced and preemptible guests asked to leave; at the start if
+    /// absent.
+    pub clear_ahead: Option<SignedDuration>,
     /// How failed steps are repeated.
     pub backoff: Backoff,
     /// What happens before the end where a lease does not say.
@@ -58,11 +62,27 @@ pub struct PlanRules {
     pub start_attempts: u32,
 }
 
+/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start.
+const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
+
+impl PlanRules {
+    /// When the hosts of a lease that starts then begin to be cleared.
+    pub fn clears_at(&self, start: Timestamp) -> Timestamp {
+        self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))
+    }
+
+    /// Leases that start until then have to be known to a plan that is made now.
+    pub fn horizon(&self, now: Timestamp) -> Timestamp {
+        self.clear_ahead.map_or(now, |ahead| later(later(now, ahead), FENCE_TOLERANCE))
+    }
+}
+
 impl Default for PlanRules {
     /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
+            clear_ahead: None,
             backoff: Backoff::default(),
             before_end: BeforeEndAction::None,
             snapshot_attempts: 3,
@@ -168,7 +188,7 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
         }
     }
     let mut effort = Effort::new(world);
-    let claims = Claims::new(current.iter().map(AsRef::as_ref), world.now);
+    let claims = Claims::new(current.iter().map(AsRef::as_ref), &world);
     for (&host, observed) in &world.observed.hosts {
         plan.hosts.insert(host, claims.wanted(host));
         handover::plan_host(&mut effort, &claims, host, observed);
@@ -201,15 +221,19 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
 /// What leases want now, and whose reservations are whose.
 struct Claims<'a> {
     hosts: BTreeMap<HostId, (&'a Lease, &'a Reservation)>,
+    /// Whole hosts of leases that start soon: they are cleared of preemptible guests, or about to be.
+    coming: BTreeMap<HostId, &'a Lease>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
     reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
     leases: BTreeMap<LeaseId, &'a Lease>,
 }
 
 impl<'a> Claims<'a> {
-    fn new(leases: impl Iterator<Item = &'a Lease>, now: Timestamp) -> Self {
+    fn new(leases: impl Iterator<Item = &'a Lease>, world: &World<'_>) -> Self {
+        let now = world.now;
         let mut claims = Self {
             hosts: BTreeMap::new(),
+            coming: BTreeMap::new(),
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
             leases: BTreeMap::new(),
@@ -222,6 +246,9 @@ impl<'a> Claims<'a> {
             }
             if life::wants_resources(lease, now) {
                 wanting.push(lease);
+            }
+            if lease.status == LeaseStatus::Pending && lease.window.start() <= world.rules.horizon(now) {
+                claims.expect(lease);
             }
         }
         // At most one lease wants a host, says the calendar. Should two, the one that runs keeps it.
@@ -244,6 +271,20 @@ impl<'a> Claims<'a> {
             }
         }
         claims
+    }
+
+    /// Notes a lease that starts soon. Of several with one host the first comes first.
+    fn expect(&mut self, lease: &'a Lease) {
+        let whole = lease.reservations.iter().filter_map(|reservation| match &reservation.allocation {
+            Allocation::Hosts(hosts) => Some(hosts),
+            _ => None,
+        });
+        for host in whole.flatten() {
+            let known = self.coming.entry(*host).or_insert(lease);
+            if lease.window.start() < known.window.start() {
+                *known = lease;
+            }
+        }
     }
 
     fn wanted(&self, host: HostId) -> Wanted {

@@ -162,7 +162,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         }
         let reservation = match instance.kind {
             InstanceKind::Reserved { reservation, .. } => Some(reservation),
-            InstanceKind::Regular => None,
+            InstanceKind::Regular | InstanceKind::Preemptible => None,
         };
         let start = lease.map_or(self.now, |lease| lease.window.start());
         Some(Span {

@@ -56,10 +56,11 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::InstancesPost)?;
-    let InstanceRequest { name, size, hint, same_host, different_host } =
+    let InstanceRequest { name, size, hint, preemptible, same_host, different_host } =
         InstanceRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let new = NewInstance { name, size, hint, others: OtherInstances { same_host, different_host } };
+    let new =
+        NewInstance { name, size, hint, preemptible, others: OtherInstances { same_host, different_host } };
     let record = session.change(async move { service.create_instance(&caller, new).await }).await??;
     let body = InstanceBody { instance: shown(&app, &session, &record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
@@ -116,5 +117,6 @@ fn target(record: &InstanceRecord) -> Target<'_> {
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
     let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
-    Instance::of(record, host.filter(|_| leased || session.allow(app, Rule::HostsGet).is_ok()))
+    let host = host.filter(|_| leased || session.allow(app, Rule::HostsGet).is_ok());
+    Instance::of(record, host, app.service().safe_until(&record.instance))
 }

@@ -20,6 +20,7 @@ mod limits;
 mod native;
 mod negotiating;
 mod operations;
+mod preemptible;
 mod protocol;
 mod sharing;
 mod site;

@@ -113,7 +113,10 @@ impl Service {
         }
         let (next_start, expiry) = {
             let state = self.state();
-            (state.leases.next_start(now), state.proposals.next_expiry())
+            let rules = &self.settings.plan_rules;
+            // Those that start sooner are planned for already.
+            let next_start = state.leases.next_start(rules.horizon(now)).map(|start| rules.clears_at(start));
+            (next_start, state.proposals.next_expiry())
         };
         let progress = self.progress();
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);

@@ -94,7 +94,8 @@ impl Service {
         let mut progress = self.progress();
         let Looked { look, answer } = looked;
         match answer {
-            Ok(Sight { machines, observed }) => {
+            Ok(Sight { machines, mut observed }) => {
+                state.instances.mark_preemptible(&mut observed);
                 progress.saw(&look, observed, |host| state.hosts.contains_key(&host));
                 if machines.is_some() {
                     progress.machines = machines;

@@ -57,7 +57,7 @@ impl Service {
         let gone = progress.gone(instances.iter().copied(), |host| state.hosts.contains_key(&host));
         let world = World::new(&progress.observed, &state.history, &rules, now);
         let world = World { instances: &instances, gone: &gone, asleep: &state.asleep, ..world };
-        let mut plan = plan::plan(state.due(&progress.observed, now), world);
+        let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
             let said = progress.told.contains(&change.lease()) && changes_reason_only(change, &state);

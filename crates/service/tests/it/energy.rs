@@ -216,6 +216,7 @@ async fn energy_h_instances_are_started_on_hosts_that_are_on() {
         name: "web".to_owned(),
         size: Some(size),
         hint: None,
+        preemptible: None,
         others: service::OtherInstances::default(),
     };
     let first = world.service.create_instance(&caller("p"), instance()).await.expect("host 1 has room");

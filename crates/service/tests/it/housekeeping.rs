@@ -55,6 +55,7 @@ async fn start(world: &mut World, lease: LeaseId) {
         name: "web".to_owned(),
         size: Some(size),
         hint: Some(LeaseHint::Lease(lease)),
+        preemptible: None,
         others: OtherInstances::default(),
     };
     world.service.create_instance(&caller("p"), new).await.expect("active");

@@ -24,6 +24,7 @@ fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
         name: "web".to_owned(),
         size: Some(size),
         hint: lease.map(LeaseHint::Lease),
+        preemptible: None,
         others: OtherInstances::default(),
     }
 }

@@ -15,6 +15,7 @@ mod housekeeping;
 mod hunts;
 mod instances;
 mod negotiating;
+mod preemptible;
 mod recurring;
 mod running;
 mod sharing;

@@ -47,6 +47,7 @@ async fn start_instance(world: &mut World, lease: Option<LeaseId>) {
         name: "web".to_owned(),
         size: Some(size),
         hint: lease.map(LeaseHint::Lease),
+        preemptible: None,
         others: OtherInstances::default(),
     };
     world.service.create_instance(&caller("p"), new).await.expect("there is room");
@@ -185,6 +186,7 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
                 name: "web".to_owned(),
                 size: Some(GuestSize { vcpus: 1, memory_mib: 1, disk_gib: 1 }),
                 hint: Some(LeaseHint::Lease(id)),
+                preemptible: None,
                 others: OtherInstances::default(),
             };
             // Whoever is not told whether it was done looks.

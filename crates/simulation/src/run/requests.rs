@@ -234,7 +234,11 @@ impl Simulation {
                 .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
         };
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
-        let new = NewInstance { name: "instance".to_owned(), size, hint, others: OtherInstances::default() };
+        let preemptible =
+            (hint.is_none() && self.ways.settings.preemption.allowed && self.rng.random_bool(0.7))
+                .then_some(true);
+        let (name, others) = ("instance".to_owned(), OtherInstances::default());
+        let new = NewInstance { name, size, hint, preemptible, others };
         match self.service().create_instance(&caller(&project), new).await {
             Ok(record) => {
                 self.note(format!("instance {:?}", record.instance));

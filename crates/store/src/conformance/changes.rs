@@ -87,7 +87,7 @@ pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     let host = Write::RemoveHost { id: leases::ids::HostId(9), expected: Version(7) };
     accept(store, [host, pool, add_free_pool(&free_pool(9, "slow"))]).await;
     let (id, expected) = (leases::ids::GuestId(5), Version(1));
-    let started = instance(6, InstanceKind::Regular);
+    let started = instance(6, InstanceKind::Preemptible);
     accept(store, [Write::ForgetInstance { id, expected }, add_instance(&started)]).await;
     let after = expect_followed(store, full).await;
     assert_eq!((after.leases.len(), after.hosts.len(), after.properties.len()), (4, 2, 2));

@@ -16,6 +16,8 @@ struct Document {
     user: String,
     /// The lease and the reservation, as [`hex`] has them, of one that is part of a lease.
     reserved: Option<(String, String)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    preemptible: bool,
     vcpus: u32,
     memory_mib: u32,
     disk_gib: u32,
@@ -28,13 +30,14 @@ struct Document {
 pub fn instance_json(instance: &Instance) -> String {
     let reserved = match instance.kind {
         InstanceKind::Reserved { lease, reservation } => Some((hex(lease.0), hex(reservation.0))),
-        InstanceKind::Regular => None,
+        InstanceKind::Regular | InstanceKind::Preemptible => None,
     };
     json(&Document {
         name: instance.name.clone(),
         project: instance.owner.project.0.clone(),
         user: instance.owner.user.0.clone(),
         reserved,
+        preemptible: instance.kind == InstanceKind::Preemptible,
         vcpus: instance.size.vcpus,
         memory_mib: instance.size.memory_mib,
         disk_gib: instance.size.disk_gib,
@@ -52,6 +55,7 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
             lease: LeaseId(from_hex(lease)?),
             reservation: ReservationId(from_hex(reservation)?),
         },
+        None if document.preemptible => InstanceKind::Preemptible,
         None => InstanceKind::Regular,
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;

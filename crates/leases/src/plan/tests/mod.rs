@@ -14,6 +14,7 @@ use crate::terms::{
 use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
+mod ahead;
 mod deadlines;
 mod departures;
 mod hunts;

@@ -1,0 +1,50 @@
+//! Preemptible instances through the API. Tests are named by the features of spec §6.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use service::Settings;
+
+use crate::site::{Site, hosts_lease};
+
+fn instance(hints: &Value) -> Value {
+    json!({"name": "batch", "vcpus": 2, "memory_mb": 2048, "disk_gb": 10, "scheduler_hints": hints})
+}
+
+#[tokio::test]
+async fn pre_03_b_a_hint_makes_an_instance_preemptible_and_its_owner_is_told_until_when_it_is_safe() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.plan_rules.clear_ahead = Some(SignedDuration::from_mins(2));
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
+    let post = async |hints: Value| site.post("/v1/instances", &instance(&hints)).await;
+    let made = post(json!({"preemptible": true})).await.ok(201)["instance"].clone();
+    assert_eq!((&made["kind"], &made["lease_id"]), (&json!("preemptible"), &Value::Null));
+    assert_eq!(made["safe_until"], "2030-01-01 11:58:00", "{made}");
+    let listed = site.get("/v1/instances").await.ok(200);
+    assert_eq!(listed["instances"][0]["kind"], "preemptible");
+    // Nobody else gets onto a host that is leased later.
+    let regular = post(json!({"preemptible": false})).await;
+    assert_eq!(regular.status, 409);
+    let wrong = post(json!({"preemptible": "sometimes"})).await;
+    assert_eq!(wrong.error(), (400, "Malformed parameter scheduler_hints.preemptible".to_owned()));
+    let lease = json!({"preemptible": true, "lease": "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753"});
+    assert_eq!(
+        post(lease).await.error(),
+        (400, "Malformed parameter scheduler_hints.preemptible".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn pre_15_where_the_operator_does_not_allow_it_that_is_said() {
+    let site = Site::of_settings(Settings::default()).await;
+    site.add_hosts(1).await;
+    let refused = site.post("/v1/instances", &instance(&json!({"preemptible": true}))).await;
+    assert_eq!(refused.error(), (403, "Preemptible instances are not allowed here".to_owned()));
+    let plain = site.post("/v1/instances", &instance(&json!({}))).await.ok(201);
+    assert_eq!(
+        (&plain["instance"]["kind"], &plain["instance"]["safe_until"]),
+        (&json!("regular"), &Value::Null)
+    );
+}
