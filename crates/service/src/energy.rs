@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{
-    self, Alarm, EnergyPlan, Figures, Ground, PoolReport, PowerRules, PowerState, Sleep, Slept, Switch,
-    readiness, settle,
+    self, Alarm, EnergyPlan, Figures, Ground, Metered, PoolReport, PowerRules, PowerState, Sleep, Slept,
+    Switch, readiness, settle,
 };
 use leases::host::{Health, Host};
 use leases::ids::{FreePoolId, HostId};
@@ -132,12 +132,13 @@ impl Service {
         state.inventory.hosts().map(power).collect()
     }
 
-    /// What was saved in that time, by free pool.
+    /// What was saved and used in that time, by free pool.
     pub async fn energy_report(
         &self,
         period: Window,
     ) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
         let mut sleeps = self.parts.store.sleeps(&period).await?;
+        let held = self.parts.store.held_hosts(&period).await?;
         let (state, now) = (self.state(), self.now());
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         sleeps.extend(asleep.filter_map(|host| {
@@ -149,7 +150,14 @@ impl Service {
             let slept = Slept { from, until, boot: None, failed: false };
             Some(Sleep { over: false, ..slept_by(host, slept) })
         }));
-        Ok(energy::report(&sleeps, period))
+        let metered = |record: &Arc<HostRecord>| {
+            let host = state.inventory.host(record.host.id)?;
+            let (pool, figures) = (host.pool, Figures::of(host));
+            Some(Metered { host: host.id, pool, since: record.created_at, figures })
+        };
+        let hosts: Vec<Metered> = state.hosts.values().filter_map(metered).collect();
+        // What leases will hold is none of it.
+        Ok(energy::report(&sleeps, &hosts, &held, period.before(now)))
     }
 
     /// What becomes of hosts that are being switched, or go on or off by themselves. Says whether anything did.

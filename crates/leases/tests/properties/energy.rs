@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leases::admission::{Admission, Rules};
 use leases::calendar::Calendar;
-use leases::energy::{Ground, PowerRules, PowerState, Switch, plan, readiness, settle};
+use leases::energy::{
+    Figures, Ground, Metered, PowerRules, PowerState, Sleep, Switch, plan, readiness, report, settle,
+};
+use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
 use leases::ids::{GuestId, HostId, ReservationId};
 use leases::lease::{Allocation, Lease};
@@ -207,8 +210,67 @@ impl Rack {
     }
 }
 
+/// A host: since when it is there, what it draws at work, idle and off, when it was held, and when it was off.
+type Day = (i64, [Option<u32>; 2], u32, Vec<(i64, i64)>, Option<(i64, i64)>);
+
+fn days() -> impl Strategy<Value = Vec<Day>> {
+    let draws = || proptest::option::weighted(0.8, 0..500_000u32);
+    let span = || (-20..120i64, 0..60i64).prop_map(|(start, length)| (start, start + length));
+    let held = proptest::collection::vec(span(), 0..6);
+    let watts = (draws(), draws()).prop_map(|(busy, idle)| [busy, idle]);
+    let day = (-10..110i64, watts, 0..20_000u32, held, proptest::option::of(span()));
+    proptest::collection::vec(day, 0..5)
+}
+
 proptest! {
     #![proptest_config(cases(300))]
+
+    #[test]
+    fn energy_f_what_hosts_used_is_their_hours_times_their_watts(
+        days in days(),
+        (start, length) in (0..100i64, 0..100i64),
+    ) {
+        let (mut hosts, mut held, mut sleeps) = (vec![], vec![], vec![]);
+        // Minutes at work, idle and off; milliwatt-minutes of each.
+        let (mut hours, mut drawn) = ([0_u64; 3], [0_u128; 3]);
+        for (id, (since, [busy, idle], off, spans, asleep)) in (1..).map(HostId).zip(days) {
+            let figures = Figures { busy_milliwatts: busy, idle_milliwatts: idle, off_milliwatts: off };
+            hosts.push(Metered { host: id, pool: FreePool::DEFAULT, since: at(since), figures });
+            held.extend(spans.iter().map(|(start, end)| (id, window(*start, *end))));
+            sleeps.extend(asleep.map(|(start, end)| Sleep {
+                host: id,
+                pool: FreePool::DEFAULT,
+                window: window(start, end),
+                saved_milliwatts: 0,
+                off_milliwatts: off,
+                over: true,
+                boot: None,
+                failed: false,
+            }));
+            let idle = idle.unwrap_or(0);
+            for minute in start..start + length {
+                let during = |span: &(i64, i64)| span.0 <= minute && minute < span.1;
+                let (state, milliwatts) = if asleep.as_ref().is_some_and(during) {
+                    (2, off)
+                } else if minute < since {
+                    continue;
+                } else if spans.iter().any(during) {
+                    (0, busy.unwrap_or(idle))
+                } else {
+                    (1, idle)
+                };
+                hours[state] += 60;
+                drawn[state] += u128::from(milliwatts) * 60;
+            }
+        }
+        let reported = report(&sleeps, &hosts, &held, window(start, start + length));
+        let pool = reported.get(&FreePool::DEFAULT).cloned().unwrap_or_default();
+        prop_assert_eq!([pool.busy_seconds, pool.idle_seconds, pool.off_seconds], hours);
+        let sums =
+            [pool.busy_milliwatt_seconds, pool.idle_milliwatt_seconds, pool.used_milliwatt_seconds];
+        prop_assert_eq!(sums, drawn);
+        prop_assert_eq!(pool.total_milliwatt_seconds(), drawn.iter().sum::<u128>());
+    }
 
     #[test]
     fn energy_b_no_lease_is_late_and_no_more_boot_at_once_than_may(ways in ways()) {

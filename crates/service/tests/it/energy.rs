@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fleet::simulated::{Between, Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use jiff::SignedDuration;
-use leases::energy::{IDLE_WATTS, NEVER, OFF_WATTS, PowerRules, SAVING, Switch};
+use leases::energy::{BUSY_WATTS, IDLE_WATTS, NEVER, OFF_WATTS, PowerRules, SAVING, Switch};
 use leases::free_pool::FreePool;
 use leases::host::Health;
 use leases::ids::HostId;
@@ -166,6 +166,26 @@ async fn energy_f_what_was_saved_is_what_the_machines_have_saved() {
     let saved = u128::from(pool.off_seconds) * 100_000;
     assert!(pool.saved_milliwatt_seconds.abs_diff(saved) <= 100_000, "{pool:?}");
     assert_eq!(pool.longest_boot, Some(minutes(BOOT)));
+}
+
+#[tokio::test]
+async fn energy_f_what_hosts_used_is_what_they_did() {
+    let mut world = world_with(2, saving(EnergyMode::Off, PowerRules::default()), None, slow).await;
+    note(&mut world, 1, &[(IDLE_WATTS, "100"), (BUSY_WATTS, "300")]).await;
+    let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(150)).await;
+    let report = world.service.energy_report(window(0, 300)).await.expect("works");
+    let pool = &report[&FreePool::DEFAULT];
+    assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 120 * 60), "until now: {pool:?}");
+    assert_eq!(pool.busy_milliwatt_seconds, 300_000 * 30 * 60);
+    assert_eq!(pool.idle_milliwatt_seconds, 100_000 * 120 * 60);
+    assert_eq!((pool.hosts_not_metered, pool.off_seconds), (1, 0), "nobody has said what host 2 draws");
+    world.service.delete_lease(&operator(), lease.lease.id).await.expect("deleted");
+    world.touched();
+    world.run_until(at(240)).await;
+    let report = world.service.energy_report(window(120, 240)).await.expect("works");
+    let pool = &report[&FreePool::DEFAULT];
+    assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 90 * 60), "{pool:?}");
 }
 
 #[tokio::test]
