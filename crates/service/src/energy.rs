@@ -17,6 +17,7 @@ use leases::plan::{Action, Step};
 use leases::window::{Window, next_minute};
 use store::{Commit, HostRecord, Revision, StoreError, Write};
 
+use crate::notices::boot_failed;
 use crate::state::State;
 use crate::writing::Writer;
 use crate::{HostPower, Service, ServiceError};
@@ -265,7 +266,7 @@ impl Service {
     ) -> Result<bool, StoreError> {
         let commit_of = |changes: &[Change]| {
             let mut commit = Commit::new(now);
-            for Change { before, after, slept, .. } in changes {
+            for Change { before, after, slept, alarm } in changes {
                 let record = HostRecord {
                     host: after.clone(),
                     version: before.version.next(),
@@ -275,6 +276,9 @@ impl Service {
                 let expected = Some(before.version);
                 commit.writes.push(Write::Host { record: Box::new(record), expected });
                 commit.slept.extend(slept.clone());
+                if *alarm == Some(Alarm::BootFailed) {
+                    commit.notifications.push(boot_failed(after));
+                }
             }
             commit
         };

@@ -209,6 +209,28 @@ async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_star
 }
 
 #[tokio::test]
+async fn energy_g_a_host_that_does_not_come_up_is_told_of_once() {
+    let mut world = world(2).await;
+    world.run_until(at(1)).await;
+    make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.fleet.break_boots(HostId(2));
+    world.run_until(at(130)).await;
+    assert_eq!(power(&world, 2), "failed");
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "host.boot_failed").collect();
+    let [told] = told[..] else { panic!("once: {told:?}") };
+    let failed_at = at(113) + PowerRules::default().shortest_boot + PowerRules::default().margin / 2;
+    assert_eq!((told.at, told.content.lease, told.content.project.0.as_str()), (failed_at, None, ""));
+    let payload: serde_json::Value = serde_json::from_str(&told.content.payload).expect("JSON");
+    let host = world.service.host(HostId(2)).expect("there").host.name.clone();
+    let expected = serde_json::json!({
+        "host_id": "2", "hypervisor_hostname": host, "power": "failed",
+        "switched_on_at": at(113).to_string(),
+    });
+    assert_eq!(payload, expected);
+}
+
+#[tokio::test]
 async fn energy_g_a_spare_host_takes_the_place_of_one_that_does_not_come_up() {
     let mut world = world(2).await;
     world.run_until(at(1)).await;

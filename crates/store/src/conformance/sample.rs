@@ -362,11 +362,16 @@ pub fn audit(action: &str) -> AuditRecord {
 /// A notification of that type.
 pub fn notification(event_type: &str) -> NewNotification {
     NewNotification {
-        lease: LeaseId(1),
+        lease: Some(LeaseId(1)),
         project: owner().project,
         event_type: event_type.to_owned(),
         payload: "{}".to_owned(),
     }
+}
+
+/// The same, about no lease.
+pub fn of_no_lease(event_type: &str) -> NewNotification {
+    NewNotification { lease: None, project: ProjectId(String::new()), ..notification(event_type) }
 }
 
 /// The key of a request that made lease 1.
