@@ -40,7 +40,8 @@ pub(crate) fn saving(seed: u64) -> Option<EnergySettings> {
         horizon: SignedDuration::from_hours(48),
         ..PowerRules::default()
     };
-    Some(EnergySettings { mode: EnergyMode::On, rules })
+    let repack_watt_hours = rng.random_bool(0.5).then(|| rng.random_range(0..500));
+    Some(EnergySettings { mode: EnergyMode::On, rules, repack_watt_hours })
 }
 
 /// Watches over power.

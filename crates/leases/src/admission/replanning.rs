@@ -95,7 +95,7 @@ impl Admission<'_> {
 }
 
 /// Whether the lease may be given other hosts: nothing has been done for it yet, and nothing is missing.
-fn may_move(lease: &Lease, settled: Timestamp) -> bool {
+pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
     lease.status == LeaseStatus::Pending
         && lease.window.start() >= settled
         && lease.lease_type == LeaseType::Schedule

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leases::admission::{Admission, Rules};
+use leases::admission::{Admission, RepackRules, Rules};
 use leases::calendar::Calendar;
 use leases::energy::{
-    Figures, Ground, Metered, PowerRules, PowerState, Sleep, Switch, plan, readiness, report, settle,
+    BUSY_WATTS, Figures, Ground, Metered, PowerRules, PowerState, Sleep, Switch, plan, readiness, report,
+    settle,
 };
 use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
@@ -27,12 +28,16 @@ enum Event {
     Ask(u32, i64, i64),
     /// A guest is started on that host if it is on and free, or ends there.
     Guest(u64),
+    /// Leases that start so many minutes from now or later may be given hosts that draw less.
+    Repack(i64),
 }
 
 #[derive(Clone, Debug)]
 struct Ways {
     /// How long each host boots, minutes.
     boots: Vec<i64>,
+    /// What each host draws at work, watts; nothing of some.
+    watts: Vec<Option<u32>>,
     rules: PowerRules,
     cleaning: i64,
     events: Vec<(i64, Event)>,
@@ -42,9 +47,10 @@ fn ways() -> impl Strategy<Value = Ways> {
     let event = prop_oneof![
         4 => (1..6u32, 0..150i64, 1..200i64).prop_map(|(n, start, length)| Event::Ask(n, start, length)),
         1 => (1..12u64).prop_map(Event::Guest),
+        2 => (0..60i64).prop_map(Event::Repack),
     ];
     let events = proptest::collection::vec((0..END, event), 1..60);
-    let boots = proptest::collection::vec(1..=5i64, 1..12);
+    let boots = proptest::collection::vec((1..=5i64, proptest::option::weighted(0.9, 0..4u32)), 1..12);
     (boots, 0..3u32, 1..4u32, 5..70i64, 1..4u32, 0..10i64, events).prop_map(
         |(boots, spare_hosts, boots_at_once, rest, rests_a_day, cleaning, mut events)| {
             events.sort_by_key(|(minute, _)| *minute);
@@ -58,7 +64,9 @@ fn ways() -> impl Strategy<Value = Ways> {
                 horizon,
                 ..PowerRules::default()
             };
-            Ways { boots, rules, cleaning, events }
+            let (boots, watts) =
+                boots.into_iter().map(|(boot, watts)| (boot, watts.map(|w| w * 100))).unzip();
+            Ways { boots, watts, rules, cleaning, events }
         },
     )
 }
@@ -74,8 +82,12 @@ struct Rack {
 
 impl Rack {
     fn new(ways: Ways) -> Self {
-        let hosts = (1..).zip(&ways.boots);
-        let hosts = hosts.map(|(id, _)| Host::new(HostId(id), format!("node{id}"), 8, 8000, 80));
+        let host = |(id, watts): (u64, &Option<u32>)| {
+            let mut host = Host::new(HostId(id), format!("node{id}"), 8, 8000, 80);
+            host.capabilities.extend(watts.map(|watts| (BUSY_WATTS.to_owned(), watts.to_string())));
+            host
+        };
+        let hosts = (1..).zip(&ways.watts).map(host);
         let calendar = Calendar::new(minutes(ways.cleaning));
         let (leases, guests) = (Vec::new(), BTreeSet::new());
         Self { inventory: Inventory::new(hosts, []), calendar, leases, guests, now: 0, ways }
@@ -115,8 +127,43 @@ impl Rack {
         Observed { hosts: self.inventory.hosts().map(seen).collect(), ..Observed::default() }
     }
 
+    /// What all leases draw, in watts and minutes, as far as that is known.
+    fn drawn(&self) -> i64 {
+        let watts = |host: HostId| i64::from(self.ways.watts[host.0 as usize - 1].unwrap_or(0));
+        let drawn = |lease: &Lease| {
+            let hosts = lease.reservations[0].allocation.hosts();
+            lease.window.length().as_mins() * hosts.into_iter().map(watts).sum::<i64>()
+        };
+        self.leases.iter().map(drawn).sum()
+    }
+
+    /// Gives a lease other hosts, if one draws less then; it is as it was but for them, and nobody else has them.
+    fn repack(&mut self, notice: i64) {
+        let rules = Rules::default();
+        let settled = at(self.now + notice);
+        let waking = readiness(&self.inventory, &self.calendar, &self.ways.rules, at(self.now));
+        let admission = Admission::new(&self.calendar, &self.inventory, &rules, at(self.now));
+        let admission = Admission { avoided: Some(&self.guests), ..admission }.saving(Some(&waking));
+        let wanted = RepackRules { settled, least_milliwatt_seconds: 1 };
+        let Some((lease, saved)) = admission.repack(&self.leases, None, &wanted).repacked else { return };
+        let number = self.leases.iter().position(|other| other.id == lease.id).expect("one of them");
+        let (before, drawn) = (self.leases[number].clone(), self.drawn());
+        assert!(before.window.start() >= settled, "{before:?} is about to start");
+        let hosts = |lease: &Lease| lease.reservations[0].allocation.hosts();
+        assert_eq!(hosts(&lease).len(), hosts(&before).len());
+        assert!(hosts(&lease).difference(&hosts(&before)).all(|host| !self.guests.contains(host)));
+        self.calendar.put(&lease, at(self.now)).expect("nobody else has them");
+        let mut same = lease.clone();
+        (same.reservations, same.marks) = (before.reservations.clone(), before.marks.clone());
+        assert_eq!(same, before);
+        self.leases[number] = lease;
+        let less = u128::try_from((drawn - self.drawn()) * 60_000).expect("never more than before");
+        assert_eq!(less, saved);
+    }
+
     fn happen(&mut self, event: &Event) {
         match *event {
+            Event::Repack(notice) => self.repack(notice),
             Event::Guest(host) => {
                 let host = HostId(host);
                 let there = self.inventory.host(host).is_some_and(|host| host.power.is_on());

@@ -1,14 +1,20 @@
 //! Saving power through the API. Tests are named by the criteria of spec §5.5.
 
+use std::sync::Arc;
+
+use axum::http::Method;
 use leases::energy::PowerRules;
+use leases::project::ProjectId;
 use serde_json::{Value, json};
 use service::{EnergyMode, EnergySettings, Settings};
+use store::memory::MemoryStore;
+use store::{Commit, NewNotification, Store};
 
 use crate::site::{Site, hosts_lease};
 
 fn saving(mode: EnergyMode) -> Settings {
     let rules = PowerRules { horizon: jiff::SignedDuration::from_hours(24), ..PowerRules::default() };
-    Settings { energy: EnergySettings { mode, rules }, ..Settings::default() }
+    Settings { energy: EnergySettings { mode, rules, ..EnergySettings::default() }, ..Settings::default() }
 }
 
 /// Three hosts that draw 200 watts, and 20 when they are off.
@@ -81,4 +87,28 @@ async fn energy_f_the_report_says_what_hosts_used_in_all() {
     assert_eq!((number(&pool["busy_host_hours"]), number(&pool["idle_host_hours"])), (1.0, 5.0), "{report}");
     assert_eq!((number(&pool["busy_kwh"]), number(&pool["idle_kwh"])), (0.4, 1.0), "{report}");
     assert_eq!((number(&report["total_kwh"]), &pool["hosts_without_watts"]), (1.4, &json!(0)), "{report}");
+}
+
+#[tokio::test]
+async fn energy_g_only_administrators_are_told_of_hosts() {
+    let store = MemoryStore::new();
+    let told = NewNotification {
+        lease: None,
+        project: ProjectId(String::new()),
+        event_type: "host.boot_failed".to_owned(),
+        payload: json!({"host_id": "7"}).to_string(),
+    };
+    let commit = Commit { notifications: vec![told], ..Commit::new(jiff::Timestamp::UNIX_EPOCH) };
+    store.commit(&commit).await.expect("accepted");
+    let site = Site::still(Arc::new(store)).await;
+    let seen = async |token: &str| {
+        let answer = site.send_as(token, Method::GET, "/v1/notifications", None).await.ok(200);
+        answer["notifications"].clone()
+    };
+    let expected = json!([{
+        "number": 1, "timestamp": "1970-01-01T00:00:00Z", "event_type": "host.boot_failed", "lease_id": null,
+        "project_id": null, "payload": {"host_id": "7"},
+    }]);
+    assert_eq!(seen("admin").await, expected);
+    assert_eq!(seen("member").await, json!([]));
 }

@@ -21,7 +21,7 @@ use crate::terms::{
 const BOOT: i64 = 4;
 
 fn saving(mode: EnergyMode, rules: PowerRules) -> Settings {
-    Settings { energy: EnergySettings { mode, rules }, ..settings() }
+    Settings { energy: EnergySettings { mode, rules, ..EnergySettings::default() }, ..settings() }
 }
 
 fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
@@ -134,6 +134,51 @@ async fn energy_c_a_host_that_may_never_be_off_is_woken() {
     world.run_until(at(10)).await;
     assert_eq!((power(&world, 3), power(&world, 2)), ("on", "off"));
     world.service.remove_host(&operator(), HostId(3)).await.expect("it is on");
+}
+
+#[tokio::test]
+async fn energy_d_a_lease_that_waits_moves_to_a_host_that_draws_less() {
+    let mut settings = saving(EnergyMode::On, PowerRules::default());
+    settings.energy.repack_watt_hours = Some(50);
+    let mut world = world_with(3, settings, None, slow).await;
+    let lease = make(&mut world, asking(300, 360, vec![hosts(1)])).await.expect("free");
+    let first = hosts_of(&lease)[0];
+    world.run_until(at(2)).await;
+    // Nobody had said before.
+    for host in 1..=3 {
+        let watts = if HostId(host) == first { "200" } else { "160" };
+        note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
+    }
+    world.run_until(at(10)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first], "40 watt-hours");
+    let other = (1..=3).find(|host| HostId(*host) != first).expect("there");
+    note(&mut world, other, &[(IDLE_WATTS, "140")]).await;
+    world.run_until(at(12)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [HostId(other)]);
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let updates = told.iter().filter(|told| told.content.event_type == "lease.update").count();
+    assert_eq!(updates, 1, "listeners are told");
+    note(&mut world, first.0, &[(IDLE_WATTS, "10")]).await;
+    world.run_until(at(301)).await;
+    let started = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(
+        (hosts_of(&started), status(&world, lease.lease.id)),
+        (vec![HostId(other)], "ACTIVE"),
+        "once a day"
+    );
+}
+
+#[tokio::test]
+async fn energy_d_leases_keep_their_hosts_unless_the_operator_wants_it_otherwise() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(300, 360, vec![hosts(1)])).await.expect("free");
+    let first = hosts_of(&lease)[0];
+    for host in 1..=2 {
+        let watts = if HostId(host) == first { "400" } else { "100" };
+        note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
+    }
+    world.run_until(at(60)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first]);
 }
 
 #[tokio::test]

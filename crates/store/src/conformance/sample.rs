@@ -311,6 +311,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         start_reminded: Some(at(5)),
         end_reminded: Some(at(6)),
         swaps: u32::MAX,
+        repacked_at: Some(at(4)),
     };
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
