@@ -80,7 +80,9 @@ async fn energy_f_the_report_says_what_was_saved_and_hosts_how_they_are() {
 async fn energy_f_the_report_says_what_hosts_used_in_all() {
     let site = site(EnergyMode::Off).await;
     site.lease(&hosts_lease(1, 1, "2030-01-01 11:00", "2030-01-01 12:00")).await;
-    site.pass(jiff::SignedDuration::from_hours(4)).await;
+    site.pass("2030-01-01T11:00:00Z".parse::<jiff::Timestamp>().expect("a time").duration_since(site.now()))
+        .await;
+    site.pass(jiff::SignedDuration::from_hours(3)).await;
     let asked = "/v1/energy/report?start=2030-01-01T10:30:00Z&end=2030-01-01T12:30:00Z";
     let report = site.get(asked).await.ok(200);
     let pool = &report["pools"][0];
