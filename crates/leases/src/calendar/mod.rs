@@ -378,7 +378,9 @@ mod tests {
         ];
         let calendar = booked(&leases, 5);
         let mut one_by_one = calendar.clone();
-        [1, 3].into_iter().for_each(|id| one_by_one.remove(LeaseId(id)));
+        for id in [1, 3] {
+            one_by_one.remove(LeaseId(id));
+        }
         let mut together = calendar.clone();
         together.remove_all(&BTreeSet::from([1, 3, 9].map(LeaseId)));
         assert_eq!(together, one_by_one);
