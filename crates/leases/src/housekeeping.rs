@@ -47,6 +47,8 @@ pub struct Marks {
     pub end_reminded: Option<Timestamp>,
     /// How many of its hosts were exchanged because its owner wanted it so.
     pub swaps: u32,
+    /// When it was last given other hosts that draw less.
+    pub repacked_at: Option<Timestamp>,
 }
 
 /// Whether any instance is in a lease.

@@ -7,16 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::admission::{Admission, RepackRules};
 use leases::energy::{
-    self, Alarm, EnergyPlan, Figures, Ground, PoolReport, PowerRules, PowerState, Sleep, Slept, Switch,
-    readiness, settle,
+    self, Alarm, EnergyPlan, Figures, Ground, Metered, PoolReport, PowerRules, PowerState, Sleep, Slept,
+    Switch, readiness, settle,
 };
 use leases::host::{Health, Host};
 use leases::ids::{FreePoolId, HostId};
+use leases::lease::Lease;
 use leases::plan::{Action, Step};
 use leases::window::{Window, next_minute};
-use store::{Commit, HostRecord, Revision, StoreError, Write};
+use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
+use crate::leasing::create::{rehouse, rehoused};
+use crate::notices::boot_failed;
 use crate::state::State;
 use crate::writing::Writer;
 use crate::{HostPower, Service, ServiceError};
@@ -25,6 +29,10 @@ use crate::{HostPower, Service, ServiceError};
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// But at least so often: guests come and go without being told.
 const PLAN_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Leases are looked at so often that could be given hosts that draw less.
+const REPACK_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Milliwatt-seconds of a watt-hour.
+const MILLIWATT_SECONDS: u128 = 3_600_000;
 /// Hosts that boot or shut down are looked at so often.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
@@ -35,6 +43,9 @@ pub struct EnergySettings {
     pub mode: EnergyMode,
     /// By which rules.
     pub rules: PowerRules,
+    /// Leases that have not started are given hosts that draw less, if that saves at least so many watt-hours; none if
+    /// they keep theirs.
+    pub repack_watt_hours: Option<u32>,
 }
 
 /// Whether power is saved.
@@ -84,7 +95,7 @@ impl Service {
 
     /// The rules that hosts are switched by: unless power is saved, all are on.
     fn power_rules(&self) -> PowerRules {
-        let EnergySettings { mode, rules } = self.settings.energy;
+        let EnergySettings { mode, rules, .. } = self.settings.energy;
         if mode == EnergyMode::On { rules } else { rules.all_on() }
     }
 
@@ -132,12 +143,13 @@ impl Service {
         state.inventory.hosts().map(power).collect()
     }
 
-    /// What was saved in that time, by free pool.
+    /// What was saved and used in that time, by free pool.
     pub async fn energy_report(
         &self,
         period: Window,
     ) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
         let mut sleeps = self.parts.store.sleeps(&period).await?;
+        let held = self.parts.store.held_hosts(&period).await?;
         let (state, now) = (self.state(), self.now());
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         sleeps.extend(asleep.filter_map(|host| {
@@ -149,7 +161,14 @@ impl Service {
             let slept = Slept { from, until, boot: None, failed: false };
             Some(Sleep { over: false, ..slept_by(host, slept) })
         }));
-        Ok(energy::report(&sleeps, period))
+        let metered = |record: &Arc<HostRecord>| {
+            let host = state.inventory.host(record.host.id)?;
+            let (pool, figures) = (host.pool, Figures::of(host));
+            Some(Metered { host: host.id, pool, since: record.created_at, figures })
+        };
+        let hosts: Vec<Metered> = state.hosts.values().filter_map(metered).collect();
+        // What leases will hold is none of it.
+        Ok(energy::report(&sleeps, &hosts, &held, period.before(now)))
     }
 
     /// What becomes of hosts that are being switched, or go on or off by themselves. Says whether anything did.
@@ -219,6 +238,47 @@ impl Service {
         Ok((changed, self.planned_until(now)))
     }
 
+    /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
+    /// there was.
+    pub(crate) async fn repack(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let moved = {
+            let state = self.state();
+            let Some(moved) = self.repacked(&state, now) else { return Ok(false) };
+            rehoused(&state, vec![moved], now)
+        };
+        let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
+            let mut commit = Commit::new(now);
+            rehouse(&mut commit, moved.to_vec());
+            commit
+        };
+        let tell = |(_, after): &(Arc<LeaseRecord>, LeaseRecord)| {
+            tracing::info!(lease = %after.lease.id, "a lease gets hosts that draw less");
+        };
+        writer.commit_all_or_each(&moved, commit_of, tell).await
+    }
+
+    fn repacked(&self, state: &State, now: Timestamp) -> Option<Lease> {
+        let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
+        let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
+        let (looked_at, after) = self.progress().repacked.unzip();
+        // Later than that it can only be because the clock was set back.
+        if looked_at.is_some_and(|at| at <= now && now < at + REPACK_EVERY) {
+            return None;
+        }
+        let waking = self.waking(state, now);
+        let occupied = state.occupied(&self.progress().observed);
+        // Guests beside leases may stay for ever.
+        let admission =
+            Admission { avoided: Some(&occupied), ..self.admission(state, None, waking.as_ref(), now) };
+        let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
+        let rules =
+            RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };
+        let pending = state.leases.pending().map(|record| &record.lease);
+        let found = admission.repack(pending, after.flatten(), &rules);
+        self.progress().repacked = Some((now, found.looked_at));
+        found.repacked.map(|(lease, _)| lease)
+    }
+
     /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
     pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
         let state = self.state();
@@ -257,7 +317,7 @@ impl Service {
     ) -> Result<bool, StoreError> {
         let commit_of = |changes: &[Change]| {
             let mut commit = Commit::new(now);
-            for Change { before, after, slept, .. } in changes {
+            for Change { before, after, slept, alarm } in changes {
                 let record = HostRecord {
                     host: after.clone(),
                     version: before.version.next(),
@@ -267,6 +327,9 @@ impl Service {
                 let expected = Some(before.version);
                 commit.writes.push(Write::Host { record: Box::new(record), expected });
                 commit.slept.extend(slept.clone());
+                if *alarm == Some(Alarm::BootFailed) {
+                    commit.notifications.push(boot_failed(after));
+                }
             }
             commit
         };

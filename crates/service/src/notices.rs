@@ -10,9 +10,14 @@
 //! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
 //! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
+//! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
+//!
+//! What is about a host is nobody's, so that only administrators and the listener see it.
 
+use leases::host::Host;
 use leases::housekeeping::Marks;
 use leases::lease::Lease;
+use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
 use store::{LeaseRecord, NewNotification};
 
@@ -23,15 +28,32 @@ pub(crate) const WAITS: &str = "lease.waitlist.added";
 pub(crate) const SERVED: &str = "lease.waitlist.served";
 pub(crate) const EXPIRED: &str = "lease.waitlist.expired";
 pub(crate) const WITHDRAWN: &str = "lease.waitlist.removed";
+pub(crate) const BOOT_FAILED: &str = "host.boot_failed";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
 /// The notification of that event, with the lease as it is then.
 pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification {
     NewNotification {
-        lease: record.lease.id,
+        lease: Some(record.lease.id),
         project: record.lease.owner.project.clone(),
         event_type: event_type.to_owned(),
         payload: payload(record),
+    }
+}
+
+/// The notification that a host does not come up.
+pub(crate) fn boot_failed(host: &Host) -> NewNotification {
+    let payload = serde_json::json!({
+        "host_id": host.id.to_string(),
+        "hypervisor_hostname": host.name,
+        "power": host.power.state.name(),
+        "switched_on_at": host.power.state.since().map(|since| since.to_string()),
+    });
+    NewNotification {
+        lease: None,
+        project: ProjectId(String::new()),
+        event_type: BOOT_FAILED.to_owned(),
+        payload: payload.to_string(),
     }
 }
 

@@ -7,6 +7,7 @@ use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
+use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Span, Sum};
@@ -283,6 +284,10 @@ impl Store for FaultyStore {
 
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
         self.unless(self.inner.sleeps(period)).await
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        self.unless(self.inner.held_hosts(period)).await
     }
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::simulated::SimulatedFleet;
 use jiff::{SignedDuration, Timestamp};
-use leases::energy::PowerRules;
+use leases::energy::{BUSY_WATTS, PowerRules};
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Place, Powered};
@@ -40,7 +40,14 @@ pub(crate) fn saving(seed: u64) -> Option<EnergySettings> {
         horizon: SignedDuration::from_hours(48),
         ..PowerRules::default()
     };
-    Some(EnergySettings { mode: EnergyMode::On, rules })
+    let repack_watt_hours = rng.random_bool(0.5).then(|| rng.random_range(0..500));
+    Some(EnergySettings { mode: EnergyMode::On, rules, repack_watt_hours })
+}
+
+/// What is noted of the power that a host draws, where leases may be given hosts that draw less: not all alike.
+pub(crate) fn drawing(host: HostId) -> Vec<(String, Option<String>)> {
+    let watts = 100 + host.0 * 37 % 5 * 50;
+    vec![(BUSY_WATTS.to_owned(), Some(watts.to_string()))]
 }
 
 /// Watches over power.

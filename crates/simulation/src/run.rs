@@ -23,7 +23,7 @@ use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
-use crate::power::{PowerWatch, check_dark, saving};
+use crate::power::{PowerWatch, check_dark, drawing, saving};
 use crate::schedule::{Schedule, check_usage};
 use crate::world::{Happened, Setup, World, operator};
 
@@ -271,6 +271,13 @@ impl Simulation {
         let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;
         let mut world = world.map_err(|error| failure(error.to_string()))?;
         world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
+        if ways.settings.energy.repack_watt_hours.is_some() {
+            for host in world.service.hosts() {
+                let operator = operator();
+                let noted = world.service.update_host(&operator, host.host.id, drawing(host.host.id));
+                world.wait_for(noted).await.map_err(|error| failure(error.to_string()))?;
+            }
+        }
         let network = Layout::public_network().id;
         for last in 200..204 {
             let new = NewFloatingIp { network: network.clone(), address: [203, 0, 113, last].into() };

@@ -5,7 +5,7 @@ use leases::project::ProjectId;
 use leases::window::Window;
 use sqlx::PgConnection;
 use store::archive::Archive;
-use store::encoding::action_key;
+use store::encoding::{action_key, subject_number};
 use store::{IdempotencyRecord, Notification, Snapshot, UsageFilter};
 use uuid::Uuid;
 
@@ -105,7 +105,7 @@ async fn import_notifications(
 ) -> Result<(), sqlx::Error> {
     let numbers: Vec<i64> = notifications.iter().map(|n| n.number.cast_signed()).collect();
     let at_us: Vec<i64> = notifications.iter().map(|n| us(n.at)).collect();
-    let leases: Vec<Uuid> = notifications.iter().map(|n| uuid(n.content.lease.0)).collect();
+    let leases: Vec<Uuid> = notifications.iter().map(|n| uuid(subject_number(n.content.lease))).collect();
     let insertion = sqlx::query!(
         "INSERT INTO notification (number, at_us, lease, project, event_type, payload)
          SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[])",

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use leases::usage::Event;
 use sqlx::PgConnection;
 use store::encoding::usage::hosts_json;
-use store::encoding::{record_key_from_text, record_key_text};
+use store::encoding::{record_key_from_text, record_key_text, subject_number};
 use store::{Advance, Changes, Commit, Delta, KEPT_REVISIONS, RecordKey, Revision, StoreError};
 use uuid::Uuid;
 
@@ -50,7 +50,7 @@ async fn enter(
 ) -> Result<Advance, Trouble> {
     let keys: Vec<String> = keys.iter().map(|key| text(&record_key_text(key)).into_owned()).collect();
     let (told, audited, events) = (&commit.notifications, &commit.audit, &commit.usage.events);
-    let leases: Vec<Uuid> = told.iter().map(|new| uuid(new.lease.0)).collect();
+    let leases: Vec<Uuid> = told.iter().map(|new| uuid(subject_number(new.lease))).collect();
     let audited_us: Vec<i64> = audited.iter().map(|record| us(record.at)).collect();
     let row = sqlx::query!(
         "WITH made AS (

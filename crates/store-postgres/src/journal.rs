@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::PgConnection;
+use store::encoding::subject_lease;
 use store::{
     AuditFilter, AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification,
 };
@@ -84,7 +85,7 @@ pub(crate) async fn notifications(
             number: row.number.cast_unsigned(),
             at: instant(row.at_us)?,
             content: NewNotification {
-                lease: LeaseId(row.lease.as_u128()),
+                lease: subject_lease(row.lease.as_u128()),
                 project: ProjectId(plain(row.project)),
                 event_type: plain(row.event_type),
                 payload: plain(row.payload),

@@ -32,6 +32,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
+use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Sum};
@@ -246,6 +247,10 @@ impl Store for PostgresStore {
 
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
         Ok(asking!(self, db => power::read(db, period).await)?)
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        Ok(asking!(self, db => usage::held_hosts(db, period).await)?)
     }
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {

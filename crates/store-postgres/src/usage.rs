@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::usage::{Entries, Event, Group, Occurrence, Query, Size, Span, SpanChange, Sum};
+use leases::window::Window;
 use sqlx::PgConnection;
 use store::UsageFilter;
 use store::encoding::named;
@@ -323,6 +324,24 @@ async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -
         since_us,
     );
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
+}
+
+/// When something was held on hosts, as far as it touches that time.
+pub(crate) async fn held_hosts(
+    db: &mut PgConnection,
+    period: &Window,
+) -> Result<Vec<(HostId, Window)>, Trouble> {
+    let rows = sqlx::query!(
+        r#"SELECT DISTINCT host AS "host!", starts_us, ends_us FROM usage_span
+         WHERE host IS NOT NULL AND ends_us > $1 AND starts_us < $2"#,
+        us(period.start()),
+        us(period.end()),
+    );
+    let rows = rows.fetch_all(db).await?.into_iter();
+    let read = rows.map(|row| Ok((HostId(row.host.cast_unsigned()), window(row.starts_us, row.ends_us)?)));
+    let mut held = read.collect::<Result<Vec<_>, Trouble>>()?;
+    held.sort_unstable_by_key(|(host, window)| (*host, window.start(), window.end()));
+    Ok(held)
 }
 
 /// Forgets what is over and ended before that time.

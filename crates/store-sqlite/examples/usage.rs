@@ -1,6 +1,8 @@
-//! Measures questions about usage: `cargo run --release -p store-sqlite --example usage -- FILE [PROJECTS]`.
+//! Measures questions about usage: `cargo run --release -p store-sqlite --example usage -- FILE [PROJECTS
+//! [FIRST_SECOND]]`.
 //!
-//! Fills a new file with a year of leases, 30 a month and project, each of two hosts, and asks about a month.
+//! Fills a file that has no usage with a year of leases, 30 a month and project, each of two hosts, and asks about a
+//! month. The year begins at that second of the Unix epoch.
 
 use std::error::Error;
 use std::time::Instant;
@@ -16,10 +18,8 @@ use store_sqlite::SqliteStore;
 const MONTHS: i64 = 12;
 const LEASES_A_MONTH: i64 = 30;
 
-fn month(number: i64) -> Result<Window, jiff::Error> {
-    let start = Timestamp::from_second(1_893_456_000)? + SignedDuration::from_hours(720 * number);
-    Ok(Window::starting(start, SignedDuration::from_hours(720)))
-}
+/// The beginning of 2030.
+const FIRST_SECOND: i64 = 1_893_456_000;
 
 fn spans(project: u64, number: i64, month: Window) -> Vec<Span> {
     let id = u128::from(project) * 10_000 + number as u128;
@@ -47,6 +47,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().ok_or("name a file")?;
     let projects: u64 = arguments.next().map_or(Ok(1000), |text| text.parse())?;
+    let first = arguments.next().map_or(Ok(FIRST_SECOND), |text| text.parse())?;
+    let month = |number: i64| -> Result<Window, jiff::Error> {
+        let start = Timestamp::from_second(first)? + SignedDuration::from_hours(720 * number);
+        Ok(Window::starting(start, SignedDuration::from_hours(720)))
+    };
     let store = SqliteStore::open(&file).await?;
     for project in 0..projects {
         let mut usage = Entries::default();

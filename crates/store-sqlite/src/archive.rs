@@ -5,7 +5,7 @@ use ::leases::project::ProjectId;
 use ::leases::window::Window;
 use sqlx::SqliteConnection;
 use store::archive::{Archive, ImportError};
-use store::encoding::action_key;
+use store::encoding::{action_key, subject_number};
 use store::{IdempotencyRecord, Snapshot, StoreError, UsageFilter};
 
 use crate::columns::{instant, us, uuid};
@@ -124,7 +124,7 @@ async fn import_notification(
     notification: &store::Notification,
 ) -> Result<(), sqlx::Error> {
     let (number, at_us) = (notification.number.cast_signed(), us(notification.at));
-    let lease = notification.content.lease.0.to_be_bytes();
+    let lease = subject_number(notification.content.lease).to_be_bytes();
     let lease = lease.as_slice();
     let insertion = sqlx::query!(
         "INSERT INTO notification (number, at_us, lease, project, event_type, payload)

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::SqliteConnection;
-use store::encoding::{hex, json};
+use store::encoding::{hex, json, subject_lease, subject_number};
 use store::{
     AuditFilter, AuditRecord, Commit, CommitError, IdempotencyRecord, NewNotification, Notification,
     StoreError,
@@ -78,7 +78,8 @@ async fn notify_all(db: &mut SqliteConnection, commit: &Commit) -> Result<(), sq
     }
     let at_us = us(commit.at);
     let rows = commit.notifications.iter();
-    let rows = rows.map(|new| (hex(new.lease.0), &new.project.0, &new.event_type, &new.payload));
+    let rows =
+        rows.map(|new| (hex(subject_number(new.lease)), &new.project.0, &new.event_type, &new.payload));
     let rows = json(&rows.collect::<Vec<_>>());
     let insertion = sqlx::query!(
         "INSERT INTO notification (at_us, lease, project, event_type, payload)
@@ -128,7 +129,7 @@ pub(crate) async fn notifications(
             number: row.number.cast_unsigned(),
             at: instant(row.at_us)?,
             content: NewNotification {
-                lease: LeaseId(uuid(&row.lease)?),
+                lease: subject_lease(uuid(&row.lease)?),
                 project: ProjectId(row.project),
                 event_type: row.event_type,
                 payload: row.payload,

@@ -31,6 +31,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
+use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Sum};
@@ -308,6 +309,10 @@ impl Store for SqliteStore {
 
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
         power::read(&mut *self.reading().await?, period).await
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        usage::held_hosts(&mut *self.reading().await?, period).await
     }
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::usage::{Entries, Event, Group, Occurrence, Query, Size, Span, SpanChange, Sum};
+use leases::window::Window;
 use sqlx::SqliteConnection;
 use store::encoding::usage::{held, hosts_from_json, hosts_json, kind, thing};
 use store::encoding::{hex, json, named};
@@ -317,6 +318,25 @@ async fn of_project(
         since_us,
     );
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
+}
+
+/// When something was held on hosts, as far as it touches that time.
+pub(crate) async fn held_hosts(
+    db: &mut SqliteConnection,
+    period: &Window,
+) -> Result<Vec<(HostId, Window)>, StoreError> {
+    let (from_us, to_us) = (us(period.start()), us(period.end()));
+    let rows = sqlx::query!(
+        r#"SELECT DISTINCT host AS "host!", starts_us, ends_us FROM usage_span
+         WHERE host IS NOT NULL AND ends_us > ? AND starts_us < ?"#,
+        from_us,
+        to_us,
+    );
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?.into_iter();
+    let read = rows.map(|row| Ok((HostId(row.host.cast_unsigned()), window(row.starts_us, row.ends_us)?)));
+    let mut held = read.collect::<Result<Vec<_>, StoreError>>()?;
+    held.sort_unstable_by_key(|(host, window)| (*host, window.start(), window.end()));
+    Ok(held)
 }
 
 /// Forgets what is over and ended before that time.

@@ -465,6 +465,10 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Times that hosts were off for that touch that time and are over, in the order in which they ended.
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError>;
 
+    /// When hosts were leased or guests ran there, as usage has it, as far as it touches that time: each host and each
+    /// window once, by host, start and end. What is open ends as it is planned.
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError>;
+
     /// Forgets usage that is over, its events, and times that hosts were off for, from before that time.
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError>;
 

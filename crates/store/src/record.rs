@@ -213,9 +213,9 @@ impl UsageFilter {
 /// A notification that is to be numbered by the commit it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotification {
-    /// The lease it is about.
-    pub lease: LeaseId,
-    /// The lease's project.
+    /// The lease it is about; none of what is about a host.
+    pub lease: Option<LeaseId>,
+    /// The lease's project; an empty name of what is nobody's.
     pub project: ProjectId,
     /// Blazar's name: `lease.create`, `lease.event.start_lease` (spec §3.6), or one of ours.
     pub event_type: String,

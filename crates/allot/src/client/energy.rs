@@ -13,7 +13,7 @@ use super::{ClientError, Session};
 pub(crate) enum Command {
     /// How many hosts are needed when, and which may be off
     Plan(Plan),
-    /// What was saved
+    /// What was saved, and used
     Report(Report),
     /// Which hosts are off, and how long they boot
     Hosts,
@@ -64,7 +64,10 @@ struct Line {
     pool: Option<String>,
     off_host_hours: f64,
     saved_kwh: f64,
-    used_kwh: f64,
+    busy_host_hours: f64,
+    idle_host_hours: f64,
+    total_kwh: f64,
+    hosts_without_watts: u64,
     switched_off: u64,
     switched_on: u64,
     boots_failed: u64,
@@ -161,16 +164,30 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
     let line = format!("From {} to {} ({}).", time("start"), time("end"), zone_name(&session.zone));
     session.print(&line)?;
     if pools.is_empty() {
-        return session.print("No host was off.");
+        return session.print("There were no hosts.");
     }
-    let headings = ["POOL", "OFF HOST HOURS", "SAVED KWH", "USED KWH", "OFF", "ON", "FAILED", "LONGEST BOOT"];
+    let headings = [
+        "POOL",
+        "BUSY HOST HOURS",
+        "IDLE",
+        "OFF",
+        "USED KWH",
+        "SAVED KWH",
+        "SWITCHED OFF",
+        "ON",
+        "FAILED",
+        "LONGEST BOOT",
+    ];
     let mut table = session.style.table(&headings);
+    let unknown: u64 = pools.iter().map(|pool| pool.hosts_without_watts).sum();
     for pool in pools {
         table.add_row([
             pool.pool.unwrap_or_else(|| "(gone)".to_owned()),
+            format!("{:.2}", pool.busy_host_hours),
+            format!("{:.2}", pool.idle_host_hours),
             format!("{:.2}", pool.off_host_hours),
+            format!("{:.2}", pool.total_kwh),
             format!("{:.2}", pool.saved_kwh),
-            format!("{:.2}", pool.used_kwh),
             pool.switched_off.to_string(),
             pool.switched_on.to_string(),
             pool.boots_failed.to_string(),
@@ -179,7 +196,11 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
     }
     session.print(&text(&table))?;
     let total = |name: &str| answer[name].as_f64().unwrap_or_default();
-    session.print(&format!("Saved: {:.2} kWh", total("saved_kwh")))
+    session.print(&format!("Used: {:.2} kWh. Saved: {:.2} kWh", total("total_kwh"), total("saved_kwh")))?;
+    if unknown > 0 {
+        session.print(&format!("Nobody has said what {unknown} of the hosts draw (power_idle_watts)."))?;
+    }
+    Ok(())
 }
 
 async fn hosts(session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -37,9 +37,8 @@ struct Notification {
     number: u64,
     timestamp: String,
     event_type: String,
-    lease_id: String,
-    #[serde(default)]
-    project_id: String,
+    lease_id: Option<String>,
+    project_id: Option<String>,
     #[serde(default)]
     payload: Value,
 }
@@ -109,15 +108,13 @@ fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, Clien
         reason: format!("a notification: {error}"),
     })?;
     let at = read.timestamp.parse().map_or(read.timestamp, |instant| show_seconds(instant, zone));
-    let name = match plain(&read.payload["name"]) {
-        name if name.is_empty() => read.lease_id,
-        name => name,
-    };
-    let status = plain(&read.payload["status"]);
-    let line = format!(
-        "{at}  {:>6}  {:<30}  {name:<20}  {:<12}  {status}",
-        read.number, read.event_type, read.project_id
-    );
+    // Of a lease its name, of a host its own.
+    let names = ["name", "hypervisor_hostname"].map(|field| plain(&read.payload[field]));
+    let name = names.into_iter().find(|name| !name.is_empty()).or(read.lease_id).unwrap_or_default();
+    let statuses = ["status", "power"].map(|field| plain(&read.payload[field]));
+    let status = statuses.into_iter().find(|status| !status.is_empty()).unwrap_or_default();
+    let (number, event_type, project) = (read.number, read.event_type, read.project_id.unwrap_or_default());
+    let line = format!("{at}  {number:>6}  {event_type:<30}  {name:<20}  {project:<12}  {status}");
     Ok(line.trim_end().to_owned())
 }
 
@@ -136,6 +133,12 @@ mod tests {
         });
         let wanted = "2030-01-02 10:00:01       7  lease.event.start_lease         web                   p1            ACTIVE";
         assert_eq!(line(&notification, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        let of_host = json!({
+            "number": 8, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "host.boot_failed", "lease_id": null,
+            "project_id": null, "payload": {"hypervisor_hostname": "r1-h01", "power": "failed"},
+        });
+        let wanted = "2030-01-02 10:00:01       8  host.boot_failed                r1-h01                              failed";
+        assert_eq!(line(&of_host, &TimeZone::UTC).ok().as_deref(), Some(wanted));
         assert!(line(&json!({}), &TimeZone::UTC).is_err());
     }
 }

@@ -249,6 +249,11 @@ settings! {
     "energy.rests_a_day" energy_rests_a_day: u32 = "3" as "N";
     /// How many hosts boot at the same time at most
     "energy.boots_at_once" energy_boots_at_once: u32 = "10" as "N";
+    /// Whether leases that have not started are given other hosts if these draw less, once a day at most; not within
+    /// `leases.replan_notice` of their start
+    "energy.repack" energy_repack: bool = "false" as "BOOL";
+    /// How many watt-hours that has to save
+    "energy.repack_watt_hours" energy_repack_watt_hours: u32 = "100" as "N";
     /// How far ahead is planned
     "energy.horizon" energy_horizon: Span = "7d" as "DURATION";
 

@@ -387,7 +387,8 @@ fn energy(configuration: &Configuration) -> EnergySettings {
         horizon: configuration.energy_horizon.0.max(SignedDuration::from_hours(1)),
         ..PowerRules::default()
     };
-    EnergySettings { mode, rules }
+    let repack_watt_hours = configuration.energy_repack.then_some(configuration.energy_repack_watt_hours);
+    EnergySettings { mode, rules, repack_watt_hours }
 }
 
 /// As many as are due may be carried out at once, within what the fleet bears.

@@ -372,6 +372,7 @@ fn energy_f_plans_reports_and_hosts_are_shown() {
     assert!(plan.contains("Hosts are switched as planned.") && plan.contains("later"), "{plan}");
     let report = service.says("energy report --utc");
     assert!(report.contains("freepool") && report.contains("Saved: 0.0"), "{report}");
+    assert!(report.contains("BUSY HOST HOURS") && report.contains("Used: 0."), "{report}");
     assert_eq!(service.json("energy plan")["mode"], "on");
     let refused = service.allot("host delete r1-h02");
     assert!(refused.status == 1 && refused.err.contains("power_saving"), "{}", refused.err);

@@ -158,12 +158,14 @@ pub struct EnergyReportBody {
     pub start: String,
     /// Until when; not later than now.
     pub end: String,
-    /// Pool by pool; none of those where nothing was switched.
+    /// Pool by pool; none of those where there were no hosts.
     pub pools: Vec<EnergyPoolReport>,
     /// What all pools saved.
     pub saved_kwh: f64,
     /// What hosts drew while they were off.
     pub used_kwh: f64,
+    /// What all hosts used: at work, idle and off.
+    pub total_kwh: f64,
 }
 
 /// The power of hosts.

@@ -69,7 +69,7 @@ pub struct EnergyPool {
     pub saved_kwh: f64,
 }
 
-/// What was saved in a free pool.
+/// What was saved and used in a free pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyPoolReport {
     /// Its identifier; nothing of the pool that is always there.
@@ -82,6 +82,18 @@ pub struct EnergyPoolReport {
     pub saved_kwh: f64,
     /// What these hosts drew while they were off.
     pub used_kwh: f64,
+    /// Hosts that were leased or carried guests times hours.
+    pub busy_host_hours: f64,
+    /// What they drew then.
+    pub busy_kwh: f64,
+    /// Hosts that were on beside that times hours.
+    pub idle_host_hours: f64,
+    /// What they drew then.
+    pub idle_kwh: f64,
+    /// What hosts used in all: at work, idle and off.
+    pub total_kwh: f64,
+    /// How many hosts are not in these sums, since nobody has said what they draw when they are idle.
+    pub hosts_without_watts: u64,
     /// How often a host was switched off.
     pub switched_off: u64,
     /// How often one was switched on again.
@@ -156,6 +168,12 @@ impl EnergyPoolReport {
             off_host_hours: hours(report.off_seconds),
             saved_kwh: kwh(report.saved_milliwatt_seconds),
             used_kwh: kwh(report.used_milliwatt_seconds),
+            busy_host_hours: hours(report.busy_seconds),
+            busy_kwh: kwh(report.busy_milliwatt_seconds),
+            idle_host_hours: hours(report.idle_seconds),
+            idle_kwh: kwh(report.idle_milliwatt_seconds),
+            total_kwh: kwh(report.total_milliwatt_seconds()),
+            hosts_without_watts: report.hosts_not_metered,
             switched_off: report.switched_off,
             switched_on: report.switched_on,
             boots_failed: report.failed,
@@ -163,10 +181,9 @@ impl EnergyPoolReport {
         }
     }
 
-    /// The sum of what pools saved, and of what their hosts drew while they were off.
-    pub fn totals(reports: &[Self]) -> (f64, f64) {
-        let sum = |of: fn(&Self) -> f64| (reports.iter().map(of).sum::<f64>() * 1e6).round() / 1e6;
-        (sum(|report| report.saved_kwh), sum(|report| report.used_kwh))
+    /// The sum of a figure over pools.
+    pub fn sum(reports: &[Self], of: fn(&Self) -> f64) -> f64 {
+        (reports.iter().map(of).sum::<f64>() * 1e6).round() / 1e6
     }
 }
 

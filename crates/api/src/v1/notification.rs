@@ -12,13 +12,13 @@ pub struct Notification {
     pub number: u64,
     /// When it was made: UTC, RFC 3339.
     pub timestamp: String,
-    /// What happened: `lease.create`, `lease.event.start_lease`.
+    /// What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`.
     pub event_type: String,
-    /// The lease.
-    pub lease_id: String,
-    /// The project that it belongs to.
-    pub project_id: String,
-    /// The lease as it was then.
+    /// The lease; nothing of what is about a host.
+    pub lease_id: Option<String>,
+    /// The project that it belongs to; nothing of what is about a host.
+    pub project_id: Option<String>,
+    /// The lease, or the host, as it was then.
     pub payload: Value,
 }
 
@@ -29,8 +29,8 @@ impl From<&Record> for Notification {
             number: record.number,
             timestamp: record.at.to_string(),
             event_type: content.event_type.clone(),
-            lease_id: content.lease.to_string(),
-            project_id: content.project.0.clone(),
+            lease_id: content.lease.map(|lease| lease.to_string()),
+            project_id: content.lease.map(|_| content.project.0.clone()),
             // The service wrote it; if it is no JSON after all, it is shown as it is.
             payload: serde_json::from_str(&content.payload)
                 .unwrap_or_else(|_| Value::String(content.payload.clone())),

@@ -44,9 +44,7 @@ impl Admission<'_> {
             return None;
         }
         let mut calendar = self.calendar.clone();
-        for other in &movable {
-            calendar.remove(other.id);
-        }
+        calendar.remove_all(&movable.iter().map(|other| other.id).collect());
         // Whoever does not stand in the way is better left alone.
         let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
         avoided.extend(self.avoided.into_iter().flatten());
@@ -97,7 +95,7 @@ impl Admission<'_> {
 }
 
 /// Whether the lease may be given other hosts: nothing has been done for it yet, and nothing is missing.
-fn may_move(lease: &Lease, settled: Timestamp) -> bool {
+pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
     lease.status == LeaseStatus::Pending
         && lease.window.start() >= settled
         && lease.lease_type == LeaseType::Schedule

@@ -12,7 +12,9 @@
 mod page;
 mod slot;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
@@ -47,13 +49,15 @@ pub enum Conflict {
 }
 
 /// Who has what when.
+///
+/// A copy shares what neither changes: whoever asks what would be if some leases were elsewhere pays for these only.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calendar {
     cleaning_time: SignedDuration,
-    hosts: BTreeMap<HostId, Page>,
-    floating_ips: BTreeMap<FloatingIpId, Page>,
+    hosts: BTreeMap<HostId, Arc<Page>>,
+    floating_ips: BTreeMap<FloatingIpId, Arc<Page>>,
     /// Where each lease has bookings, so that they can be taken out.
-    places: BTreeMap<LeaseId, Places>,
+    places: BTreeMap<LeaseId, Arc<Places>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,7 +129,7 @@ impl Calendar {
     pub fn prune(&mut self, now: Timestamp) {
         let until = earlier(now, self.cleaning_time);
         let pages = self.hosts.values().chain(self.floating_ips.values());
-        let bookings = pages.flat_map(Page::bookings);
+        let bookings = pages.flat_map(|page| page.bookings());
         let passed: BTreeSet<LeaseId> =
             bookings.filter(|(window, _)| window.end() <= until).map(|(_, booking)| booking.lease).collect();
         for lease in passed {
@@ -135,22 +139,20 @@ impl Calendar {
 
     /// Takes out everything that a lease has.
     pub fn remove(&mut self, lease: LeaseId) {
-        let Some(places) = self.places.remove(&lease) else { return };
-        for host in places.hosts {
-            if let Some(page) = self.hosts.get_mut(&host) {
-                page.remove(lease);
-                if page.is_empty() {
-                    self.hosts.remove(&host);
-                }
-            }
+        self.remove_all(&BTreeSet::from([lease]));
+    }
+
+    /// Takes out everything that these leases have: once for each host, however many of them have it.
+    pub fn remove_all(&mut self, leases: &BTreeSet<LeaseId>) {
+        let places: Vec<Arc<Places>> = leases.iter().filter_map(|lease| self.places.remove(lease)).collect();
+        let hosts: BTreeSet<HostId> = places.iter().flat_map(|places| &places.hosts).copied().collect();
+        let ips: BTreeSet<FloatingIpId> =
+            places.iter().flat_map(|places| &places.floating_ips).copied().collect();
+        for host in hosts {
+            take_out(&mut self.hosts, host, leases);
         }
-        for ip in places.floating_ips {
-            if let Some(page) = self.floating_ips.get_mut(&ip) {
-                page.remove(lease);
-                if page.is_empty() {
-                    self.floating_ips.remove(&ip);
-                }
-            }
+        for ip in ips {
+            take_out(&mut self.floating_ips, ip, leases);
         }
     }
 
@@ -196,11 +198,11 @@ impl Calendar {
     fn enter(&mut self, lease: &Lease, reservation: ReservationId, window: Window) {
         let Some(reservation) = lease.reservation(reservation) else { return };
         let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
-        let places = self.places.entry(lease.id).or_default();
+        let places = Arc::make_mut(self.places.entry(lease.id).or_default());
         match &reservation.allocation {
             Allocation::Hosts(hosts) => {
                 for &host in hosts {
-                    self.hosts.entry(host).or_default().insert(window, booking(None));
+                    Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(None));
                     places.hosts.insert(host);
                 }
             }
@@ -209,13 +211,13 @@ impl Calendar {
                 for (&host, &count) in slots {
                     let mut used = Resources::default();
                     used.add(count, &size);
-                    self.hosts.entry(host).or_default().insert(window, booking(Some(used)));
+                    Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(Some(used)));
                     places.hosts.insert(host);
                 }
             }
             Allocation::FloatingIps(ips) => {
                 for &ip in ips {
-                    self.floating_ips.entry(ip).or_default().insert(window, booking(None));
+                    Arc::make_mut(self.floating_ips.entry(ip).or_default()).insert(window, booking(None));
                     places.floating_ips.insert(ip);
                 }
             }
@@ -287,12 +289,12 @@ impl Calendar {
 
     /// The bookings of a host in the order of their starts, with the windows they are for.
     pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
-        self.hosts.get(&host).into_iter().flat_map(Page::bookings)
+        self.hosts.get(&host).into_iter().flat_map(|page| page.bookings())
     }
 
     /// The bookings of a floating IP in the order of their starts, with the windows they are for.
     pub fn floating_ip_bookings(&self, ip: FloatingIpId) -> impl Iterator<Item = (Window, &Booking)> {
-        self.floating_ips.get(&ip).into_iter().flat_map(Page::bookings)
+        self.floating_ips.get(&ip).into_iter().flat_map(|page| page.bookings())
     }
 
     fn has_booked(&self, lease: LeaseId, host: HostId) -> bool {
@@ -302,6 +304,15 @@ impl Calendar {
     /// The hosts that the lease has something of.
     pub fn hosts_of(&self, lease: LeaseId) -> impl Iterator<Item = HostId> + '_ {
         self.places.get(&lease).into_iter().flat_map(|places| places.hosts.iter().copied())
+    }
+}
+
+/// Takes these leases out of a page, and the page if nothing is left on it.
+fn take_out<K: Ord>(pages: &mut BTreeMap<K, Arc<Page>>, key: K, leases: &BTreeSet<LeaseId>) {
+    if let Entry::Occupied(mut page) = pages.entry(key)
+        && Arc::make_mut(page.get_mut()).remove(leases)
+    {
+        page.remove();
     }
 }
 
@@ -355,6 +366,26 @@ mod tests {
         let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
         calendar.remove(LeaseId(1));
         assert_eq!(calendar, Calendar::default());
+    }
+
+    #[test]
+    fn leases_that_are_removed_together_are_removed_as_one_by_one_and_from_one_copy_only() {
+        let leases = [
+            lease(1, window(0, 60), &[1, 2]),
+            lease(2, window(60, 90), &[2, 3]),
+            lease(3, window(90, 120), &[2]),
+            lease(4, window(10, 60), &[3]),
+        ];
+        let calendar = booked(&leases, 5);
+        let mut one_by_one = calendar.clone();
+        for id in [1, 3] {
+            one_by_one.remove(LeaseId(id));
+        }
+        let mut together = calendar.clone();
+        together.remove_all(&BTreeSet::from([1, 3, 9].map(LeaseId)));
+        assert_eq!(together, one_by_one);
+        assert_eq!(together, booked(&[leases[1].clone(), leases[3].clone()], 5));
+        assert_eq!(calendar, booked(&leases, 5), "copies do not know of each other's changes");
     }
 
     #[test]

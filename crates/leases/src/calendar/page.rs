@@ -1,5 +1,7 @@
 //! The bookings of one host, or of one address.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::ids::{LeaseId, ReservationId};
@@ -33,10 +35,6 @@ impl Page {
         self.windows.iter().copied().zip(&self.bookings)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.windows.is_empty()
-    }
-
     /// Enters what was checked to be free.
     pub(super) fn insert(&mut self, window: Window, booking: Booking) {
         debug_assert!(
@@ -58,14 +56,16 @@ impl Page {
         self.update_all_over(position);
     }
 
-    pub(super) fn remove(&mut self, lease: LeaseId) {
-        for position in (0..self.bookings.len()).rev() {
-            if self.bookings[position].lease == lease {
-                self.windows.remove(position);
-                self.bookings.remove(position);
-                self.update_all_over(position);
-            }
-        }
+    /// Takes out all bookings of these leases. Says whether none is left.
+    pub(super) fn remove(&mut self, leases: &BTreeSet<LeaseId>) -> bool {
+        let stays: Vec<bool> = self.bookings.iter().map(|booking| !leases.contains(&booking.lease)).collect();
+        let Some(first) = stays.iter().position(|stays| !stays) else { return self.bookings.is_empty() };
+        let mut staying = stays.iter().copied();
+        self.windows.retain(|_| staying.next().unwrap_or(true));
+        let mut staying = stays.into_iter();
+        self.bookings.retain(|_| staying.next().unwrap_or(true));
+        self.update_all_over(first);
+        self.bookings.is_empty()
     }
 
     /// After a change at that position.
@@ -214,7 +214,7 @@ mod tests {
         let first =
             |page: &Page, start, end| page.first(&window(start, end), None).map(|booking| booking.lease);
         assert_eq!(first(&page, 50, 60), Some(LeaseId(1)));
-        page.remove(LeaseId(1));
+        assert!(!page.remove(&BTreeSet::from([LeaseId(1)])));
         assert_eq!(first(&page, 50, 60), None);
         assert_eq!(first(&page, 10, 20), None);
         assert_eq!(first(&page, 9, 21), Some(LeaseId(2)));

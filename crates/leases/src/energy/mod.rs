@@ -4,11 +4,12 @@
 //! to be switched now. What is decided is part of the host's record ([`Power`]), so that all services that share a
 //! store know it; [`settle`] says what becomes of it when the host is looked at, [`step`] what is to be done to the
 //! machine. [`readiness`] says when a host that is off could be had, so that no lease is promised a start that its
-//! host cannot keep. [`report`] sums up what was saved.
+//! host cannot keep. [`report`] sums up what was saved, and used.
 //!
 //! Never switched off are hosts with guests of anybody, hosts of leases that are going on or start too soon, hosts
 //! that are not in the free pool or do not work, and so many spare hosts of each pool as the operator wants.
 
+mod consumption;
 mod figures;
 mod plan;
 mod power;
@@ -20,6 +21,7 @@ mod tests;
 
 use jiff::SignedDuration;
 
+pub use self::consumption::Metered;
 pub use self::figures::{
     BUSY_WATTS, Figures, IDLE_WATTS, NEVER, OFF_WATTS, SAVING, WattsPerCore, may_be_off,
 };

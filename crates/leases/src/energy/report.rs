@@ -1,9 +1,10 @@
-//! What was saved.
+//! What was saved, and used.
 
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::consumption::{self, Metered};
 use crate::ids::{FreePoolId, HostId};
 use crate::window::Window;
 
@@ -28,7 +29,7 @@ pub struct Sleep {
     pub failed: bool,
 }
 
-/// What was saved in a pool.
+/// What was saved and used in a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolReport {
     /// How long hosts were off, all together, in seconds.
@@ -37,6 +38,16 @@ pub struct PoolReport {
     pub saved_milliwatt_seconds: u128,
     /// What hosts that were off drew, in milliwatt-seconds.
     pub used_milliwatt_seconds: u128,
+    /// How long hosts were leased or carried guests, all together, in seconds.
+    pub busy_seconds: u64,
+    /// What they drew then, in milliwatt-seconds.
+    pub busy_milliwatt_seconds: u128,
+    /// How long hosts were on beside that, all together, in seconds.
+    pub idle_seconds: u64,
+    /// What they drew then, in milliwatt-seconds.
+    pub idle_milliwatt_seconds: u128,
+    /// Of how many hosts nobody has said what they draw when they are idle: what they use is not in the sums.
+    pub hosts_not_metered: u64,
     /// How often a host was switched off.
     pub switched_off: u64,
     /// How often one was switched on again.
@@ -47,9 +58,19 @@ pub struct PoolReport {
     pub longest_boot: Option<SignedDuration>,
 }
 
-/// What was saved in that time, pool by pool.
-pub fn report<'a>(
-    sleeps: impl IntoIterator<Item = &'a Sleep>,
+impl PoolReport {
+    /// What hosts used in all, in milliwatt-seconds: at work, idle and off.
+    pub fn total_milliwatt_seconds(&self) -> u128 {
+        self.busy_milliwatt_seconds + self.idle_milliwatt_seconds + self.used_milliwatt_seconds
+    }
+}
+
+/// What was saved and used in that time, pool by pool. `hosts` are those that there are, and `held` says when hosts were
+/// leased or guests ran there.
+pub fn report(
+    sleeps: &[Sleep],
+    hosts: &[Metered],
+    held: &[(HostId, Window)],
     period: Window,
 ) -> BTreeMap<FreePoolId, PoolReport> {
     let mut pools: BTreeMap<FreePoolId, PoolReport> = BTreeMap::new();
@@ -72,5 +93,6 @@ pub fn report<'a>(
             pool.longest_boot = pool.longest_boot.max(sleep.boot);
         }
     }
+    consumption::add(&mut pools, hosts, sleeps, held, period);
     pools
 }

@@ -253,17 +253,55 @@ fn energy_f_what_was_saved_is_summed_by_pool_and_cut_at_the_period() {
         failed: false,
     };
     let sleeps = [sleep(1, 0, 120, true), sleep(2, 60, 180, false), sleep(3, 500, 600, true)];
-    let pools = report(&sleeps, window(60, 180));
+    let pools = report(&sleeps, &[], &[], window(60, 180));
     let expected = PoolReport {
         off_seconds: 3 * 3600,
         saved_milliwatt_seconds: 90_000 * 3 * 3600,
         used_milliwatt_seconds: 10_000 * 3 * 3600,
         switched_off: 1,
         switched_on: 1,
-        failed: 0,
         longest_boot: Some(minutes(4)),
+        ..PoolReport::default()
     };
     assert_eq!(pools, BTreeMap::from([(FreePool::DEFAULT, expected)]));
+}
+
+#[test]
+fn energy_f_hosts_use_busy_watts_at_work_and_idle_watts_beside_it() {
+    let figures =
+        |idle, busy| Figures { idle_milliwatts: idle, busy_milliwatts: busy, off_milliwatts: 10_000 };
+    let host =
+        |id, since, figures| Metered { host: HostId(id), pool: FreePool::DEFAULT, since: at(since), figures };
+    let hosts = [
+        host(1, 0, figures(Some(100_000), Some(300_000))),
+        host(2, 60, figures(Some(100_000), None)),
+        host(3, 0, figures(None, Some(300_000))),
+        host(4, 240, figures(Some(100_000), None)),
+    ];
+    let asleep = Sleep {
+        host: HostId(1),
+        pool: FreePool::DEFAULT,
+        window: window(120, 180),
+        saved_milliwatts: 90_000,
+        off_milliwatts: 10_000,
+        over: true,
+        boot: None,
+        failed: false,
+    };
+    // Two guests at the same time, and one that is said to run on a host that is off.
+    let held = [(1, window(0, 60)), (1, window(30, 90)), (1, window(110, 130)), (2, window(200, 300))];
+    let held = held.map(|(host, window)| (HostId(host), window));
+    let pool = report(&[asleep], &hosts, &held, window(0, 240)).remove(&FreePool::DEFAULT).expect("a pool");
+    assert_eq!((pool.busy_seconds, pool.idle_seconds), ((90 + 10 + 40) * 60, (80 + 140 + 240) * 60));
+    assert_eq!(
+        pool.busy_milliwatt_seconds,
+        (100 * 300_000 + 40 * 100_000) * 60,
+        "idle is all that is said of 2"
+    );
+    assert_eq!(pool.idle_milliwatt_seconds, (80 + 140) * 100_000 * 60);
+    assert_eq!((pool.used_milliwatt_seconds, pool.hosts_not_metered), (10_000 * 3600, 1));
+    let all = pool.busy_milliwatt_seconds + pool.idle_milliwatt_seconds + pool.used_milliwatt_seconds;
+    assert_eq!(pool.total_milliwatt_seconds(), all);
 }
 
 #[test]

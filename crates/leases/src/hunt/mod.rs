@@ -211,7 +211,7 @@ impl Surroundings<'_> {
                 let mov = lease.hunt.as_ref().and_then(|hunt| hunt.move_of(guest.id, id));
                 mov.is_none_or(|mov| {
                     let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
-                    booked(mov.to) || !self.possible(mov, guest) || !room.suffices(mov.to)
+                    booked(mov.to) || !self.possible(mov, guest, inventory) || !room.suffices(mov.to)
                 })
             })
         })
@@ -228,7 +228,7 @@ impl Surroundings<'_> {
         let mut room = None;
         hunt.open(self.observed).any(|mov| {
             let room = room.get_or_insert_with(|| Room::new(self, inventory, lease));
-            let possible = |guest: &Guest| guest.moving_to.is_some() || self.possible(mov, guest);
+            let possible = |guest: &Guest| guest.moving_to.is_some() || self.possible(mov, guest, inventory);
             let guest = guest_on(self.observed, mov.guest, mov.from);
             booked(mov.to) || !guest.is_some_and(possible) || !room.suffices(mov.to)
         })
@@ -245,10 +245,12 @@ impl Surroundings<'_> {
         self.observed.hosts.iter().filter(|(_, host)| clearable(host)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned.
-    fn possible(&self, mov: &Move, guest: &Guest) -> bool {
+    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned. A host that is to
+    /// be switched off may still be seen as it was.
+    fn possible(&self, mov: &Move, guest: &Guest, inventory: &Inventory) -> bool {
         let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
-        guest.mobility.is_some() && !failed && receives(self.observed.hosts.get(&mov.to))
+        let stays_on = inventory.host(mov.to).is_some_and(|host| host.power.is_on());
+        guest.mobility.is_some() && !failed && stays_on && receives(self.observed.hosts.get(&mov.to))
     }
 }
 

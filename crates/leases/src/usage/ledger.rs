@@ -1,11 +1,23 @@
 //! All spans, as a store keeps them: the model of what entries mean.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
 use super::{Entries, Span};
+use crate::ids::HostId;
 use crate::window::Window;
+
+/// When something was held on hosts, as far as it touches that time: each host and each window once, in order.
+pub fn held_hosts(spans: &[Span], period: &Window) -> Vec<(HostId, Window)> {
+    let touches = |span: &&Span| span.window.end() > period.start() && span.window.start() < period.end();
+    let held = spans.iter().filter(touches).filter_map(|span| Some((span.host?, span.window)));
+    let bounds: BTreeSet<_> = held.map(|(host, window)| (host, window.start(), window.end())).collect();
+    let held = bounds
+        .into_iter()
+        .map(|(host, start, end)| (host, Window::starting(start, end.duration_since(start))));
+    held.collect()
+}
 
 /// All spans.
 #[derive(Clone, Debug, Default)]

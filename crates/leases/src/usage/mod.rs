@@ -27,7 +27,7 @@ use jiff::Timestamp;
 
 pub use self::account::{Account, foreseen};
 pub use self::event::{Event, Occurrence};
-pub use self::ledger::Ledger;
+pub use self::ledger::{Ledger, held_hosts};
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
 pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_group, sums};
 use crate::free_pool::{DEFAULT_NAME, POOL_PROPERTY};

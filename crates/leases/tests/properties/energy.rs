@@ -3,9 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leases::admission::{Admission, Rules};
+use leases::admission::{Admission, RepackRules, Rules};
 use leases::calendar::Calendar;
-use leases::energy::{Ground, PowerRules, PowerState, Switch, plan, readiness, settle};
+use leases::energy::{
+    BUSY_WATTS, Figures, Ground, Metered, PowerRules, PowerState, Sleep, Switch, plan, readiness, report,
+    settle,
+};
+use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
 use leases::ids::{GuestId, HostId, ReservationId};
 use leases::lease::{Allocation, Lease};
@@ -24,12 +28,16 @@ enum Event {
     Ask(u32, i64, i64),
     /// A guest is started on that host if it is on and free, or ends there.
     Guest(u64),
+    /// Leases that start so many minutes from now or later may be given hosts that draw less.
+    Repack(i64),
 }
 
 #[derive(Clone, Debug)]
 struct Ways {
     /// How long each host boots, minutes.
     boots: Vec<i64>,
+    /// What each host draws at work, watts; nothing of some.
+    watts: Vec<Option<u32>>,
     rules: PowerRules,
     cleaning: i64,
     events: Vec<(i64, Event)>,
@@ -39,9 +47,10 @@ fn ways() -> impl Strategy<Value = Ways> {
     let event = prop_oneof![
         4 => (1..6u32, 0..150i64, 1..200i64).prop_map(|(n, start, length)| Event::Ask(n, start, length)),
         1 => (1..12u64).prop_map(Event::Guest),
+        2 => (0..60i64).prop_map(Event::Repack),
     ];
     let events = proptest::collection::vec((0..END, event), 1..60);
-    let boots = proptest::collection::vec(1..=5i64, 1..12);
+    let boots = proptest::collection::vec((1..=5i64, proptest::option::weighted(0.9, 0..4u32)), 1..12);
     (boots, 0..3u32, 1..4u32, 5..70i64, 1..4u32, 0..10i64, events).prop_map(
         |(boots, spare_hosts, boots_at_once, rest, rests_a_day, cleaning, mut events)| {
             events.sort_by_key(|(minute, _)| *minute);
@@ -55,7 +64,9 @@ fn ways() -> impl Strategy<Value = Ways> {
                 horizon,
                 ..PowerRules::default()
             };
-            Ways { boots, rules, cleaning, events }
+            let (boots, watts) =
+                boots.into_iter().map(|(boot, watts)| (boot, watts.map(|w| w * 100))).unzip();
+            Ways { boots, watts, rules, cleaning, events }
         },
     )
 }
@@ -71,8 +82,12 @@ struct Rack {
 
 impl Rack {
     fn new(ways: Ways) -> Self {
-        let hosts = (1..).zip(&ways.boots);
-        let hosts = hosts.map(|(id, _)| Host::new(HostId(id), format!("node{id}"), 8, 8000, 80));
+        let host = |(id, watts): (u64, &Option<u32>)| {
+            let mut host = Host::new(HostId(id), format!("node{id}"), 8, 8000, 80);
+            host.capabilities.extend(watts.map(|watts| (BUSY_WATTS.to_owned(), watts.to_string())));
+            host
+        };
+        let hosts = (1..).zip(&ways.watts).map(host);
         let calendar = Calendar::new(minutes(ways.cleaning));
         let (leases, guests) = (Vec::new(), BTreeSet::new());
         Self { inventory: Inventory::new(hosts, []), calendar, leases, guests, now: 0, ways }
@@ -112,8 +127,43 @@ impl Rack {
         Observed { hosts: self.inventory.hosts().map(seen).collect(), ..Observed::default() }
     }
 
+    /// What all leases draw, in watts and minutes, as far as that is known.
+    fn drawn(&self) -> i64 {
+        let watts = |host: HostId| i64::from(self.ways.watts[host.0 as usize - 1].unwrap_or(0));
+        let drawn = |lease: &Lease| {
+            let hosts = lease.reservations[0].allocation.hosts();
+            lease.window.length().as_mins() * hosts.into_iter().map(watts).sum::<i64>()
+        };
+        self.leases.iter().map(drawn).sum()
+    }
+
+    /// Gives a lease other hosts, if one draws less then; it is as it was but for them, and nobody else has them.
+    fn repack(&mut self, notice: i64) {
+        let rules = Rules::default();
+        let settled = at(self.now + notice);
+        let waking = readiness(&self.inventory, &self.calendar, &self.ways.rules, at(self.now));
+        let admission = Admission::new(&self.calendar, &self.inventory, &rules, at(self.now));
+        let admission = Admission { avoided: Some(&self.guests), ..admission }.saving(Some(&waking));
+        let wanted = RepackRules { settled, least_milliwatt_seconds: 1 };
+        let Some((lease, saved)) = admission.repack(&self.leases, None, &wanted).repacked else { return };
+        let number = self.leases.iter().position(|other| other.id == lease.id).expect("one of them");
+        let (before, drawn) = (self.leases[number].clone(), self.drawn());
+        assert!(before.window.start() >= settled, "{before:?} is about to start");
+        let hosts = |lease: &Lease| lease.reservations[0].allocation.hosts();
+        assert_eq!(hosts(&lease).len(), hosts(&before).len());
+        assert!(hosts(&lease).difference(&hosts(&before)).all(|host| !self.guests.contains(host)));
+        self.calendar.put(&lease, at(self.now)).expect("nobody else has them");
+        let mut same = lease.clone();
+        (same.reservations, same.marks) = (before.reservations.clone(), before.marks.clone());
+        assert_eq!(same, before);
+        self.leases[number] = lease;
+        let less = u128::try_from((drawn - self.drawn()) * 60_000).expect("never more than before");
+        assert_eq!(less, saved);
+    }
+
     fn happen(&mut self, event: &Event) {
         match *event {
+            Event::Repack(notice) => self.repack(notice),
             Event::Guest(host) => {
                 let host = HostId(host);
                 let there = self.inventory.host(host).is_some_and(|host| host.power.is_on());
@@ -207,8 +257,67 @@ impl Rack {
     }
 }
 
+/// A host: since when it is there, what it draws at work, idle and off, when it was held, and when it was off.
+type Day = (i64, [Option<u32>; 2], u32, Vec<(i64, i64)>, Option<(i64, i64)>);
+
+fn days() -> impl Strategy<Value = Vec<Day>> {
+    let draws = || proptest::option::weighted(0.8, 0..500_000u32);
+    let span = || (-20..120i64, 0..60i64).prop_map(|(start, length)| (start, start + length));
+    let held = proptest::collection::vec(span(), 0..6);
+    let watts = (draws(), draws()).prop_map(|(busy, idle)| [busy, idle]);
+    let day = (-10..110i64, watts, 0..20_000u32, held, proptest::option::of(span()));
+    proptest::collection::vec(day, 0..5)
+}
+
 proptest! {
     #![proptest_config(cases(300))]
+
+    #[test]
+    fn energy_f_what_hosts_used_is_their_hours_times_their_watts(
+        days in days(),
+        (start, length) in (0..100i64, 0..100i64),
+    ) {
+        let (mut hosts, mut held, mut sleeps) = (vec![], vec![], vec![]);
+        // Minutes at work, idle and off; milliwatt-minutes of each.
+        let (mut hours, mut drawn) = ([0_u64; 3], [0_u128; 3]);
+        for (id, (since, [busy, idle], off, spans, asleep)) in (1..).map(HostId).zip(days) {
+            let figures = Figures { busy_milliwatts: busy, idle_milliwatts: idle, off_milliwatts: off };
+            hosts.push(Metered { host: id, pool: FreePool::DEFAULT, since: at(since), figures });
+            held.extend(spans.iter().map(|(start, end)| (id, window(*start, *end))));
+            sleeps.extend(asleep.map(|(start, end)| Sleep {
+                host: id,
+                pool: FreePool::DEFAULT,
+                window: window(start, end),
+                saved_milliwatts: 0,
+                off_milliwatts: off,
+                over: true,
+                boot: None,
+                failed: false,
+            }));
+            let idle = idle.unwrap_or(0);
+            for minute in start..start + length {
+                let during = |span: &(i64, i64)| span.0 <= minute && minute < span.1;
+                let (state, milliwatts) = if asleep.as_ref().is_some_and(during) {
+                    (2, off)
+                } else if minute < since {
+                    continue;
+                } else if spans.iter().any(during) {
+                    (0, busy.unwrap_or(idle))
+                } else {
+                    (1, idle)
+                };
+                hours[state] += 60;
+                drawn[state] += u128::from(milliwatts) * 60;
+            }
+        }
+        let reported = report(&sleeps, &hosts, &held, window(start, start + length));
+        let pool = reported.get(&FreePool::DEFAULT).cloned().unwrap_or_default();
+        prop_assert_eq!([pool.busy_seconds, pool.idle_seconds, pool.off_seconds], hours);
+        let sums =
+            [pool.busy_milliwatt_seconds, pool.idle_milliwatt_seconds, pool.used_milliwatt_seconds];
+        prop_assert_eq!(sums, drawn);
+        prop_assert_eq!(pool.total_milliwatt_seconds(), drawn.iter().sum::<u128>());
+    }
 
     #[test]
     fn energy_b_no_lease_is_late_and_no_more_boot_at_once_than_may(ways in ways()) {

@@ -49,7 +49,7 @@ pub(crate) async fn plan(
     }))
 }
 
-/// What was saved in a period that is past, by free pool.
+/// What was saved and used in a period that is past, by free pool.
 #[utoipa::path(
     get, path = "/v1/energy/report", tag = "energy", operation_id = "show_energy_report",
     params(
@@ -69,9 +69,11 @@ pub(crate) async fn report(
     let (report, pools) = (app.service().energy_report(asked).await?, pools(&app));
     let shown = |(id, report)| EnergyPoolReport::new(id, pools.get(&id).map(String::as_str), &report);
     let pools: Vec<EnergyPoolReport> = report.into_iter().map(shown).collect();
-    let (saved_kwh, used_kwh) = EnergyPoolReport::totals(&pools);
+    let sum = |of| EnergyPoolReport::sum(&pools, of);
+    let (saved_kwh, used_kwh) = (sum(|pool| pool.saved_kwh), sum(|pool| pool.used_kwh));
+    let total_kwh = sum(|pool| pool.total_kwh);
     let (start, end) = (asked.start().to_string(), asked.end().to_string());
-    Ok(Json(EnergyReportBody { start, end, pools, saved_kwh, used_kwh }))
+    Ok(Json(EnergyReportBody { start, end, pools, saved_kwh, used_kwh, total_kwh }))
 }
 
 /// The power of all hosts.

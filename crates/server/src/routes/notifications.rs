@@ -6,6 +6,7 @@ use api::v1::Notification;
 use api::v1::body::NotificationsBody;
 use axum::Json;
 use axum::extract::State;
+use store::NewNotification;
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -69,7 +70,8 @@ async fn next(
         let batch = app.service().notifications(*last, limit).await?;
         let Some(newest) = batch.last() else { return Ok(Vec::new()) };
         *last = newest.number;
-        let seen = batch.iter().filter(|one| all || one.content.project == session.identity.project);
+        let own = |told: &NewNotification| told.lease.is_some() && told.project == session.identity.project;
+        let seen = batch.iter().filter(|one| all || own(&one.content));
         let seen: Vec<_> = seen.map(Notification::from).collect();
         if !seen.is_empty() {
             return Ok(seen);

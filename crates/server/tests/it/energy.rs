@@ -1,14 +1,20 @@
 //! Saving power through the API. Tests are named by the criteria of spec §5.5.
 
+use std::sync::Arc;
+
+use axum::http::Method;
 use leases::energy::PowerRules;
+use leases::project::ProjectId;
 use serde_json::{Value, json};
 use service::{EnergyMode, EnergySettings, Settings};
+use store::memory::MemoryStore;
+use store::{Commit, NewNotification, Store};
 
 use crate::site::{Site, hosts_lease};
 
 fn saving(mode: EnergyMode) -> Settings {
     let rules = PowerRules { horizon: jiff::SignedDuration::from_hours(24), ..PowerRules::default() };
-    Settings { energy: EnergySettings { mode, rules }, ..Settings::default() }
+    Settings { energy: EnergySettings { mode, rules, ..EnergySettings::default() }, ..Settings::default() }
 }
 
 /// Three hosts that draw 200 watts, and 20 when they are off.
@@ -16,7 +22,7 @@ async fn site(mode: EnergyMode) -> Site {
     let site = Site::still_of_settings(saving(mode)).await;
     site.add_hosts(3).await;
     for host in 1..=3 {
-        let noted = json!({"power_idle_watts": "200", "power_off_watts": "20"});
+        let noted = json!({"power_idle_watts": "200", "power_busy_watts": "400", "power_off_watts": "20"});
         site.put(&format!("/v1/os-hosts/{host}"), &noted).await.ok(200);
     }
     // It is looked at, and what is not needed is switched off.
@@ -68,4 +74,43 @@ async fn energy_f_the_report_says_what_was_saved_and_hosts_how_they_are() {
     let before = site.get("/v1/energy/report?start=2029-01-01&end=2029-02-01").await.ok(200);
     assert_eq!((&before["pools"], &before["saved_kwh"]), (&json!([]), &json!(0.0)));
     site.get("/v1/energy/report?start=2030-01-02&end=2030-01-01").await.ok(400);
+}
+
+#[tokio::test]
+async fn energy_f_the_report_says_what_hosts_used_in_all() {
+    let site = site(EnergyMode::Off).await;
+    site.lease(&hosts_lease(1, 1, "2030-01-01 11:00", "2030-01-01 12:00")).await;
+    site.pass("2030-01-01T11:00:00Z".parse::<jiff::Timestamp>().expect("a time").duration_since(site.now()))
+        .await;
+    site.pass(jiff::SignedDuration::from_hours(3)).await;
+    let asked = "/v1/energy/report?start=2030-01-01T10:30:00Z&end=2030-01-01T12:30:00Z";
+    let report = site.get(asked).await.ok(200);
+    let pool = &report["pools"][0];
+    assert_eq!((number(&pool["busy_host_hours"]), number(&pool["idle_host_hours"])), (1.0, 5.0), "{report}");
+    assert_eq!((number(&pool["busy_kwh"]), number(&pool["idle_kwh"])), (0.4, 1.0), "{report}");
+    assert_eq!((number(&report["total_kwh"]), &pool["hosts_without_watts"]), (1.4, &json!(0)), "{report}");
+}
+
+#[tokio::test]
+async fn energy_g_only_administrators_are_told_of_hosts() {
+    let store = MemoryStore::new();
+    let told = NewNotification {
+        lease: None,
+        project: ProjectId(String::new()),
+        event_type: "host.boot_failed".to_owned(),
+        payload: json!({"host_id": "7"}).to_string(),
+    };
+    let commit = Commit { notifications: vec![told], ..Commit::new(jiff::Timestamp::UNIX_EPOCH) };
+    store.commit(&commit).await.expect("accepted");
+    let site = Site::still(Arc::new(store)).await;
+    let seen = async |token: &str| {
+        let answer = site.send_as(token, Method::GET, "/v1/notifications", None).await.ok(200);
+        answer["notifications"].clone()
+    };
+    let expected = json!([{
+        "number": 1, "timestamp": "1970-01-01T00:00:00Z", "event_type": "host.boot_failed", "lease_id": null,
+        "project_id": null, "payload": {"host_id": "7"},
+    }]);
+    assert_eq!(seen("admin").await, expected);
+    assert_eq!(seen("member").await, json!([]));
 }

@@ -69,7 +69,8 @@ impl Service {
             | self.serve(&writer, now).await?
             | self.hasten(&writer, now).await?
             | self.hunt_anew(&writer, now).await?
-            | self.depart(&writer, now).await?;
+            | self.depart(&writer, now).await?
+            | self.repack(&writer, now).await?;
         let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;

@@ -138,6 +138,8 @@ pub(crate) struct Progress {
     pub watch_power_at: Option<Timestamp>,
     /// When it was last decided which hosts are to be switched.
     pub power_planned: Option<Planned>,
+    /// When leases were last looked at that could have hosts that draw less, and the last of them.
+    pub repacked: Option<(Timestamp, Option<LeaseId>)>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fleet::simulated::{Between, Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use jiff::SignedDuration;
-use leases::energy::{IDLE_WATTS, NEVER, OFF_WATTS, PowerRules, SAVING, Switch};
+use leases::energy::{BUSY_WATTS, IDLE_WATTS, NEVER, OFF_WATTS, PowerRules, SAVING, Switch};
 use leases::free_pool::FreePool;
 use leases::host::Health;
 use leases::ids::HostId;
@@ -21,7 +21,7 @@ use crate::terms::{
 const BOOT: i64 = 4;
 
 fn saving(mode: EnergyMode, rules: PowerRules) -> Settings {
-    Settings { energy: EnergySettings { mode, rules }, ..settings() }
+    Settings { energy: EnergySettings { mode, rules, ..EnergySettings::default() }, ..settings() }
 }
 
 fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
@@ -137,6 +137,51 @@ async fn energy_c_a_host_that_may_never_be_off_is_woken() {
 }
 
 #[tokio::test]
+async fn energy_d_a_lease_that_waits_moves_to_a_host_that_draws_less() {
+    let mut settings = saving(EnergyMode::On, PowerRules::default());
+    settings.energy.repack_watt_hours = Some(50);
+    let mut world = world_with(3, settings, None, slow).await;
+    let lease = make(&mut world, asking(300, 360, vec![hosts(1)])).await.expect("free");
+    let first = hosts_of(&lease)[0];
+    world.run_until(at(2)).await;
+    // Nobody had said before.
+    for host in 1..=3 {
+        let watts = if HostId(host) == first { "200" } else { "160" };
+        note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
+    }
+    world.run_until(at(10)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first], "40 watt-hours");
+    let other = (1..=3).find(|host| HostId(*host) != first).expect("there");
+    note(&mut world, other, &[(IDLE_WATTS, "140")]).await;
+    world.run_until(at(12)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [HostId(other)]);
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let updates = told.iter().filter(|told| told.content.event_type == "lease.update").count();
+    assert_eq!(updates, 1, "listeners are told");
+    note(&mut world, first.0, &[(IDLE_WATTS, "10")]).await;
+    world.run_until(at(301)).await;
+    let started = world.service.lease(lease.lease.id).expect("there");
+    assert_eq!(
+        (hosts_of(&started), status(&world, lease.lease.id)),
+        (vec![HostId(other)], "ACTIVE"),
+        "once a day"
+    );
+}
+
+#[tokio::test]
+async fn energy_d_leases_keep_their_hosts_unless_the_operator_wants_it_otherwise() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(300, 360, vec![hosts(1)])).await.expect("free");
+    let first = hosts_of(&lease)[0];
+    for host in 1..=2 {
+        let watts = if HostId(host) == first { "400" } else { "100" };
+        note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
+    }
+    world.run_until(at(60)).await;
+    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first]);
+}
+
+#[tokio::test]
 async fn energy_f_a_dry_run_plans_and_switches_nothing() {
     let mut world = world_with(3, saving(EnergyMode::DryRun, PowerRules::default()), None, slow).await;
     for host in 1..=3 {
@@ -169,6 +214,26 @@ async fn energy_f_what_was_saved_is_what_the_machines_have_saved() {
 }
 
 #[tokio::test]
+async fn energy_f_what_hosts_used_is_what_they_did() {
+    let mut world = world_with(2, saving(EnergyMode::Off, PowerRules::default()), None, slow).await;
+    note(&mut world, 1, &[(IDLE_WATTS, "100"), (BUSY_WATTS, "300")]).await;
+    let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.run_until(at(150)).await;
+    let report = world.service.energy_report(window(0, 300)).await.expect("works");
+    let pool = &report[&FreePool::DEFAULT];
+    assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 120 * 60), "until now: {pool:?}");
+    assert_eq!(pool.busy_milliwatt_seconds, 300_000 * 30 * 60);
+    assert_eq!(pool.idle_milliwatt_seconds, 100_000 * 120 * 60);
+    assert_eq!((pool.hosts_not_metered, pool.off_seconds), (1, 0), "nobody has said what host 2 draws");
+    world.service.delete_lease(&operator(), lease.lease.id).await.expect("deleted");
+    world.touched();
+    world.run_until(at(240)).await;
+    let report = world.service.energy_report(window(120, 240)).await.expect("works");
+    let pool = &report[&FreePool::DEFAULT];
+    assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 90 * 60), "{pool:?}");
+}
+
+#[tokio::test]
 async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_starts() {
     let mut world = world(3).await;
     world.run_until(at(1)).await;
@@ -186,6 +251,28 @@ async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_star
     world.run_until(at(130)).await;
     assert_eq!(power(&world, sleeper.0), "on");
     assert_eq!(world.service.host(sleeper).expect("there").host.health, Health::Up);
+}
+
+#[tokio::test]
+async fn energy_g_a_host_that_does_not_come_up_is_told_of_once() {
+    let mut world = world(2).await;
+    world.run_until(at(1)).await;
+    make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
+    world.fleet.break_boots(HostId(2));
+    world.run_until(at(130)).await;
+    assert_eq!(power(&world, 2), "failed");
+    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "host.boot_failed").collect();
+    let [told] = told[..] else { panic!("once: {told:?}") };
+    let failed_at = at(113) + PowerRules::default().shortest_boot + PowerRules::default().margin / 2;
+    assert_eq!((told.at, told.content.lease, told.content.project.0.as_str()), (failed_at, None, ""));
+    let payload: serde_json::Value = serde_json::from_str(&told.content.payload).expect("JSON");
+    let host = world.service.host(HostId(2)).expect("there").host.name.clone();
+    let expected = serde_json::json!({
+        "host_id": "2", "hypervisor_hostname": host, "power": "failed",
+        "switched_on_at": at(113).to_string(),
+    });
+    assert_eq!(payload, expected);
 }
 
 #[tokio::test]

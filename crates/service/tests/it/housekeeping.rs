@@ -41,7 +41,7 @@ async fn told(world: &World, id: LeaseId) -> Vec<(String, i64)> {
     let ours = ["lease.unused", "lease.reclaimed", "lease.reminder.start_lease", "lease.reminder.end_lease"];
     let ours = told
         .into_iter()
-        .filter(|told| told.content.lease == id && ours.contains(&told.content.event_type.as_str()));
+        .filter(|told| told.content.lease == Some(id) && ours.contains(&told.content.event_type.as_str()));
     ours.map(|told| (told.content.event_type, told.at.duration_since(at(0)).as_mins())).collect()
 }
 

@@ -195,7 +195,7 @@ async fn cls_10_d_an_extension_moves_a_lease_that_waits_and_never_one_that_runs(
     assert_eq!(moved.lease.window, window(60, 120));
     assert_ne!(hosts_of(&moved), hosts_of(&waiting));
     let told = world.service.notifications(0, 100).await.expect("the store works");
-    let of_moved = told.iter().filter(|notice| notice.content.lease == waiting.lease.id);
+    let of_moved = told.iter().filter(|notice| notice.content.lease == Some(waiting.lease.id));
     let types: Vec<_> = of_moved.map(|notice| notice.content.event_type.as_str()).collect();
     assert_eq!(types, ["lease.create", "lease.update"]);
     world.run_until(at(61)).await;

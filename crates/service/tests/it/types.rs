@@ -68,7 +68,8 @@ async fn a_best_effort_lease_that_waits_moves_forward_when_others_give_up() {
     let next = world.service.lease(next.lease.id).expect("there");
     assert_eq!(next.lease.window, window(70, 130));
     let told = world.service.notifications(0, 100).await.expect("the store works");
-    let moved = told.iter().filter(|n| n.content.event_type == "lease.update").map(|n| n.content.lease);
+    let moved =
+        told.iter().filter(|n| n.content.event_type == "lease.update").filter_map(|n| n.content.lease);
     assert!(moved.collect::<Vec<_>>().contains(&waits.lease.id));
 }
 

@@ -15,7 +15,7 @@ async fn wait(world: &mut World, new: NewLease) -> Result<Arc<LeaseRecord>, Serv
 async fn told(world: &World, lease: &LeaseRecord) -> Vec<String> {
     let told = world.service.notifications(0, 100).await.expect("the store works");
     told.into_iter()
-        .filter(|told| told.content.lease == lease.lease.id)
+        .filter(|told| told.content.lease == Some(lease.lease.id))
         .map(|told| told.content.event_type)
         .collect()
 }

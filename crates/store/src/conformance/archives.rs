@@ -16,7 +16,7 @@ async fn fill(store: &Arc<dyn Store>) {
     let rich = Commit {
         writes: everything(),
         audit: vec![audit("a"), audit("b")],
-        notifications: vec![notification("a"), notification("b")],
+        notifications: vec![notification("a"), of_no_lease("b")],
         idempotency: Some(request("key", at(0))),
         usage: super::usage::some_usage(),
         slept: super::power::some_sleeps(),

@@ -314,6 +314,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         start_reminded: Some(at(5)),
         end_reminded: Some(at(6)),
         swaps: u32::MAX,
+        repacked_at: Some(at(4)),
     };
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
@@ -365,11 +366,16 @@ pub fn audit(action: &str) -> AuditRecord {
 /// A notification of that type.
 pub fn notification(event_type: &str) -> NewNotification {
     NewNotification {
-        lease: LeaseId(1),
+        lease: Some(LeaseId(1)),
         project: owner().project,
         event_type: event_type.to_owned(),
         payload: "{}".to_owned(),
     }
+}
+
+/// The same, about no lease.
+pub fn of_no_lease(event_type: &str) -> NewNotification {
+    NewNotification { lease: None, project: ProjectId(String::new()), ..notification(event_type) }
 }
 
 /// The key of a request that made lease 1.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::project::{Owner, ProjectId, UserId};
-use leases::usage::{By, Entries, Event, Held, Ledger, Occurrence, Query, Size, Span, SpanChange, Sum, sums};
+use leases::usage::{
+    By, Entries, Event, Held, Ledger, Occurrence, Query, Size, Span, SpanChange, Sum, held_hosts, sums,
+};
 use leases::window::Window;
 
 use super::sample::*;
@@ -136,6 +138,11 @@ async fn check(store: &Arc<dyn Store>, model: &Ledger, when: &str) {
     for query in queries() {
         let answer: Vec<Sum> = store.usage(&query).await.expect("works");
         assert_eq!(answer, sums(model.spans(), &query), "{when}: {query:?}");
+    }
+    for period in [(-1000, 1000), (25, 30), (30, 31), (40, 60), (90, 500), (-200, -60), (-50, 0)] {
+        let period = window(period.0, period.1);
+        let held = store.held_hosts(&period).await.expect("works");
+        assert_eq!(held, held_hosts(model.spans(), &period), "{when}: {period:?}");
     }
     let mut open: Vec<_> = model.spans().iter().filter(|span| span.open).map(Span::key).collect();
     open.sort_unstable();

@@ -48,6 +48,8 @@ struct MarksDocument {
     end_reminded_us: Option<i64>,
     #[serde(skip_serializing_if = "is_default")]
     swaps: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    repacked_us: Option<i64>,
 }
 
 #[derive(Default, PartialEq, Serialize, Deserialize)]
@@ -100,6 +102,7 @@ fn marks_document(marks: &Marks) -> MarksDocument {
         start_reminded_us: us(marks.start_reminded),
         end_reminded_us: us(marks.end_reminded),
         swaps: marks.swaps,
+        repacked_us: us(marks.repacked_at),
     }
 }
 
@@ -112,6 +115,7 @@ fn marks_of(document: &MarksDocument) -> Result<Marks, Unreadable> {
         start_reminded: at(document.start_reminded_us)?,
         end_reminded: at(document.end_reminded_us)?,
         swaps: document.swaps,
+        repacked_at: at(document.repacked_us)?,
     })
 }
 

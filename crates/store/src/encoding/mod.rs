@@ -22,6 +22,7 @@ pub mod usage;
 use std::fmt;
 
 use leases::host::Health;
+use leases::ids::LeaseId;
 use leases::lease::EndAction;
 use leases::resources::Resources;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,17 @@ pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::standing::{standing_from_json, standing_json};
 pub use self::terms::{terms_from_json, terms_json};
 use crate::StoreError;
+
+/// The lease that a notification is about, as a number: nil if it is about none, since services of earlier versions, which
+/// may share the store, know of no others.
+pub fn subject_number(lease: Option<LeaseId>) -> u128 {
+    lease.map_or(0, |lease| lease.0)
+}
+
+/// The lease that a notification is about, from its number.
+pub fn subject_lease(number: u128) -> Option<LeaseId> {
+    (number != 0).then_some(LeaseId(number))
+}
 
 /// Text that nobody has written who knows what is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -18,7 +18,7 @@ use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
-use leases::usage::{Entries, Event, Ledger, Query, Span, Sum, sums};
+use leases::usage::{Entries, Event, Ledger, Query, Span, Sum, held_hosts, sums};
 use leases::window::Window;
 use tokio::sync::watch;
 
@@ -441,6 +441,10 @@ impl Store for MemoryStore {
         let touches =
             |sleep: &&Sleep| sleep.window.end() >= period.start() && sleep.window.start() < period.end();
         Ok(self.state().slept.iter().filter(touches).cloned().collect())
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        Ok(held_hosts(self.state().usage.spans(), period))
     }
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {

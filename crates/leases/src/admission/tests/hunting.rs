@@ -1,5 +1,7 @@
 //! Leases that have guests of others moved away (spec CLS-03).
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::failure_domain::FailureDomain;
 use crate::hunt::{Hunt, Move, Surroundings};
@@ -15,6 +17,8 @@ struct Pool {
     observed: Observed,
     history: History,
     hunting: Vec<Lease>,
+    /// Hosts that are off.
+    waking: BTreeMap<HostId, Timestamp>,
 }
 
 /// A guest of that project, which may be moved, of so many GiB.
@@ -39,7 +43,7 @@ impl Pool {
             let host = ObservedHost { guests: guests.collect(), ..ObservedHost::free() };
             observed.hosts.insert(HostId(number as u64), host);
         }
-        Self { cloud, observed, history: History::default(), hunting: Vec::new() }
+        Self { cloud, observed, history: History::default(), hunting: Vec::new(), waking: BTreeMap::new() }
     }
 
     fn host(&mut self, id: u64) -> &mut ObservedHost {
@@ -52,7 +56,7 @@ impl Pool {
         let hunting: Vec<&Lease> = self.hunting.iter().collect();
         let surroundings =
             Surroundings { observed: &self.observed, history: &self.history, hunting: &hunting };
-        let admission = self.cloud.admission(now);
+        let admission = self.cloud.admission(now).saving((!self.waking.is_empty()).then_some(&self.waking));
         decide(&Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission })
     }
 
@@ -74,6 +78,13 @@ impl Pool {
         }
         self.hunting.push(lease.clone());
         lease
+    }
+
+    /// Has that host off, though nobody has seen it yet.
+    fn off(&mut self, host: u64) {
+        let power = &mut self.cloud.inventory.host_mut(HostId(host)).expect("there").power;
+        *power = power.switched_off(at(0));
+        self.waking.insert(HostId(host), at(1000));
     }
 
     fn anew(&self, lease: &Lease) -> Option<Lease> {
@@ -385,4 +396,45 @@ fn cls_09_a_move_that_fails_for_good_goes_elsewhere() {
     (0..3).for_each(|_| pool.history.failed(mov.action(), at(1), "no route"));
     let elsewhere = moves(pool.departure(&planned));
     assert!(elsewhere.len() == 1 && elsewhere[0].to != mov.to, "{elsewhere:?}");
+}
+
+#[test]
+fn energy_h_hunts_move_no_guest_to_a_host_that_is_off() {
+    let mut pool = Pool::new(&[&[30, 30], &[20], &[]]);
+    pool.off(3);
+    assert!(
+        pool.grant(1, 1).is_err_and(|refusal| matches!(refusal, Refusal::NoHunt { .. })),
+        "there is no room"
+    );
+    let mut pool = Pool::new(&[&[30, 30], &[20], &[], &[40]]);
+    pool.off(3);
+    let hunt = pool.grant(1, 1).expect("a plan").hunt.expect("guests are moved");
+    assert_eq!(hunt.moves, [moved(20, 2, 4)]);
+}
+
+#[test]
+fn energy_h_hunts_leave_room_for_a_lost_host_on_hosts_that_are_on() {
+    // If the host with 60 GiB were lost, they would fit only on the one that is off.
+    let mut pool = Pool::new(&[&[40], &[40], &[20], &[]]);
+    pool.off(4);
+    assert!(pool.grant(1, 1).is_ok());
+    pool.cloud.rules.hunting.n_plus_one = true;
+    assert!(pool.grant(1, 1).is_err());
+    let mut roomy = Pool::new(&[&[20], &[20], &[20], &[]]);
+    roomy.off(4);
+    roomy.cloud.rules.hunting.n_plus_one = true;
+    let hunt = roomy.grant(1, 1).expect("40 GiB and 20 fit on one").hunt.expect("guests are moved");
+    assert!(hunt.moves.iter().all(|mov| mov.to != HostId(4)), "{hunt:?}");
+}
+
+#[test]
+fn energy_h_a_hunt_whose_destination_is_to_be_off_is_planned_anew() {
+    let mut pool = Pool::new(&[&[10], &[20], &[20]]);
+    let lease = pool.hunt(1, 1);
+    let first = lease.hunt.as_ref().expect("it hunts").moves[0];
+    assert_eq!((first.guest, pool.anew(&lease)), (GuestId(10), None));
+    pool.off(first.to.0);
+    let anew = pool.anew(&lease).expect("another one").hunt.expect("guests are moved");
+    assert_eq!(anew.moves.len(), 1);
+    assert!(anew.moves[0].to != first.to && anew.moves[0].to != first.from, "{anew:?}");
 }

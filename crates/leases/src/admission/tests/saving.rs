@@ -6,6 +6,7 @@ use super::*;
 use crate::energy::{BUSY_WATTS, PowerState};
 use crate::filters::HostFilter;
 use crate::hints::InstanceHints;
+use crate::ids::LeaseId;
 use crate::plan::{Observed, ObservedHost};
 use crate::testing::lease;
 
@@ -155,4 +156,60 @@ fn energy_h_no_instance_is_started_on_a_host_that_is_off() {
     );
     thrifty.off(2, 12);
     assert!(thrifty.admission().host_for(within, size, &InstanceHints::default(), &observed).is_err());
+}
+
+/// Whatever start they have, if that saves a watt for an hour.
+const REPACK: RepackRules =
+    RepackRules { settled: Timestamp::UNIX_EPOCH, least_milliwatt_seconds: 3_600_000 };
+
+impl Thrifty {
+    fn repacked(&self, now: i64, leases: &[&Lease], rules: RepackRules) -> Option<(LeaseId, Vec<u64>, u128)> {
+        let admission = self.cloud.admission(now).saving(Some(&self.waking));
+        let (lease, saved) = admission.repack(leases.iter().copied(), None, &rules).repacked?;
+        assert_eq!(lease.marks.repacked_at, Some(at(now)));
+        let hosts = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).map(|host| host.0).collect();
+        Some((lease.id, hosts, saved))
+    }
+}
+
+#[test]
+fn energy_d_a_lease_that_waits_gets_hosts_that_draw_less() {
+    let mut thrifty = Thrifty::new(4, &[(1, 400), (2, 300), (3, 200), (4, 100)]);
+    let first = lease(1, window(100, 160), &[1, 2]);
+    let second = lease(2, window(100, 160), &[4]);
+    thrifty.cloud.calendar.put(&first, at(0)).expect("free");
+    thrifty.cloud.calendar.put(&second, at(0)).expect("free");
+    let saved = 200_000 * 3600;
+    assert_eq!(thrifty.repacked(0, &[&first, &second], REPACK), Some((LeaseId(1), vec![2, 3], saved)));
+    let dearer = RepackRules { least_milliwatt_seconds: saved + 1, ..REPACK };
+    assert_eq!(thrifty.repacked(0, &[&first, &second], dearer), None, "it does not save enough");
+    let settled = RepackRules { settled: at(101), ..REPACK };
+    assert_eq!(thrifty.repacked(0, &[&first, &second], settled), None, "it is about to start");
+    let mut running = first.clone();
+    running.status = LeaseStatus::Active;
+    assert_eq!(thrifty.repacked(0, &[&running], REPACK), None, "it has started");
+    thrifty.off(3, 101);
+    assert_eq!(thrifty.repacked(0, &[&first, &second], REPACK), None, "3 would not be there in time");
+    thrifty.off(3, 100);
+    assert!(thrifty.repacked(0, &[&first, &second], REPACK).is_some());
+    let unsaving = thrifty.cloud.admission(0).repack([&first], None, &REPACK);
+    assert_eq!(unsaving, Repacking::default(), "nothing changes where no power is saved");
+}
+
+#[test]
+fn energy_e_a_lease_is_given_hosts_that_draw_less_once_a_day() {
+    let mut thrifty = Thrifty::new(2, &[(1, 400), (2, 300)]);
+    let mut waits = lease(1, window(3000, 3060), &[1]);
+    waits.marks.repacked_at = Some(at(0));
+    thrifty.cloud.calendar.put(&waits, at(0)).expect("free");
+    assert_eq!(thrifty.repacked(24 * 60 - 1, &[&waits], REPACK), None);
+    assert_eq!(thrifty.repacked(24 * 60, &[&waits], REPACK), Some((LeaseId(1), vec![2], 100_000 * 3600)));
+}
+
+#[test]
+fn energy_d_a_lease_keeps_hosts_of_which_nobody_knows_what_they_draw() {
+    let mut thrifty = Thrifty::new(3, &[(2, 400), (3, 300)]);
+    let waits = lease(1, window(100, 160), &[1, 2]);
+    thrifty.cloud.calendar.put(&waits, at(0)).expect("free");
+    assert_eq!(thrifty.repacked(0, &[&waits], REPACK), None);
 }

@@ -107,6 +107,21 @@ impl Cloud {
         self.of(&reservation, YEAR_HOURS, hours)
     }
 
+    /// A lease of so many hosts that it is refused more often than not: most of all, or of those with a capability.
+    pub fn wide_lease(&mut self) -> Value {
+        let share = self.random.between(60, 95) as usize;
+        let (all, wanted) = if self.random.chance(50) {
+            (self.hosts, String::new())
+        } else {
+            (self.hosts / 4, format!(r#"["==", "$capability2", "{}"]"#, self.random.below(4)))
+        };
+        let hosts = (all * share / 100).max(1);
+        let mut reservation = whole_hosts(hosts, hosts);
+        reservation["resource_properties"] = json!(wanted);
+        let hours = self.random.between(1, 168);
+        self.of(&reservation, YEAR_HOURS, hours)
+    }
+
     /// A lease of one host for some hours.
     pub fn small_lease(&mut self) -> Value {
         let hours = self.random.between(1, 24);

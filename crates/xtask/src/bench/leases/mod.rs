@@ -1,13 +1,15 @@
 //! `cargo xtask bench leases`: what the leasing service costs, through its front door.
 //!
 //! The service and what asks it share the machine. Rows say what is wanted of them. With `--throughput`: instead,
-//! changes in a second by many clients, on both databases.
+//! changes in a second by many clients, and sums of usage, on both databases.
 
 mod cloud;
 mod latency;
+mod refusals;
 mod report;
 mod starts;
 mod throughput;
+mod usage;
 
 use std::fs;
 use std::time::Instant;
@@ -53,6 +55,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     } else {
         service(&ours, sizes, &mut report)?;
         start_up(&ours, sizes, &mut report)?;
+        usage::run(&ours, None, &mut report)?;
         core(&mut report)?;
     }
     report.print(json);
@@ -80,6 +83,7 @@ fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     eprintln!("measuring");
     latency::changes(server.caller(), &mut cloud, sizes.samples, report)?;
     latency::lists(server.caller(), report)?;
+    refusals::run(server.caller(), &mut cloud, sizes.samples / 2, report)?;
     eprintln!("waiting for {} leases that begin at the same time", sizes.hosts);
     starts::run(server.caller(), &cloud, report)?;
     server.stop()?;

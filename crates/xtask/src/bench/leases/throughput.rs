@@ -14,6 +14,7 @@ use scratch_postgres::ScratchPostgres;
 use super::cloud::Cloud;
 use super::latency::{Times, change};
 use super::report::{Report, Row, Unit};
+use super::usage;
 use crate::leasing::hooks::Hooks;
 use crate::leasing::http::Http;
 use crate::leasing::server::{Launch, Server};
@@ -75,7 +76,7 @@ pub fn run(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
         let name = if number == 1 { "" } else { "s" };
         measure(&format!("PostgreSQL, {number} service{name}"), &servers, &mut cloud, sizes, report)?;
     }
-    Ok(())
+    usage::run(ours, Some(&postgres), report)
 }
 
 /// Clients change leases, spread over the services; none begins meanwhile.
