@@ -11,6 +11,8 @@
 //!
 //! There may be several services on one store, with clocks that differ, cut off from the store one by one.
 //!
+//! In a [`workload`] nothing goes wrong: jobs that a real machine had are replayed, to see how the service does.
+//!
 //! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18 [--several]`.
 
 mod checker;
@@ -19,6 +21,7 @@ mod power;
 mod run;
 mod schedule;
 mod traffic;
+pub mod workload;
 mod world;
 
 use std::fmt;
