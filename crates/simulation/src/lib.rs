@@ -11,14 +11,18 @@
 //!
 //! There may be several services on one store, with clocks that differ, cut off from the store one by one.
 //!
+//! In a [`workload`] nothing goes wrong: jobs that a real machine had are replayed, to see how the service does.
+//!
 //! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18 [--several]`.
 
 mod checker;
 mod faulty_store;
+mod pools;
 mod power;
 mod run;
 mod schedule;
 mod traffic;
+pub mod workload;
 mod world;
 
 use std::fmt;
@@ -44,13 +48,14 @@ pub struct Total {
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { made, started, refused, uncertain, moved, instances, woken, .. } = self.report;
-        let Report { steps, failed_steps, crashes, host_failures, accepted, served, .. } = self.report;
+        let Report { steps, failed_steps, crashes, host_failures, accepted, served, pool_changes, .. } =
+            self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
              {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; \
              {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; {woken} hosts woken; \
-             {crashes} crashes, {host_failures} host failures",
+             {pool_changes} changes of pools; {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
         )
@@ -91,5 +96,6 @@ impl Report {
         self.accepted += other.accepted;
         self.served += other.served;
         self.woken += other.woken;
+        self.pool_changes += other.pool_changes;
     }
 }

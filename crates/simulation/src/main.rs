@@ -1,11 +1,33 @@
-//! Runs simulations of the leasing service: `simulation --seeds 0..500 [--several]`.
+//! Runs simulations of the leasing service: `simulation --seeds 0..500 [--several]`; or replays a workload:
+//! `simulation workload ...` ([`simulation::workload`]).
 
 use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (seeds, several) = match arguments.as_slice() {
+    match arguments.split_first() {
+        Some((first, rest)) if first == "workload" => workload(rest),
+        _ => simulations(&arguments),
+    }
+}
+
+fn workload(arguments: &[String]) -> ExitCode {
+    // Nobody is left to tell that something could not be said.
+    match simulation::workload::command(arguments) {
+        Ok(figures) => {
+            let _ = writeln!(std::io::stdout(), "{figures}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn simulations(arguments: &[String]) -> ExitCode {
+    let (seeds, several) = match arguments {
         [flag, seeds] if flag == "--seeds" => (simulation::seeds(seeds), false),
         [flag, seeds, several] if flag == "--seeds" && several == "--several" => {
             (simulation::seeds(seeds), true)

@@ -23,10 +23,12 @@ use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use crate::checker::{Checker, check_calm};
+use crate::pools::PoolWatch;
 use crate::power::{PowerWatch, check_dark, drawing, saving};
 use crate::schedule::{Schedule, check_usage};
 use crate::world::{Happened, Setup, World, operator};
 
+mod pools;
 mod requests;
 
 /// When simulations begin: noon of some day.
@@ -64,6 +66,8 @@ pub struct Report {
     pub served: u64,
     /// How often a host was switched on.
     pub woken: u64,
+    /// Free pools that were made, changed or removed, and hosts that went from one to another.
+    pub pool_changes: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -254,6 +258,8 @@ struct Simulation {
     offered: Option<(LeaseRecord, &'static str)>,
     /// Where power is saved.
     power: Option<PowerWatch>,
+    /// Where there are several free pools.
+    pools: Option<PoolWatch>,
     /// Nothing goes wrong any more.
     calm: bool,
 }
@@ -310,6 +316,7 @@ impl Simulation {
             waiting: BTreeSet::new(),
             offered: None,
             power: saves_power.map(|_| PowerWatch::default()),
+            pools: PoolWatch::of(seed),
             calm: false,
         })
     }
@@ -322,8 +329,9 @@ impl Simulation {
         let end = self.world.now() + SignedDuration::from_hours(24 * self.ways.days);
         let mut request_at = self.next_request();
         let mut mishap_at = self.after(self.ways.mishap_every);
+        let mut chore_at = self.pools.as_mut().map(|pools| pools.next(self.world.now()));
         while self.world.now() < end {
-            let until = request_at.min(mishap_at).min(end);
+            let until = request_at.min(mishap_at).min(chore_at.unwrap_or(end)).min(end);
             self.go_on_until(until).await?;
             if self.world.now() >= request_at {
                 self.request().await?;
@@ -332,6 +340,10 @@ impl Simulation {
             if self.world.now() >= mishap_at {
                 self.mishap().await?;
                 mishap_at = self.after(self.ways.mishap_every);
+            }
+            if chore_at.is_some_and(|at| at <= self.world.now()) {
+                self.tend_pools().await;
+                chore_at = self.pools.as_mut().map(|pools| pools.next(self.world.now()));
             }
             self.check().await?;
         }
@@ -436,6 +448,9 @@ impl Simulation {
                 schedule.follow(&self.contents);
             }
             let now = self.world.now();
+            if let Some(pools) = &mut self.pools {
+                pools.check(&self.contents)?;
+            }
             let punctual = self.ways.only_slow && self.world.replicas() == 1;
             if let Some(power) = &mut self.power {
                 power.check(&self.contents, punctual, now)?;
@@ -579,6 +594,9 @@ impl Simulation {
         check_usage(&contents, &usage, &events)?;
         if let Some(schedule) = &self.schedule {
             schedule.check(&usage, self.world.now())?;
+            if let Some(pools) = &self.pools {
+                pools.check_usage(&usage, self.world.now())?;
+            }
         }
         check_calm(&contents, &self.world.fleet)
     }

@@ -25,6 +25,7 @@ fn hold(several: bool) {
     let report = &total.report;
     assert!(report.accepted > 0 && report.served > 0, "nobody was offered anything, or waited");
     assert!(report.started > 0 && report.moved > 0 && report.woken > 0, "nothing happened");
+    assert!(report.pool_changes > 0, "nobody did anything about pools");
 }
 
 #[test]

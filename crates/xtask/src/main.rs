@@ -99,6 +99,10 @@ Measurements
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)
+  bench workload [--json]       a month of reservations among jobs of a real machine, replayed with
+      --trace T --variant V       and without offers, waitlist, hunts and saved power
+      --limit N --seed S          (default: three traces, all variants, all jobs, 1)
+      --ours PATH
 
 Real peers
   lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,

@@ -106,12 +106,22 @@ impl Admission<'_> {
             length: lease.window.length(),
             own: Some(lease.id),
         };
-        let (start, given) = self.on_behalf_of(lease).earliest(&wish).ok()?;
+        // Why it cannot is not asked: to find that out takes as long as to find out that it cannot.
+        let (start, given) = self.on_behalf_of(lease).found(&wish).ok()?;
         Some(lease.moved_to(start, given))
     }
 
     /// The first instant at which all that is asked for can be had, and what is given then.
     pub(super) fn earliest(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Refusal> {
+        self.found(wish).map_err(|first_refusal| {
+            // What stands in the way at first is more useful to know than what does at the last attempt.
+            let refusal = first_refusal.or_else(|| self.at(wish, wish.from).err());
+            refusal.unwrap_or(Refusal::DeadlineInPast)
+        })
+    }
+
+    /// The same; if there is none, why the first attempt was in vain, if any was made.
+    fn found(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Option<Refusal>> {
         let pools = self.pools(wish);
         let (mut start, mut first_refusal, mut changes) = (wish.from, None, None);
         while let Some(possible) = self.not_before(wish, &pools, start) {
@@ -125,9 +135,7 @@ impl Admission<'_> {
             };
             start = *next;
         }
-        // What stands in the way at first is more useful to know than what does at the last attempt.
-        let refusal = first_refusal.or_else(|| self.at(wish, wish.from).err());
-        Err(refusal.unwrap_or(Refusal::DeadlineInPast))
+        Err(first_refusal)
     }
 
     /// What would be given from that instant on.

@@ -71,7 +71,10 @@ impl Simulation {
         let project = *["red", "green", "blue"].choose(&mut self.rng).unwrap_or(&"red");
         let now = self.world.now();
         let hunts = self.ways.others;
-        let Some(new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
+        let Some(mut new) = (Traffic { rng: &mut self.rng, now, hosts, hunts }).lease() else { return };
+        if let Some(pools) = &mut self.pools {
+            pools.narrow(&mut new);
+        }
         match self.service().create_lease(&caller(project), new.clone(), None).await {
             Ok(created) if !created.lease.lease.standing.is_firm() => {
                 self.note(format!("waits: {}", created.lease.lease.id));

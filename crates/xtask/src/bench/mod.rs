@@ -7,6 +7,7 @@ mod measure;
 mod placement;
 mod quality;
 mod scaling;
+mod workload;
 
 use anyhow::{Result, bail};
 
@@ -21,6 +22,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         Some("quality") => quality::main(arguments),
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
-        _ => bail!("bench what? hunts, leases, placement, quality, scaling or instructions"),
+        Some("workload") => workload::main(arguments),
+        _ => bail!("bench what? hunts, leases, placement, quality, scaling, instructions or workload"),
     }
 }

@@ -1,0 +1,358 @@
+//! Free pools in simulations: who makes, renames, changes and removes them and moves hosts between them, and what must
+//! hold of hosts that leases were given for their pools (docs/pools.md). Found out from what is in the store, without
+//! the code that it judges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use leases::free_pool::DEFAULT_NAME;
+use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
+use leases::lease::{Allocation, Lease};
+use leases::requirement::{Operator, Requirement, RequirementError};
+use leases::status::LeaseStatus;
+use leases::terms::ReservationTerms;
+use leases::usage::{By, Kind, Query, Span, sums};
+use leases::window::Window;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use service::NewLease;
+use store::{HostRecord, Snapshot};
+
+/// The names that pools are given.
+pub(crate) const NAMES: [&str; 4] = ["p1", "p2", "p3", DEFAULT_NAME];
+/// What pools say of their hosts, and nobody else does.
+pub(crate) const TIER: &str = "tier";
+/// What they say.
+pub(crate) const TIERS: [&str; 2] = ["fast", "slow"];
+
+/// So often something is done about pools, on average.
+const CHORE_EVERY_S: i64 = 4 * 3600;
+
+type Verdict = Result<(), String>;
+
+/// What somebody wants of the pool that a host is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// Its name is that, when the host is given.
+    Name(&'static str),
+    /// It says that of its hosts, as long as the lease has the host.
+    Tier(&'static str),
+}
+
+impl Wish {
+    fn all() -> impl Iterator<Item = Self> {
+        NAMES.into_iter().map(Self::Name).chain(TIERS.into_iter().map(Self::Tier))
+    }
+
+    fn requirement(self) -> Result<Requirement, RequirementError> {
+        match self {
+            Self::Name(name) => Requirement::compare(Operator::Equal, "free_pool", name),
+            Self::Tier(tier) => Requirement::compare(Operator::Equal, TIER, tier),
+        }
+    }
+
+    /// What a reservation was made for, if it was for any of this.
+    fn of(terms: &ReservationTerms) -> Option<Self> {
+        let ReservationTerms::Hosts(hosts) = terms else { return None };
+        Self::all().find(|wish| wish.requirement().as_ref() == Ok(&hosts.resource))
+    }
+}
+
+/// What is done next about pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chore {
+    Create,
+    Rename,
+    Specify,
+    Remove,
+    /// A host goes to another pool.
+    Move,
+}
+
+/// A host that a lease has: the pool that it was in when it was given.
+type Given = BTreeMap<(LeaseId, HostId), FreePoolId>;
+
+/// Watches over free pools.
+#[derive(Debug)]
+pub(crate) struct PoolWatch {
+    /// Numbers of its own, so that the rest of a simulation depends on pools only as far as they have an effect.
+    pub rng: SmallRng,
+    given: Given,
+    counted: PoolSchedule,
+}
+
+impl PoolWatch {
+    /// Whether there are more pools than one in the simulation of that seed: in a part of them.
+    pub fn of(seed: u64) -> Option<Self> {
+        let rng = SmallRng::seed_from_u64(seed ^ 0x70_6f_6f_6c);
+        (seed % 4 == 3).then(|| Self { rng, given: Given::new(), counted: PoolSchedule::default() })
+    }
+
+    /// When something is done about pools next.
+    pub fn next(&mut self, now: Timestamp) -> Timestamp {
+        now + SignedDuration::from_secs(self.rng.random_range(60..2 * CHORE_EVERY_S))
+    }
+
+    /// Draws what is done next.
+    pub fn chore(&mut self) -> Chore {
+        let all = [Chore::Create, Chore::Rename, Chore::Specify, Chore::Remove, Chore::Move, Chore::Move];
+        all.choose(&mut self.rng).copied().unwrap_or(Chore::Move)
+    }
+
+    /// Some of those who ask for hosts ask for those of a pool.
+    pub fn narrow(&mut self, new: &mut NewLease) {
+        for terms in &mut new.terms.reservations {
+            let wishes: Vec<Wish> = Wish::all().collect();
+            let wish = wishes.choose(&mut self.rng).copied();
+            if let ReservationTerms::Hosts(hosts) = terms
+                && hosts.resource == Requirement::NONE
+                && self.rng.random_bool(0.5)
+                && let Some(Ok(requirement)) = wish.map(Wish::requirement)
+            {
+                hosts.resource = requirement;
+            }
+        }
+    }
+
+    /// Hosts of leases are in pools as leases wanted them.
+    pub fn check(&mut self, contents: &Snapshot) -> Verdict {
+        let pools = Pools::of(contents);
+        let mut given = Given::new();
+        // One that ends is given nothing any more; it may have failed, and given its hosts back, before that.
+        let has = |lease: &&Lease| lease.keeps_resources() && !lease.ending();
+        for lease in contents.leases.iter().map(|record| &record.lease).filter(has) {
+            for (reservation, host) in hosts_of(lease) {
+                let (id, known) = ((lease.id, host), self.given.get(&(lease.id, host)));
+                let pool = pools
+                    .of_host(host)
+                    .ok_or_else(|| format!("lease {} has host {host}, which is in no pool", lease.id))?;
+                if known.is_some_and(|known| *known != pool) {
+                    return Err(format!("host {host} of lease {} has gone to another pool", lease.id));
+                }
+                let terms = lease.reservation(reservation).map(|own| &own.terms);
+                match terms.and_then(Wish::of) {
+                    Some(Wish::Name(name)) if known.is_none() && pools.name(pool) != name => {
+                        let is = pools.name(pool);
+                        return Err(format!(
+                            "lease {} wants hosts of {name}, and has {host} of {is}",
+                            lease.id
+                        ));
+                    }
+                    Some(Wish::Tier(tier)) if pools.tier(pool) != Some(tier) => {
+                        let is = pools.tier(pool);
+                        return Err(format!("lease {} wants {tier} hosts, and {host} is {is:?}", lease.id));
+                    }
+                    _ => {}
+                }
+                given.insert(id, pool);
+            }
+        }
+        self.given = given;
+        self.counted.follow(contents, &pools);
+        Ok(())
+    }
+
+    /// Whether usage by pool is what leases had of their hosts.
+    pub fn check_usage(&self, usage: &[Span], now: Timestamp) -> Verdict {
+        self.counted.check(usage, now)
+    }
+}
+
+/// The whole hosts of a lease, by reservation.
+fn hosts_of(lease: &Lease) -> impl Iterator<Item = (ReservationId, HostId)> {
+    lease.reservations.iter().flat_map(|reservation| {
+        let whole = matches!(reservation.allocation, Allocation::Hosts(_));
+        let hosts = reservation.allocation.hosts().into_iter().filter(move |_| whole);
+        hosts.map(|host| (reservation.id, host)).collect::<Vec<_>>()
+    })
+}
+
+/// Pools and hosts, as they are in the store.
+struct Pools<'a> {
+    names: BTreeMap<FreePoolId, (&'a str, Option<&'a str>)>,
+    hosts: BTreeMap<HostId, &'a HostRecord>,
+}
+
+impl<'a> Pools<'a> {
+    fn of(contents: &'a Snapshot) -> Self {
+        let said = |record: &'a store::FreePoolRecord| {
+            let pool = &record.pool;
+            (pool.id, (pool.name.as_str(), pool.extra_specs.get(TIER).map(String::as_str)))
+        };
+        let hosts = contents.hosts.iter().map(|record| (record.host.id, record));
+        Self { names: contents.free_pools.iter().map(said).collect(), hosts: hosts.collect() }
+    }
+
+    fn of_host(&self, host: HostId) -> Option<FreePoolId> {
+        self.hosts.get(&host).map(|record| record.host.pool)
+    }
+
+    /// One without a record is the one that is always there.
+    fn name(&self, pool: FreePoolId) -> &'a str {
+        self.names.get(&pool).map_or(DEFAULT_NAME, |(name, _)| name)
+    }
+
+    fn tier(&self, pool: FreePoolId) -> Option<&'a str> {
+        self.names.get(&pool).and_then(|(_, tier)| *tier)
+    }
+}
+
+/// What a lease has of a host: the name of its pool when it began, since when, and until when at most.
+type Holding = (String, Timestamp, Timestamp);
+
+/// What leases had over time, by the names of pools.
+#[derive(Debug, Default)]
+struct PoolSchedule {
+    has: BTreeMap<(LeaseId, HostId), Holding>,
+    /// What they had, in microseconds.
+    had: BTreeMap<(LeaseId, String), u128>,
+}
+
+impl PoolSchedule {
+    /// Leases are like that now. Whatever changes what one has says when that was.
+    fn follow(&mut self, contents: &Snapshot, pools: &Pools<'_>) {
+        for record in &contents.leases {
+            let lease = &record.lease;
+            let at = record.updated_at.unwrap_or(record.created_at);
+            let active = lease.status == LeaseStatus::Active;
+            let hosts: BTreeSet<HostId> = hosts_of(lease).filter(|_| active).map(|(_, host)| host).collect();
+            let known = (lease.id, HostId(0))..=(lease.id, HostId(u64::MAX));
+            let known: Vec<HostId> = self.has.range(known).map(|((_, host), _)| *host).collect();
+            for host in known {
+                self.go_on(lease, host, hosts.contains(&host), at);
+            }
+            for host in hosts {
+                let name = pools.of_host(host).map_or(DEFAULT_NAME, |pool| pools.name(pool));
+                let new = || (name.to_owned(), at, lease.window.end());
+                self.has.entry((lease.id, host)).or_insert_with(new);
+            }
+        }
+    }
+
+    /// What the lease has of a host goes on, with another end perhaps, or not.
+    fn go_on(&mut self, lease: &Lease, host: HostId, goes_on: bool, at: Timestamp) {
+        let id = (lease.id, host);
+        let Some((name, since, end)) = self.has.get(&id).cloned() else { return };
+        if goes_on && end == lease.window.end() {
+            return;
+        }
+        let time = end.min(at).max(since).duration_since(since);
+        *self.had.entry((lease.id, name.clone())).or_default() += time.as_micros() as u128;
+        if goes_on {
+            self.has.insert(id, (name, at, lease.window.end()));
+        } else {
+            self.has.remove(&id);
+        }
+    }
+
+    fn check(&self, usage: &[Span], now: Timestamp) -> Verdict {
+        let all = Window::new(Timestamp::MIN, now).map_err(|error| error.to_string())?;
+        let by = By { lease: true, pool: true, ..By::default() };
+        let mut counted: BTreeMap<(LeaseId, String), u128> = BTreeMap::new();
+        for sum in sums(usage, &Query { periods: vec![all], by, ..Query::default() }) {
+            if let (Kind::Host, Some(lease), Some(pool)) = (sum.kind, sum.group.lease, sum.group.pool) {
+                *counted.entry((lease, pool)).or_default() += sum.time_us * u128::from(sum.size.count);
+            }
+        }
+        let both: BTreeSet<_> = self.had.keys().chain(counted.keys()).collect();
+        for key in both {
+            let of = |map: &BTreeMap<(LeaseId, String), u128>| map.get(key).copied().unwrap_or_default();
+            let (had, counted) = (of(&self.had), of(&counted));
+            if had != counted {
+                let (lease, pool) = key;
+                return Err(format!("lease {lease} had {had} of pool {pool}, but {counted} is counted"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use leases::free_pool::FreePool;
+    use leases::host::Host;
+    use leases::lease::{EndAction, NewLease as Identity};
+    use leases::project::{Owner, ProjectId, UserId};
+    use leases::terms::{HostsTerms, Terms};
+    use store::{FreePoolRecord, LeaseRecord, Version};
+
+    /// A lease of host 1, which wants that, and hosts that are in these pools of that name and tier.
+    fn contents(wish: Wish, pools: &[(u64, &str, Option<&str>)]) -> Snapshot {
+        let at = Timestamp::UNIX_EPOCH;
+        let window = Window::starting(at, SignedDuration::from_hours(1));
+        let hosts =
+            HostsTerms::new(1, 1).expect("a range").requiring(wish.requirement().expect("well formed"));
+        let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(hosts)]).expect("terms");
+        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
+        let identity = Identity {
+            id: LeaseId(1),
+            name: String::new(),
+            owner,
+            end_action: EndAction::DeleteGuests,
+            reservations: vec![ReservationId(1)],
+        };
+        let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None);
+        let mut contents = Snapshot::default();
+        contents.leases.push(LeaseRecord::new(lease, BTreeMap::new(), at));
+        for (number, (host, name, tier)) in (10..).zip(pools) {
+            let id = FreePoolId(number);
+            let specs = tier.map(|tier| (TIER.to_owned(), tier.to_owned()));
+            let pool = FreePool {
+                id,
+                name: (*name).to_owned(),
+                extra_specs: specs.into_iter().collect(),
+                end_action: None,
+            };
+            let (version, created_at, updated_at) = (Version::FIRST, at, None);
+            contents.free_pools.push(FreePoolRecord { pool, version, created_at, updated_at });
+            let host = Host { pool: id, ..Host::new(HostId(*host), "h", 1, 1, 1) };
+            contents.hosts.push(HostRecord { host, version, created_at, updated_at });
+        }
+        contents
+    }
+
+    fn watch() -> PoolWatch {
+        PoolWatch::of(3).expect("a seed with pools")
+    }
+
+    #[test]
+    fn a_host_of_another_pool_than_was_asked_for_is_noticed() {
+        let (name, tier) = (Wish::Name("p1"), Wish::Tier("fast"));
+        let said = |wish, pools: &[_]| watch().check(&contents(wish, pools)).expect_err("wrong");
+        assert!(said(name, &[(1, "p2", None)]).contains("wants hosts of p1, and has 1 of p2"));
+        assert!(said(name, &[(2, "p1", None)]).contains("which is in no pool"));
+        assert!(said(tier, &[(1, "p1", Some("slow"))]).contains("wants fast hosts"));
+        assert!(said(tier, &[(1, "p1", None)]).contains("wants fast hosts"));
+    }
+
+    #[test]
+    fn a_pool_may_be_renamed_but_its_leased_hosts_stay_and_are_what_they_were() {
+        let (name, tier) = (Wish::Name("p1"), Wish::Tier("fast"));
+        let mut pools = watch();
+        assert_eq!(pools.check(&contents(name, &[(1, "p1", None)])), Ok(()));
+        assert_eq!(pools.check(&contents(name, &[(1, "p2", None)])), Ok(()), "it is only a name");
+        let elsewhere = contents(name, &[(2, "p2", None), (1, "p1", None)]);
+        assert!(pools.check(&elsewhere).expect_err("wrong").contains("has gone to another pool"));
+        let mut pools = watch();
+        assert_eq!(pools.check(&contents(tier, &[(1, "p1", Some("fast"))])), Ok(()));
+        assert!(pools.check(&contents(tier, &[(1, "p1", Some("slow"))])).is_err());
+    }
+
+    #[test]
+    fn usage_of_another_pool_is_noticed() {
+        let mut active = contents(Wish::Name("p1"), &[(1, "p1", None)]);
+        active.leases[0].lease.status = LeaseStatus::Active;
+        let mut pools = watch();
+        assert_eq!(pools.check(&active), Ok(()));
+        let mut over = active.clone();
+        over.leases[0].lease.status = LeaseStatus::Terminated;
+        over.leases[0].updated_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_mins(10));
+        assert_eq!(pools.check(&over), Ok(()));
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(2);
+        let text = pools.check_usage(&[], now).expect_err("nothing is counted");
+        assert!(text.contains("had 600000000 of pool p1, but 0 is counted"), "{text}");
+    }
+}

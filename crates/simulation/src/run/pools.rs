@@ -1,0 +1,79 @@
+//! What operators do about free pools in a simulation.
+
+use std::collections::BTreeMap;
+
+use leases::free_pool::FreePool;
+use leases::ids::{FreePoolId, HostId};
+use rand::Rng;
+use rand::seq::IndexedRandom;
+use service::{FreePoolChange, HostSelector, NewFreePool, ServiceError};
+
+use super::Simulation;
+use crate::pools::{Chore, NAMES, TIER, TIERS};
+use crate::world::operator;
+
+impl Simulation {
+    /// Somebody does something about pools, if there are several. Everything may be refused: that nothing wrong comes of
+    /// it is checked after every commit.
+    pub(super) async fn tend_pools(&mut self) {
+        let Some(mut pools) = self.pools.take() else { return };
+        self.asked = self.any();
+        let chore = pools.chore();
+        let name = NAMES.choose(&mut pools.rng).copied().unwrap_or(NAMES[0]).to_owned();
+        let specs: BTreeMap<String, String> = match pools.rng.random_range(0..=TIERS.len()) {
+            tier if tier < TIERS.len() => BTreeMap::from([(TIER.to_owned(), TIERS[tier].to_owned())]),
+            _ => BTreeMap::new(),
+        };
+        let known: Vec<FreePoolId> =
+            self.service().free_pools().iter().map(|record| record.pool.id).collect();
+        let pool = known.choose(&mut pools.rng).copied().unwrap_or(FreePool::DEFAULT);
+        let operator = operator();
+        let done = match chore {
+            Chore::Create => {
+                let new = NewFreePool { name: name.clone(), extra_specs: specs, end_action: None };
+                self.service().create_free_pool(&operator, new).await.map(drop)
+            }
+            Chore::Rename => {
+                let change = FreePoolChange { name: Some(name.clone()), ..FreePoolChange::default() };
+                self.service().update_free_pool(&operator, pool, change).await.map(drop)
+            }
+            Chore::Specify => {
+                let change = FreePoolChange { extra_specs: Some(specs), ..FreePoolChange::default() };
+                self.service().update_free_pool(&operator, pool, change).await.map(drop)
+            }
+            Chore::Remove => self.service().delete_free_pool(&operator, pool).await,
+            Chore::Move => {
+                let hosts: Vec<HostId> = self.machines();
+                match hosts.choose(&mut pools.rng) {
+                    Some(host) => self.move_host(*host, pool).await,
+                    None => Ok(()),
+                }
+            }
+        };
+        self.note(format!(
+            "{chore:?} of a pool ({pool}, {name}): {:?}",
+            done.as_ref().map_err(ToString::to_string)
+        ));
+        self.report.pool_changes += u64::from(done.is_ok());
+        self.pools = Some(pools);
+        self.world.touched_one(self.asked);
+    }
+
+    /// All machines, whether they are in a pool at the moment or not.
+    fn machines(&self) -> Vec<HostId> {
+        let racks = self.ways.layout.racks.iter();
+        (1..=racks.map(|rack| u64::from(rack.machines)).sum()).map(HostId).collect()
+    }
+
+    /// The host leaves its pool, if it is in one, and goes to that one.
+    async fn move_host(&mut self, host: HostId, pool: FreePoolId) -> Result<(), ServiceError> {
+        let operator = operator();
+        if self.service().host(host).is_some() {
+            let removed = self.service().remove_host_from_pool(&operator, host);
+            self.world.wait_for(removed).await?;
+        }
+        let capabilities = self.ways.layout.capabilities(host).into_iter().collect();
+        let added = self.service().add_host(&operator, HostSelector::Id(host), capabilities, pool);
+        self.world.wait_for(added).await.map(drop)
+    }
+}

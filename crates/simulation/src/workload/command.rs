@@ -1,0 +1,86 @@
+//! The command line of replays.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::{Figures, Pace, ReplayError, Trace, TraceError, Variant, replay};
+
+/// How it is called.
+pub const USAGE: &str = "simulation workload [--swf FILE]... [--lwf FILE]... [--variant NAME] [--limit JOBS] \
+                         [--seed N]";
+
+/// Why there are no figures.
+#[derive(Debug, Error)]
+pub enum CommandError {
+    /// The arguments make no sense.
+    #[error("{0}; usage: {USAGE}")]
+    Usage(String),
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is no trace.
+    #[error("{}: {source}", .path.display())]
+    Trace {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TraceError,
+    },
+    /// The replay broke off.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The figures cannot be written.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Line {
+    variant: &'static str,
+    jobs: usize,
+    cancelled: usize,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+/// Reads traces, replays them together, and returns the figures as a line of JSON.
+pub fn command(arguments: &[String]) -> Result<String, CommandError> {
+    let usage = CommandError::Usage;
+    let (mut trace, mut variant, mut limit, mut seed) = (Trace::default(), Variant::ALL[0], usize::MAX, 1);
+    let mut arguments = arguments.iter();
+    while let Some(flag) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| usage(format!("{flag} needs a value")))?;
+        let number = || value.parse().map_err(|_| usage(format!("{flag} cannot be '{value}'")));
+        match flag.as_str() {
+            "--swf" => trace = trace.with(read(value, Trace::from_swf)?),
+            "--lwf" => trace = trace.with(read(value, Trace::from_lwf)?),
+            "--variant" => {
+                let unknown = || usage(format!("no variant is called '{value}'"));
+                variant = Variant::from_name(value).ok_or_else(unknown)?;
+            }
+            "--limit" => limit = number()?,
+            "--seed" => seed = value.parse().map_err(|_| usage(format!("{flag} cannot be '{value}'")))?,
+            _ => return Err(usage(format!("'{flag}' is not understood"))),
+        }
+    }
+    let trace = trace.first(limit);
+    let figures = replay(&trace, &variant, &Pace::default(), seed)?;
+    let line = Line { variant: variant.name, jobs: trace.jobs.len(), cancelled: trace.cancelled, figures };
+    Ok(serde_json::to_string(&line)?)
+}
+
+fn read(path: &str, parse: impl Fn(&str) -> Result<Trace, TraceError>) -> Result<Trace, CommandError> {
+    let path = PathBuf::from(path);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => parse(&text).map_err(|source| CommandError::Trace { path, source }),
+        Err(source) => Err(CommandError::File { path, source }),
+    }
+}

@@ -1,0 +1,70 @@
+//! What workloads are replayed on: the machines, and the settings of the service.
+
+use std::collections::BTreeMap;
+
+use fleet::simulated::{Layout, Model, Rack};
+use jiff::SignedDuration;
+use leases::admission::Rules;
+use leases::energy;
+use leases::hunt::Hunting;
+use leases::ids::HostId;
+use service::{EnergyMode, EnergySettings, Settings};
+
+use super::variant::Variant;
+
+/// How many hosts leases may have: as many as the machine had that the traces are of.
+pub(super) const LEASED_HOSTS: u32 = 144;
+/// So many of them are in the rack where guests of others may come, if there are any.
+const SHARED_HOSTS: u32 = 36;
+/// So many more are in a rack where nobody but them is.
+const HOSTS_OF_OTHERS: u32 = 12;
+
+/// Where advance reservations are, if there are guests.
+pub(super) const RESERVED_RACK: &str = "r1";
+const SHARED_RACK: &str = "r2";
+/// Where no lease is.
+pub(super) const OTHERS_RACK: &str = "r3";
+
+/// What a host draws when it is leased, is idle, or is off: that of a common machine with two sockets.
+pub(super) const BUSY_WATTS: u32 = 300;
+pub(super) const IDLE_WATTS: u32 = 120;
+pub(super) const OFF_WATTS: u32 = 6;
+
+/// The machines.
+pub(super) fn layout(variant: &Variant) -> Layout {
+    let watts =
+        [(energy::BUSY_WATTS, BUSY_WATTS), (energy::IDLE_WATTS, IDLE_WATTS), (energy::OFF_WATTS, OFF_WATTS)];
+    let capabilities: BTreeMap<String, String> =
+        watts.into_iter().map(|(name, watts)| (name.to_owned(), watts.to_string())).collect();
+    let model = Model { capabilities, ..Model::of_size(8, 65_536, 1000) };
+    let rack = |name: &str, machines| Rack { name: name.to_owned(), machines, model: model.clone() };
+    let mut racks = vec![rack(RESERVED_RACK, LEASED_HOSTS - SHARED_HOSTS), rack(SHARED_RACK, SHARED_HOSTS)];
+    if variant.guests {
+        racks.push(rack(OTHERS_RACK, HOSTS_OF_OTHERS));
+    }
+    Layout { racks, networks: Vec::new() }
+}
+
+/// The hosts that guests of others may come to.
+pub(super) fn hosts_with_guests() -> Vec<HostId> {
+    let first = u64::from(LEASED_HOSTS - SHARED_HOSTS) + 1;
+    (first..=u64::from(LEASED_HOSTS + HOSTS_OF_OTHERS)).map(HostId).collect()
+}
+
+/// The settings: the usual ones, but that the fleet is looked at less often, since nothing fails.
+pub(super) fn settings(variant: &Variant) -> Settings {
+    let usual = Settings::default();
+    let hunting = Hunting { enabled: variant.hunts, ..Hunting::default() };
+    let mode = if variant.power { EnergyMode::On } else { EnergyMode::Off };
+    Settings {
+        rules: Rules { hunting, ..usual.rules.clone() },
+        waitlist_limit: usize::MAX,
+        observe_interval: SignedDuration::from_mins(5),
+        unknown_after: SignedDuration::from_mins(15),
+        // Nobody drives the service while a call waits.
+        delete_wait: std::time::Duration::ZERO,
+        keep_records: SignedDuration::from_hours(24),
+        energy: EnergySettings { mode, ..EnergySettings::default() },
+        ..usual
+    }
+}

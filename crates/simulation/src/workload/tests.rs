@@ -1,0 +1,145 @@
+//! Small workloads, whose figures can be found with pen and paper.
+
+use fleet::simulated::{Between, Timing};
+
+use super::*;
+
+/// The whole machine for an hour, of which half an hour is used, and most of it for fifty minutes after that; and two
+/// advance reservations at the same time, which do not both fit.
+const SWF: &str = "1 0 0 1800 -1 -1 -1 144 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n\
+                   2 60 0 3000 -1 -1 -1 100 3000 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
+const LWF: &str = "0 7200 1800 1800 72 1 1024 0 'NONE.img' 600\n\
+                   100 7200 1800 1800 100 1 1024 0 'NONE.img' 600\n";
+
+fn trace(swf: &str, lwf: &str) -> Trace {
+    Trace::from_swf(swf).expect("a trace").with(Trace::from_lwf(lwf).expect("a trace"))
+}
+
+fn served(trace: &Trace, variant: &str) -> Figures {
+    let variant = Variant::from_name(variant).expect("a variant");
+    replay(trace, &variant, &Pace::default(), 1).expect("figures")
+}
+
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-6 * other.abs().max(1.0)
+}
+
+#[test]
+fn a_small_workload_has_the_figures_that_it_must_have() {
+    let figures = served(&trace(SWF, LWF), "plain");
+    // The second reservation would need 172 hosts together with the first.
+    let asked = 72.0 * 0.5 + 100.0 * 0.5;
+    let reservations =
+        Share { requests: 2, accepted: 1, failed: 0, asked_node_hours: asked, accepted_node_hours: 36.0 };
+    assert_eq!(figures.reservations, reservations);
+    assert_eq!(figures.answers, Answers { as_asked: 1, refused: 1, ..Answers::default() });
+    let batch = figures.best_effort;
+    assert_eq!((batch.requests, batch.accepted, batch.failed), (2, 2, 0));
+    assert!(near(batch.asked_node_hours, 144.0 + 100.0 * 50.0 / 60.0));
+    // Each asks for a minute more.
+    assert!(near(batch.accepted_node_hours, (144.0 * 61.0 + 100.0 * 51.0) / 60.0));
+    // Hosts are handed over by three calls and three looks.
+    assert_eq!((figures.late_starts, figures.longest_handover_s), (0, 0.75));
+    // The second job waits for the first, which gives its hosts back by two calls and looks; the first for nobody.
+    let second = 1800.75 + 1.05 - 60.0;
+    let waiting = Spread { mean: f64::midpoint(0.75, second), median: 0.75, p95: second, most: second };
+    assert!(near(figures.waiting_s.mean, waiting.mean), "{figures:#?}");
+    assert_eq!((figures.waiting_s.median, figures.waiting_s.most), (0.75, second));
+    assert!(near(figures.slowdown.most, (second + 3000.0) / 3000.0));
+    // The reservation ends at its date, the jobs when they are done.
+    let leased = 144.0 * 1800.0 + 100.0 * 3000.0 + 72.0 * 1799.25;
+    assert_eq!(figures.makespan_s, 9000.3);
+    let all = 144.0 * figures.makespan_s;
+    assert!(near(figures.utilisation, leased / all), "{figures:#?}");
+    assert!(near(figures.used_kwh, (leased * 0.3 + (all - leased) * 0.12) / 3600.0));
+    assert_eq!((figures.saved_kwh, figures.switched_off, figures.guests, figures.hunts), (0.0, 0, 0, 0));
+}
+
+#[test]
+fn who_is_refused_accepts_an_offer_that_comes_near() {
+    let figures = served(&trace(SWF, LWF), "offers");
+    // Half an hour later, which is as long as it is.
+    assert_eq!(figures.answers, Answers { as_asked: 1, later: 1, ..Answers::default() });
+    assert_eq!((figures.reservations.accepted, figures.late_starts), (2, 0));
+    assert!(near(figures.reservations.accepted_node_hours, 36.0 + 50.0));
+    // Three quarters of an hour later would be too late, and 72 of 100 hosts are enough.
+    let longer = LWF.replacen("1800 1800 72", "2700 2700 72", 1);
+    let figures = served(&trace(SWF, &longer), "offers");
+    assert_eq!(figures.answers, Answers { as_asked: 1, fewer_hosts: 1, ..Answers::default() });
+    assert!(near(figures.reservations.accepted_node_hours, 54.0 + 36.0));
+    // Less than half of it is not.
+    let wide = longer.replacen("2700 2700 72", "2700 2700 104", 1);
+    let figures = served(&trace(SWF, &wide), "offers");
+    assert_eq!(figures.answers, Answers { as_asked: 1, refused: 1, ..Answers::default() });
+}
+
+#[test]
+fn a_reservation_that_waits_is_served_when_a_job_is_done_before_its_time() {
+    let long = SWF.replacen("144 3600", "144 14400", 1);
+    let (plain, waiting) = (served(&trace(&long, LWF), "plain"), served(&trace(&long, LWF), "waitlist"));
+    assert_eq!(plain.answers, Answers { refused: 2, ..Answers::default() });
+    assert_eq!(waiting.answers, Answers { after_waiting: 1, refused: 1, ..Answers::default() });
+    assert_eq!((waiting.reservations.accepted, waiting.late_starts), (1, 0));
+}
+
+#[test]
+fn a_reservation_that_is_late_is_seen() {
+    // Every call takes half a minute, so that handing over takes more than one.
+    let timing = Timing { call: Between::secs(30, 30), ..Pace::default().timing };
+    let slow = Pace { timing, ..Pace::default() };
+    let figures = replay(&trace("", LWF), &Variant::ALL[0], &slow, 1).expect("figures");
+    assert_eq!(figures.late_starts, 1, "{figures:#?}");
+    assert!(figures.longest_handover_s > 60.0);
+    // And so is one that never starts: it is over before that.
+    let short = LWF.replace("1800 1800", "60 60");
+    let figures = replay(&trace("", &short), &Variant::ALL[0], &slow, 1).expect("figures");
+    assert_eq!((figures.late_starts, figures.reservations.failed), (1, 1));
+}
+
+#[test]
+fn what_saving_power_saves_is_what_machines_draw_less_and_nobody_is_late() {
+    let later = LWF.replace(" 7200 ", " 36000 ");
+    let (plain, saving) = (served(&trace(SWF, &later), "plain"), served(&trace(SWF, &later), "power"));
+    assert_eq!((saving.late_starts, saving.reservations), (0, plain.reservations));
+    assert_eq!(saving.makespan_s, plain.makespan_s);
+    assert!(saving.switched_off > 100 && saving.saved_kwh > 50.0, "{saving:#?}");
+    // The service counts from call to call, which take a part of a second.
+    let less = plain.used_kwh - saving.used_kwh;
+    assert!((less / saving.saved_kwh - 1.0).abs() < 1e-4, "{less} {saving:#?}");
+}
+
+#[test]
+fn a_hunt_moves_guests_away_that_are_in_the_way_of_a_job() {
+    // Twelve hours later guests are on more hosts than the job can do without.
+    let late = "1 43200 0 600 -1 -1 -1 136 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
+    let (beside, hunting) = (served(&trace(late, LWF), "guests"), served(&trace(late, LWF), "hunts"));
+    assert_eq!(beside.guests, hunting.guests);
+    assert!(beside.guests > 20 && beside.guests_moved == 0);
+    assert_eq!((beside.best_effort.accepted, beside.hunts), (0, 0), "{beside:#?}");
+    assert_eq!((hunting.best_effort.accepted, hunting.best_effort.failed, hunting.hunts), (1, 0, 1));
+    assert!(hunting.guests_moved > 0, "{hunting:#?}");
+    // Reservations have hosts where no guest is.
+    assert_eq!((hunting.late_starts, hunting.reservations), (0, beside.reservations));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let trace = trace(SWF, LWF);
+    for variant in Variant::ALL {
+        let once = served(&trace, variant.name);
+        assert_eq!(served(&trace, variant.name), once, "{}", variant.name);
+    }
+}
+
+#[test]
+fn a_wrong_command_line_and_a_wrong_file_are_said() {
+    let said = |line: &str| {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        command(&arguments).expect_err("wrong").to_string()
+    };
+    assert!(said("--swf").starts_with("--swf needs a value; usage: simulation workload"));
+    assert!(said("--limit many").starts_with("--limit cannot be 'many'"));
+    assert!(said("--variant best").starts_with("no variant is called 'best'"));
+    assert!(said("--json yes").starts_with("'--json' is not understood"));
+    assert!(said("--swf no-such-file").starts_with("cannot read no-such-file: "));
+}

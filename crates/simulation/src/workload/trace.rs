@@ -1,0 +1,270 @@
+//! Recorded workloads: which jobs came when, how many hosts they wanted and for how long.
+//!
+//! Two formats are read. `.swf` is the Standard Workload Format of batch systems: 18 fields, of which here the number
+//! of processors that a job asks for counts hosts. `.lwf` is that of a simulator of leases: ten fields, and a start
+//! that is later than the submission makes an advance reservation. Both are text, one job in a line; what is wrong is
+//! said with the line's number.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// How many fields a line of each format has.
+const SWF_FIELDS: usize = 18;
+const LWF_FIELDS: usize = 10;
+/// Later than this, or longer, is no trace of anything: some three hundred years.
+const MOST_SECONDS: i64 = 10_000_000_000;
+/// More hosts than this nobody asks for.
+const MOST_NODES: i64 = 1_000_000;
+
+/// When a job is to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// As soon as it can: it is part of the best-effort stream.
+    WhenPossible,
+    /// At that second: it is an advance reservation.
+    At(i64),
+}
+
+/// A job: a number of hosts for some time. Seconds are counted from the beginning of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// When it is asked for.
+    pub submit_s: i64,
+    /// When it is to start.
+    pub start: Start,
+    /// For how long hosts are asked for; at least a second.
+    pub asked_s: i64,
+    /// How long it really runs: its owner gives the hosts back then, if that is earlier.
+    pub runs_s: i64,
+    /// How many hosts; at least one.
+    pub nodes: u32,
+}
+
+/// Jobs in the order in which they are submitted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// Jobs of the record that never ran: they were cancelled while they waited.
+    pub cancelled: usize,
+}
+
+/// Why a text is no trace.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {what}")]
+pub struct TraceError {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: Wrong,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Wrong {
+    /// It has another number of fields.
+    #[error("{found} fields instead of {expected}")]
+    Fields {
+        /// As many as the format has.
+        expected: usize,
+        /// As many as it has.
+        found: usize,
+    },
+    /// A field is no whole number.
+    #[error("{field} is '{value}', which is no whole number")]
+    NoNumber {
+        /// Which field.
+        field: Field,
+        /// What is there.
+        value: String,
+    },
+    /// A number makes no sense.
+    #[error("{field} is {value}, and has to be between {least} and {most}")]
+    OutOfRange {
+        /// Which field.
+        field: Field,
+        /// What is there.
+        value: i64,
+        /// The least that it can be.
+        least: i64,
+        /// The most that it can be.
+        most: i64,
+    },
+}
+
+/// A field that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// When a job was submitted.
+    Submit,
+    /// When it is to start.
+    Start,
+    /// For how long hosts are asked for.
+    Asked,
+    /// How long it ran.
+    Runs,
+    /// How many hosts.
+    Nodes,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Submit => "the time of submission",
+            Self::Start => "the start",
+            Self::Asked => "the duration asked for",
+            Self::Runs => "the time that it ran",
+            Self::Nodes => "the number of nodes",
+        })
+    }
+}
+
+impl Trace {
+    /// Reads a text in the Standard Workload Format. Comments begin with `;`.
+    pub fn from_swf(text: &str) -> Result<Self, TraceError> {
+        let mut trace = Self::default();
+        for line in Line::all(text).filter(|line| !line.text.starts_with(';')) {
+            let words = line.words(SWF_FIELDS)?;
+            let submit_s = line.number(&words, 1, Field::Submit, 0, MOST_SECONDS)?;
+            let runs_s = line.number(&words, 3, Field::Runs, -1, MOST_SECONDS)?;
+            let nodes = line.number(&words, 7, Field::Nodes, 1, MOST_NODES)?;
+            let asked_s = line.number(&words, 8, Field::Asked, 1, MOST_SECONDS)?;
+            if runs_s < 0 {
+                trace.cancelled += 1;
+                continue;
+            }
+            let nodes = nodes as u32;
+            trace.jobs.push(Job { submit_s, start: Start::WhenPossible, asked_s, runs_s, nodes });
+        }
+        Ok(trace.in_order())
+    }
+
+    /// Reads a text in the format of leases. Comments begin with `#`.
+    pub fn from_lwf(text: &str) -> Result<Self, TraceError> {
+        let mut trace = Self::default();
+        for line in Line::all(text).filter(|line| !line.text.starts_with('#')) {
+            let words = line.words(LWF_FIELDS)?;
+            let submit_s = line.number(&words, 0, Field::Submit, 0, MOST_SECONDS)?;
+            let start_s = line.number(&words, 1, Field::Start, 0, MOST_SECONDS)?;
+            let asked_s = line.number(&words, 2, Field::Asked, 1, MOST_SECONDS)?;
+            let runs_s = line.number(&words, 3, Field::Runs, 0, MOST_SECONDS)?;
+            let nodes = line.number(&words, 4, Field::Nodes, 1, MOST_NODES)? as u32;
+            let start = if start_s > submit_s { Start::At(start_s) } else { Start::WhenPossible };
+            trace.jobs.push(Job { submit_s, start, asked_s, runs_s, nodes });
+        }
+        Ok(trace.in_order())
+    }
+
+    /// The same with the jobs of another one in between: of jobs that are submitted in the same second, ours come
+    /// first.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        self.jobs.extend(other.jobs);
+        self.cancelled += other.cancelled;
+        self.in_order()
+    }
+
+    /// The first so many jobs of it.
+    #[must_use]
+    pub fn first(mut self, jobs: usize) -> Self {
+        self.jobs.truncate(jobs);
+        self
+    }
+
+    fn in_order(mut self) -> Self {
+        self.jobs.sort_by_key(|job| job.submit_s);
+        self
+    }
+}
+
+/// A line that is not empty, and its number.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    number: usize,
+    text: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn all(text: &'a str) -> impl Iterator<Item = Self> {
+        let lines = (1..).zip(text.lines().map(str::trim));
+        lines.map(|(number, text)| Self { number, text }).filter(|line| !line.text.is_empty())
+    }
+
+    fn wrong(self, what: Wrong) -> TraceError {
+        TraceError { line: self.number, what }
+    }
+
+    fn words(self, expected: usize) -> Result<Vec<&'a str>, TraceError> {
+        let words: Vec<&str> = self.text.split_whitespace().collect();
+        let found = words.len();
+        if found == expected { Ok(words) } else { Err(self.wrong(Wrong::Fields { expected, found })) }
+    }
+
+    fn number(
+        self,
+        words: &[&str],
+        place: usize,
+        field: Field,
+        least: i64,
+        most: i64,
+    ) -> Result<i64, TraceError> {
+        let word = words.get(place).copied().unwrap_or_default();
+        let value =
+            i64::from_str(word).map_err(|_| self.wrong(Wrong::NoNumber { field, value: word.to_owned() }))?;
+        if (least..=most).contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.wrong(Wrong::OutOfRange { field, value, least, most }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWF: &str = "; a comment\n\n\
+        21 2597 31 7914 512 3903 -1 64 64500 -1 1 14 -1 -1 3 -1 -1 -1\n\
+        13 0 22 43 32 0.03 -1 4 64800 -1 1 96 -1 -1 3 -1 -1 -1\n\
+        14 5 -1 -1 -1 -1 -1 4 600 -1 5 96 -1 -1 3 -1 -1 -1\n";
+    const LWF: &str = "0 10389 8710 8710 44 1 1024 0 'NONE.img' 600\n\
+        9157 9157 600 300 1 1 1024 0 'NONE.img' 600\n";
+
+    #[test]
+    fn both_formats_are_read_and_come_in_the_order_of_submission() {
+        let jobs = Trace::from_swf(SWF).expect("a trace");
+        assert_eq!(jobs.cancelled, 1, "one never ran");
+        let batch = |submit_s, asked_s, runs_s, nodes| Job {
+            submit_s,
+            start: Start::WhenPossible,
+            asked_s,
+            runs_s,
+            nodes,
+        };
+        assert_eq!(jobs.jobs, [batch(0, 64_800, 43, 4), batch(2597, 64_500, 7914, 64)]);
+        let both = jobs.with(Trace::from_lwf(LWF).expect("a trace"));
+        let reservation =
+            Job { submit_s: 0, start: Start::At(10_389), asked_s: 8710, runs_s: 8710, nodes: 44 };
+        let last = batch(9157, 600, 300, 1);
+        assert_eq!(both.jobs, [batch(0, 64_800, 43, 4), reservation, batch(2597, 64_500, 7914, 64), last]);
+        assert_eq!(both.first(1).jobs.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line_and_its_field() {
+        let said = |read: Result<Trace, TraceError>| read.expect_err("wrong").to_string();
+        assert_eq!(said(Trace::from_lwf("\n0 1 2\n")), "line 2: 3 fields instead of 10");
+        assert_eq!(said(Trace::from_swf(LWF)), "line 1: 10 fields instead of 18");
+        let no_number = LWF.replace("9157 9157", "9157 soon");
+        let text = "line 2: the start is 'soon', which is no whole number";
+        assert_eq!(said(Trace::from_lwf(&no_number)), text);
+        let nobody = LWF.replace(" 44 ", " 0 ");
+        let text = "line 1: the number of nodes is 0, and has to be between 1 and 1000000";
+        assert_eq!(said(Trace::from_lwf(&nobody)), text);
+        let huge = SWF.replace("64500", "99999999999");
+        assert!(said(Trace::from_swf(&huge)).starts_with("line 3: the duration asked for is 99999999999"));
+        assert!(Trace::from_swf(&SWF.replace("43 32", "4e1 32")).is_err());
+    }
+}
