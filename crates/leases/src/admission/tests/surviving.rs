@@ -233,9 +233,8 @@ proptest! {
             fails(&mut cloud, id);
         }
         let domain = if by_host { FailureDomain::Host } else { rack() };
-        let place = |host: &HostId| match by_host {
-            true => host.0.to_string(),
-            false => names[host.0 as usize - 1].to_owned(),
+        let place = |host: &HostId| {
+            if by_host { host.0.to_string() } else { names[host.0 as usize - 1].to_owned() }
         };
         let left = |hosts: &BTreeSet<HostId>| {
             let after = |failed: String| hosts.iter().filter(|host| place(host) != failed).count();
