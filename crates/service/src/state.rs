@@ -128,6 +128,12 @@ impl State {
 
     /// Does what was committed. A conflict says that this is not what the store holds.
     pub fn apply(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<(), Conflict> {
+        // Hosts change hands in any order: first all that is given up, then all that is taken.
+        let changed = writes.iter().filter_map(|write| match write {
+            Write::Lease { record, .. } => Some(record.lease.id),
+            _ => None,
+        });
+        self.calendar.remove_all(&changed.collect());
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
@@ -478,5 +484,46 @@ impl Leases {
         self.degraded.remove(&id);
         self.hunters.remove(&id);
         Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::lease::{Allocation, NewLease};
+    use leases::project::{ProjectId, UserId};
+    use leases::terms::{HostsTerms, ReservationTerms, Terms};
+    use leases::window::Window;
+
+    use super::*;
+
+    fn on(id: u128, host: u64) -> LeaseRecord {
+        let identity = NewLease {
+            id: LeaseId(id),
+            name: format!("lease {id}"),
+            owner: Owner { project: ProjectId("p".into()), user: UserId("u".into()) },
+            end_action: leases::lease::EndAction::DeleteGuests,
+            reservations: vec![ReservationId(id)],
+        };
+        let window = Window::starting(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(1));
+        let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
+        let terms = Terms::new(window, None, vec![asked]).expect("terms");
+        let given = vec![Allocation::Hosts([HostId(host)].into())];
+        LeaseRecord::new(Lease::new(identity, terms, given, None), BTreeMap::new(), Timestamp::UNIX_EPOCH)
+    }
+
+    /// Leases that make room for each other take each other's hosts in one commit.
+    #[test]
+    fn hosts_change_hands_in_any_order_within_a_commit() {
+        let now = Timestamp::UNIX_EPOCH;
+        let snapshot = Snapshot { leases: vec![on(1, 1), on(2, 2)], ..Snapshot::default() };
+        let mut state = State::new(snapshot, SignedDuration::ZERO, now).expect("no two have one host");
+        let write = |record: LeaseRecord| Write::Lease {
+            expected: Some(record.version),
+            record: Box::new(LeaseRecord { version: record.version.next(), ..record }),
+        };
+        let swapped = vec![write(on(1, 2)), write(on(2, 1))];
+        assert_eq!(state.apply(swapped, now), Ok(()));
+        let has = |host| state.calendar.bookings(HostId(host)).map(|(_, b)| b.lease.0).collect::<Vec<_>>();
+        assert_eq!((has(1), has(2)), (vec![2], vec![1]));
     }
 }

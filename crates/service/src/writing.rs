@@ -170,6 +170,7 @@ impl Writer<'_> {
         doubt.settled = true;
         if advance.from == self.service.state().revision {
             let applied = self.service.state_mut().apply(commit.writes, commit.at);
+            debug_assert!(applied.is_ok(), "the store refuses what contradicts: {applied:?}");
             if let Err(conflict) = applied {
                 tracing::error!(%conflict, "what was committed contradicts what is in memory; loading it again");
                 self.service.contradicted.store(true, Ordering::Release);

@@ -38,7 +38,7 @@ impl Search<'_> {
         }
         let found = self.could_count(&free, asked);
         if found < free.len() {
-            report.removed.insert(HostFilter::InReserve, free.len() - found);
+            report.removed.insert(self.uncounted(&free, asked), free.len() - found);
         }
         if found < asked.min() as usize {
             let (needed, found) = (asked.min().into(), found as u64);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Search;
 use crate::calendar::Fit;
 use crate::failure_domain::{FailureDomain, Quota, Supply, left, quota};
+use crate::filters::HostFilter;
 use crate::hints::place;
 use crate::ids::HostId;
 use crate::terms::{HostsTerms, SlotsTerms};
@@ -57,6 +58,16 @@ impl Search<'_> {
             None => hosts.count(),
             Some(domain) => self.left_of(hosts.map(|host| (host, 1)), domain) as usize,
         }
+    }
+
+    /// Why hosts do not count that can be had: others may fail, or it is not known of any where it is.
+    pub(super) fn uncounted(&self, free: &[Fit], asked: &HostsTerms) -> HostFilter {
+        let property = asked.properties.survives.as_ref().and_then(FailureDomain::property);
+        let placed = |fit: &Fit| {
+            let host = self.admission.inventory.host(fit.host);
+            property.is_none_or(|property| host.is_some_and(|host| place(host, property).is_some()))
+        };
+        if free.iter().any(placed) { HostFilter::InReserve } else { HostFilter::Unplaced }
     }
 
     /// How many hosts count of those that can be had.

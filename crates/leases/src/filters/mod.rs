@@ -38,6 +38,8 @@ pub enum HostFilter {
     Room,
     /// It need not be kept in case others fail.
     InReserve,
+    /// It is known where it is, which has to be for others to be elsewhere.
+    Unplaced,
 }
 
 impl HostFilter {
@@ -56,6 +58,7 @@ impl HostFilter {
             Self::Power => "off, and not to be woken by then",
             Self::Room => "without room at that time",
             Self::InReserve => "needed in case others fail",
+            Self::Unplaced => "without the property that says where they are",
         }
     }
 
@@ -72,7 +75,8 @@ impl HostFilter {
             | Self::Calendar
             | Self::Power
             | Self::Room
-            | Self::InReserve => None,
+            | Self::InReserve
+            | Self::Unplaced => None,
         }
     }
 }

@@ -50,7 +50,10 @@ fn fb_a_a_lease_has_so_many_more_hosts_that_enough_are_left() {
     for host in 1..=6 {
         cloud.inventory.host_mut(HostId(host)).expect("there").capabilities.clear();
     }
-    assert!(cloud.decide(window(0, 60), vec![surviving(1, 1, rack())]).is_err());
+    let refused = cloud.decide(window(0, 60), vec![surviving(1, 1, rack())]).expect_err("in one place");
+    let hint =
+        "reservation 1 needs 1 hosts: 0 of 6 hosts left, 6 without the property that says where they are";
+    assert_eq!(refused.hint().as_deref(), Some(hint));
 }
 
 #[test]
