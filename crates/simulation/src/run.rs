@@ -14,7 +14,6 @@ use leases::hunt::Hunting;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, PlanRules};
-use leases::preemption::PreemptionRules;
 use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -132,18 +131,10 @@ impl Ways {
             before_end: if one_of(&[0, 1]) == 1 { BeforeEndAction::Snapshot } else { BeforeEndAction::None },
             ..PlanRules::default()
         };
-        let preemption = PreemptionRules {
-            allowed: one_of(&[0, 1]) == 1,
-            least_lifetime: SignedDuration::from_mins(one_of(&[0, 10])),
-            ..PreemptionRules::default()
-        };
-        let ahead = plan_rules.grace + SignedDuration::from_secs(one_of(&[0, 30, 600]));
-        let plan_rules = PlanRules { clear_ahead: preemption.allowed.then_some(ahead), ..plan_rules };
         let hunting = Hunting { n_plus_one: one_of(&[0, 1]) == 1, ..Hunting::default() };
         let settings = Settings {
             rules: Rules { hunting, ..Settings::default().rules },
             plan_rules,
-            preemption,
             cleaning_time: SignedDuration::from_mins(one_of(&[0, 0, 10])),
             healing_interval: HealingInterval(
                 [Some(SignedDuration::from_hours(1)), None][one_of(&[0, 1]) as usize],
@@ -264,6 +255,18 @@ struct Simulation {
     calm: bool,
 }
 
+/// Has instances be preemptible in a part of the simulations, by random numbers of its own.
+fn allow_preemptible(seed: u64, settings: &mut Settings) {
+    let mut rng = SmallRng::seed_from_u64(seed ^ 0x9e37_79b9_7f4a_7c15);
+    if rng.random_bool(0.5) {
+        return;
+    }
+    settings.preemption.allowed = true;
+    settings.preemption.least_lifetime = SignedDuration::from_mins(rng.random_range(0..10));
+    let ahead = settings.plan_rules.grace + SignedDuration::from_secs(rng.random_range(0..600));
+    settings.plan_rules.clear_ahead = Some(ahead);
+}
+
 impl Simulation {
     async fn begin(seed: u64, several: bool) -> Result<Self, Failure> {
         let begins = Timestamp::from_second(BEGIN_SECOND).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -272,6 +275,7 @@ impl Simulation {
         let mut ways = Ways::draw(&mut rng, several);
         let saves_power = saving(seed);
         ways.settings.energy = saves_power.unwrap_or_default();
+        allow_preemptible(seed, &mut ways.settings);
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
         let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;

@@ -68,7 +68,8 @@ impl Admission<'_> {
 
     /// Whether somebody stands in the way of a lease that may hunt, whom its hunt does not move away, or not any more.
     pub fn obstructed(&self, lease: &Lease) -> bool {
-        let booked = |host| self.booked(host, Some(lease.id));
+        // Its own hosts as well: it may have been given one that it wanted to move guests to.
+        let booked = |host| self.booked(host, None);
         let surroundings = self.surroundings.filter(|_| self.rules.hunting.enabled && may_hunt(lease));
         surroundings.is_some_and(|surroundings| surroundings.obstructs(lease, self.inventory, booked))
     }
@@ -92,12 +93,12 @@ impl Admission<'_> {
         (anew != *lease).then_some(anew)
     }
 
-    /// The lease without moves to hosts that other leases have or will have, if there are any: nobody is to be moved
+    /// The lease without moves to hosts that leases have or will have, if there are any: nobody is to be moved
     /// there, even while no better plan is known.
     pub fn without_lost_destinations(&self, lease: &Lease) -> Option<Lease> {
         let mut hunt = lease.hunt.clone()?;
         let before = hunt.moves.len();
-        hunt.moves.retain(|mov| !self.booked(mov.to, Some(lease.id)));
+        hunt.moves.retain(|mov| !self.booked(mov.to, None));
         (hunt.moves.len() < before).then(|| lease.clone().hunting(Some(hunt)))
     }
 

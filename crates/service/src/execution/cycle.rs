@@ -68,9 +68,10 @@ impl Service {
         let moved = self.expire(&writer, now).await?
             | self.serve(&writer, now).await?
             | self.hasten(&writer, now).await?
+            | self.repack(&writer, now).await?
+            // Last, since whoever was given a host may have been given one that a guest is to go to.
             | self.hunt_anew(&writer, now).await?
-            | self.depart(&writer, now).await?
-            | self.repack(&writer, now).await?;
+            | self.depart(&writer, now).await?;
         let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;

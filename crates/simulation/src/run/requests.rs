@@ -237,9 +237,8 @@ impl Simulation {
                 .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
         };
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
-        let preemptible =
-            (hint.is_none() && self.ways.settings.preemption.allowed && self.rng.random_bool(0.7))
-                .then_some(true);
+        let allowed = hint.is_none() && self.ways.settings.preemption.allowed;
+        let preemptible = allowed.then_some(size.is_some_and(|size| size.vcpus < 4));
         let (name, others) = ("instance".to_owned(), OtherInstances::default());
         let new = NewInstance { name, size, hint, preemptible, others };
         match self.service().create_instance(&caller(&project), new).await {

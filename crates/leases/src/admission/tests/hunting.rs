@@ -272,6 +272,18 @@ fn nobody_is_moved_to_a_host_that_another_lease_was_given_meanwhile() {
 }
 
 #[test]
+fn nobody_is_moved_to_a_host_that_the_lease_itself_was_given_meanwhile() {
+    let mut pool = Pool::new(&[&[10], &[60], &[20]]);
+    let mut hunting = pool.hunt(1, 1);
+    // One of its hosts has failed, and it has been given another: the one that guests were to go to.
+    hunting.reservations[0].allocation = ids([1, 3]);
+    pool.cloud.calendar.put(&hunting, at(0)).expect("free");
+    assert!(pool.with(1, |admission| admission.obstructed(&hunting)));
+    let waits = pool.lost(&hunting).expect("that host is lost");
+    assert_eq!(waits.hunt.expect("a hunt").moves, []);
+}
+
+#[test]
 fn a_hunt_that_is_planned_anew_takes_no_host_that_is_kept_for_other_projects() {
     let mut pool = Pool::new(&[&[10], &[10], &[]]);
     let hosts = pool.cloud.inventory.hosts().cloned().map(|mut host| {
