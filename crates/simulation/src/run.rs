@@ -275,9 +275,7 @@ impl Simulation {
         let mut ways = Ways::draw(&mut rng, several);
         let saves_power = saving(seed);
         ways.settings.energy = saves_power.unwrap_or_default();
-        if !several {
-            allow_preemptible(seed, &mut ways.settings);
-        }
+        allow_preemptible(seed, &mut ways.settings);
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
         let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;

@@ -54,7 +54,8 @@ impl Service {
         let mut progress = self.progress();
         let rules = self.plan_rules(&progress);
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
-        let gone = progress.gone(instances.iter().copied(), |host| state.hosts.contains_key(&host));
+        let records = state.instances.iter().map(AsRef::as_ref);
+        let gone = progress.gone(records, |host| state.hosts.contains_key(&host));
         let world = World::new(&progress.observed, &state.history, &rules, now);
         let world = World { instances: &instances, gone: &gone, asleep: &state.asleep, ..world };
         let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);

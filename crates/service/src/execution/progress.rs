@@ -10,7 +10,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
-use store::{Claim, Finished, Revision};
+use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
@@ -112,8 +112,9 @@ pub(crate) struct Progress {
     pub told_of_instances: BTreeSet<GuestId>,
     /// The number of the last look at the whole fleet that saw it.
     saw_all: u64,
-    /// Guests of instances that were not seen any more: how many looks had begun when that was noticed.
-    missing: BTreeMap<GuestId, u64>,
+    /// Guests of instances that are not seen: since which version of the record that is so, and how many looks had
+    /// begun when it was noticed.
+    missing: BTreeMap<GuestId, (Version, u64)>,
     /// Nobody knows how hosts are: the fleet was not seen for long.
     lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
@@ -191,14 +192,15 @@ impl Progress {
 
     /// Instances whose guests are certain to be nowhere. A guest that is moved may be missed where it was by one look,
     /// and where it is by another; so one is missing only if a look at the whole fleet that was begun after it had been
-    /// missed has not seen it either. `ours` says which hosts there are.
+    /// missed has not seen it either. Nor does a look say anything that was begun before the record became what it is:
+    /// another service may have seen the guest since. `ours` says which hosts there are.
     pub fn gone<'a>(
         &mut self,
-        instances: impl Iterator<Item = &'a Instance>,
+        instances: impl Iterator<Item = &'a InstanceRecord>,
         ours: impl Fn(HostId) -> bool,
     ) -> BTreeSet<GuestId> {
-        let mut unseen: BTreeMap<GuestId, &Instance> =
-            instances.map(|instance| (instance.id, instance)).collect();
+        let mut unseen: BTreeMap<GuestId, &InstanceRecord> =
+            instances.map(|record| (record.instance.id, record)).collect();
         if !unseen.is_empty() {
             for guest in self.observed.hosts.values().flat_map(|host| &host.guests) {
                 unseen.remove(&guest.id);
@@ -206,9 +208,10 @@ impl Progress {
         }
         let mut gone = BTreeSet::new();
         let mut missing = BTreeMap::new();
-        for instance in unseen.into_values() {
-            let since = self.missing.get(&instance.id).copied().unwrap_or(self.looks_begun);
-            missing.insert(instance.id, since);
+        for InstanceRecord { instance, version, .. } in unseen.into_values() {
+            let known = self.missing.get(&instance.id).filter(|(of, _)| of == version);
+            let since = known.map_or(self.looks_begun, |(_, since)| *since);
+            missing.insert(instance.id, (*version, since));
             let host = self.observed.hosts.get(&instance.host);
             let looked_for = since < self.saw_all && host.is_some_and(|host| host.health == Health::Up);
             if looked_for || !ours(instance.host) {
@@ -374,4 +377,62 @@ impl Progress {
 /// The action is about addresses, and no host.
 fn is_of_addresses(action: Action) -> bool {
     matches!(action, Action::Assign(..) | Action::Unassign(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::instance::{InstanceKind, InstanceStatus};
+    use leases::plan::{Guest, GuestOwner, GuestSize, ObservedHost};
+    use leases::project::{Owner, ProjectId, UserId};
+
+    use super::*;
+
+    const HOST: HostId = HostId(1);
+    const GUEST: GuestId = GuestId(7);
+
+    fn record(status: InstanceStatus, version: u64) -> InstanceRecord {
+        let owner = Owner { project: ProjectId("red".into()), user: UserId("anna".into()) };
+        let (kind, size) = (InstanceKind::Regular, GuestSize::default());
+        let instance =
+            Instance { id: GUEST, name: String::new(), owner, kind, size, host: HOST, status, reason: None };
+        let version = (1..version).fold(Version::FIRST, |version, _| version.next());
+        InstanceRecord { instance, version, created_at: Timestamp::UNIX_EPOCH, updated_at: None }
+    }
+
+    fn begin(progress: &mut Progress) -> Look {
+        progress.begin_look(true, [HOST].into(), Timestamp::UNIX_EPOCH)
+    }
+
+    fn end(progress: &mut Progress, look: &Look, guests: &[GuestId]) {
+        let guests = guests.iter().map(|id| Guest::new(*id, GuestOwner::Other)).collect();
+        let host = ObservedHost { guests, ..ObservedHost::free() };
+        let seen = Observed { hosts: [(HOST, host)].into(), ..Observed::default() };
+        progress.saw(look, seen, |_| true);
+    }
+
+    fn gone(progress: &mut Progress, record: &InstanceRecord) -> bool {
+        !progress.gone([record].into_iter(), |_| true).is_empty()
+    }
+
+    #[test]
+    fn what_another_has_seen_is_not_gone_because_an_older_look_did_not_see_it() {
+        let mut progress = Progress::default();
+        let building = record(InstanceStatus::Building, 1);
+        assert!(!gone(&mut progress, &building));
+        let first = begin(&mut progress);
+        end(&mut progress, &first, &[]);
+        assert!(gone(&mut progress, &building), "it is not there yet");
+        let second = begin(&mut progress);
+        // Meanwhile somebody else sees it, and says so.
+        let active = record(InstanceStatus::Active, 2);
+        assert!(!gone(&mut progress, &active));
+        end(&mut progress, &second, &[]);
+        assert!(!gone(&mut progress, &active));
+        let third = begin(&mut progress);
+        end(&mut progress, &third, &[]);
+        assert!(gone(&mut progress, &active), "it is not there any more");
+        let fourth = begin(&mut progress);
+        end(&mut progress, &fourth, &[GUEST]);
+        assert!(!gone(&mut progress, &active));
+    }
 }
