@@ -106,9 +106,7 @@ fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers:
     let mut found = 0;
     while refused < 200 {
         let terms = terms(numbers);
-        if admission.decide(&owner().project, &terms).is_ok() {
-            continue;
-        }
+        let Err(lack) = admission.decide(&owner().project, &terms) else { continue };
         refused += 1;
         found += timed(&mut offers, || admission.offers(&owner().project, &terms, latest)).len();
         let decide = |admission: &Admission<'_>| {
@@ -118,7 +116,7 @@ fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers:
             let new = NewLease { id, name, owner: owner(), end_action, reservations };
             Ok(Lease::new(new, grant.terms, grant.allocations, None))
         };
-        timed(&mut room, || admission.replan(leases, now, &terms.window(), decide, |lease| lease));
+        timed(&mut room, || admission.replan(leases, now, (&terms.window(), &lack), decide, |lease| lease));
     }
     report(&format!("offers for a refused request ({found} of {refused})"), offers);
     report("look whether others could make room", room);

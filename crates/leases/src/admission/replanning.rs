@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Admission, Refusal, Search, order};
+use super::{Admission, Refusal, Resource, Search, order};
 use crate::calendar::Calendar;
 use crate::hunt::may_hunt;
 use crate::ids::HostId;
-use crate::lease::{Allocation, Lease};
+use crate::lease::{Allocation, Lease, Reservation};
 use crate::lease_type::LeaseType;
 use crate::status::LeaseStatus;
 use crate::terms::ReservationTerms;
@@ -27,19 +27,62 @@ pub struct Replanned<T> {
 impl Admission<'_> {
     /// Decides again as if `others` had no hosts yet, and finds them hosts then. None if that does not help.
     ///
-    /// `lease` is the lease that a decision makes or changes. Of the others only those count that start from `settled`
-    /// on, overlap `window`, and have whole hosts at dates of their own.
+    /// `lack` is why it was refused, for that window, and `lease` the lease that a decision makes or changes, which is
+    /// none of the others. Of these only those are moved that start from `settled` on, overlap the window, and have
+    /// whole hosts at dates of their own.
     pub fn replan<'a, T>(
         &self,
         others: impl IntoIterator<Item = &'a Lease>,
         settled: Timestamp,
-        window: &Window,
+        (window, lack): (&Window, &Refusal),
         decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
         lease: impl Fn(&T) -> &Lease,
     ) -> Option<Replanned<T>> {
         let near = window.widened(self.calendar.cleaning_time());
-        let others = others.into_iter().filter(|other| other.window.overlaps(&near));
-        let mut movable: Vec<&Lease> = others.filter(|other| may_move(other, settled)).collect();
+        let others: Vec<&Lease> = others.into_iter().filter(|other| other.window.overlaps(&near)).collect();
+        if self.too_few_hosts(&others, settled, window, lack) {
+            return None;
+        }
+        self.replan_without(others, settled, decide, lease)
+    }
+
+    /// Whether all hosts that there are would not do at some instant, whoever had which. That takes no time to find out,
+    /// and most refusals are of that kind where hosts are scarce.
+    pub(super) fn too_few_hosts(
+        &self,
+        others: &[&Lease],
+        settled: Timestamp,
+        window: &Window,
+        lack: &Refusal,
+    ) -> bool {
+        let Refusal::NotEnough { resource: Resource::Hosts(_), needed, .. } = lack else { return false };
+        let mut changes = Vec::new();
+        for other in others {
+            let common = other.window.since(window.start().max(self.now)).before(window.end());
+            let count = least_hosts(other, may_move(other, settled));
+            if !common.is_empty() {
+                // Of those at one instant ends come before starts.
+                changes.extend([(common.start(), i128::from(count)), (common.end(), -i128::from(count))]);
+            }
+        }
+        changes.sort_unstable();
+        let sum = |sum: &mut i128, (_, change): (Timestamp, i128)| {
+            *sum += change;
+            Some(*sum)
+        };
+        let most = changes.into_iter().scan(0, sum).max().unwrap_or(0);
+        most + i128::from(*needed) > self.inventory.hosts().count() as i128
+    }
+
+    pub(super) fn replan_without<T>(
+        &self,
+        others: Vec<&Lease>,
+        settled: Timestamp,
+        decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
+        lease: impl Fn(&T) -> &Lease,
+    ) -> Option<Replanned<T>> {
+        let mut movable = others;
+        movable.retain(|other| may_move(other, settled));
         if movable.is_empty() {
             return None;
         }
@@ -50,7 +93,6 @@ impl Admission<'_> {
         avoided.extend(self.avoided.into_iter().flatten());
         let decided = decide(&Admission { calendar: &calendar, avoided: Some(&avoided), ..*self }).ok()?;
         let new = lease(&decided);
-        movable.retain(|other| other.id != new.id);
         calendar.put(new, self.now).ok()?;
         let (mut displaced, staying): (Vec<&Lease>, Vec<&Lease>) =
             movable.into_iter().partition(|other| self.collides(other, new));
@@ -103,6 +145,16 @@ pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
         && !lease.degraded()
         && lease.keeps_resources()
         && lease.reservations.iter().all(|r| !matches!(r.allocation, Allocation::Slots(_)))
+}
+
+/// How many whole hosts it has at any time, at least.
+fn least_hosts(lease: &Lease, movable: bool) -> u64 {
+    let count = |reservation: &Reservation| match (&reservation.terms, &reservation.allocation) {
+        (ReservationTerms::Hosts(terms), Allocation::Hosts(_)) if movable => terms.min().into(),
+        (_, Allocation::Hosts(held)) if lease.keeps_resources() => held.len() as u64,
+        _ => 0,
+    };
+    lease.reservations.iter().map(count).sum()
 }
 
 fn hosts_of(lease: &Lease) -> BTreeSet<HostId> {

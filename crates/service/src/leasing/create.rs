@@ -155,7 +155,8 @@ impl Service {
             Ok(lease) => (lease, Vec::new()),
             Err(refusal) if !new.terms.has_dates() => return Err(refusal.into()),
             Err(refusal) => {
-                self.make_room(&state, &admission, &new.terms.window(), refusal, decide, |l| l)?
+                let wanted = (None, new.terms.window());
+                self.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
             }
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
@@ -178,12 +179,12 @@ impl Service {
     }
 
     /// Decides again with other hosts for leases that have not started, if there is not enough. What was refused stays
-    /// refused if that does not help.
+    /// refused if that does not help. `own` is the lease that is to be changed, if it is there already.
     pub(crate) fn make_room<T>(
         &self,
         state: &State,
         admission: &Admission<'_>,
-        window: &Window,
+        (own, window): (Option<LeaseId>, Window),
         refusal: Refusal,
         decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
         lease: impl Fn(&T) -> &Lease,
@@ -193,7 +194,8 @@ impl Service {
         }
         let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
         let others = state.leases.pending().map(|record| &record.lease);
-        match admission.replan(others, settled, window, decide, lease) {
+        let others = others.filter(|other| Some(other.id) != own);
+        match admission.replan(others, settled, (&window, &refusal), decide, lease) {
             Some(Replanned { decided, moved }) => Ok((decided, moved)),
             None => Err(refusal),
         }

@@ -113,7 +113,8 @@ impl Service {
                 let start = changes.changes.start.unwrap_or(before.lease.window.start());
                 let end = changes.changes.end.unwrap_or(before.lease.window.end());
                 let window = Window::new(start, end).unwrap_or(before.lease.window);
-                self.make_room(state, &admission, &window, refusal, decide, |updated| &updated.lease)?
+                let wanted = (Some(before.lease.id), window);
+                self.make_room(state, &admission, wanted, refusal, decide, |updated| &updated.lease)?
             }
         };
         let Updated { lease, before_end_rearmed } = updated;

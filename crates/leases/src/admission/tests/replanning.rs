@@ -1,5 +1,7 @@
 //! Pending leases make room (spec CLS-10).
 
+use proptest::prelude::*;
+
 use super::*;
 
 impl Cloud {
@@ -19,12 +21,12 @@ impl Cloud {
     ) -> Option<(Lease, Vec<Lease>)> {
         let changes = Changes { end: Some(at(end)), ..Changes::default() };
         let admission = self.admission(0);
-        assert!(admission.update(lease, &changes).is_err(), "there is room without it");
+        let lack = admission.update(lease, &changes).expect_err("there is room without it");
         let decide = |admission: &Admission<'_>| admission.update(lease, &changes);
         let replanned = admission.replan(
             others.iter().copied(),
             at(settled),
-            &Window::new(lease.window.start(), at(end)).expect("forwards"),
+            (&Window::new(lease.window.start(), at(end)).expect("forwards"), &lack),
             decide,
             |updated| &updated.lease,
         )?;
@@ -101,17 +103,68 @@ fn cls_10_d_a_new_lease_is_made_room_for_as_well() {
     let second = cloud.pinned(2, window(60, 90), &[2]);
     let wanted = Terms::new(window(30, 90), None, vec![hosts(1, 1)]).expect("terms");
     let admission = cloud.admission(0);
-    assert!(admission.grant(&owner().project, &wanted).is_err());
+    let lack = admission.grant(&owner().project, &wanted).expect_err("too few");
     let decide = |admission: &Admission<'_>| {
         let grant = admission.grant(&owner().project, &wanted)?;
         Ok(Lease::new(new_lease(9, 1), grant.terms, grant.allocations, None))
     };
     let replanned =
-        admission.replan([&first, &second], at(20), &wanted.window(), decide, |lease| lease).expect("room");
+        admission.replan([&first, &second], at(20), (&wanted.window(), &lack), decide, |lease| lease);
+    let replanned = replanned.expect("room");
     let mut all = replanned.moved.clone();
     all.push(replanned.decided);
     assert_eq!(replanned.moved.len(), 1);
     let stays = [first, second].into_iter().filter(|lease| lease.id != replanned.moved[0].id);
     all.extend(stays);
     Calendar::default().with_leases(&all, at(0)).expect("nobody has a host twice");
+}
+
+#[test]
+fn cls_10_d_that_there_are_too_few_hosts_is_known_without_trying() {
+    let mut cloud = Cloud::new(3);
+    let waiting = [cloud.pinned(1, window(30, 60), &[1]), cloud.pinned(2, window(60, 90), &[2])];
+    let others: Vec<&Lease> = waiting.iter().collect();
+    let too_few = |number: u32, settled: i64| {
+        let lack = cloud.decide(window(0, 90), vec![hosts(number, number)]).expect_err("too few");
+        cloud.admission(0).too_few_hosts(&others, at(settled), &window(0, 90), &lack)
+    };
+    assert!(!too_few(2, 0), "one of them at a time");
+    assert!(too_few(3, 0));
+    assert!(too_few(3, 90), "the same if they may not be moved");
+}
+
+/// Leases with windows, and how many hosts they have of those that are free then; and what is asked for.
+fn crowds() -> impl Strategy<Value = (Vec<(i64, i64, usize)>, (i64, i64, u32), i64)> {
+    let others = prop::collection::vec((0_i64..8, 1_i64..5, 1_usize..4), 0..9);
+    (others, (0_i64..8, 1_i64..6, 1_u32..6), 0_i64..4)
+}
+
+proptest! {
+    #[test]
+    fn cls_10_d_whoever_is_told_that_there_are_too_few_hosts_would_find_none((leases, asked, settled) in crowds()) {
+        let mut cloud = Cloud::new(5);
+        let mut others = Vec::new();
+        for (number, (start, length, count)) in (1..).zip(leases) {
+            let window = window(10 * start, 10 * (start + length));
+            let free = (1..=5).filter(|host| cloud.calendar.host_free(HostId(*host), &window, None));
+            let free: Vec<u64> = free.take(count).collect();
+            if !free.is_empty() {
+                others.push(cloud.pinned(number, window, &free));
+            }
+        }
+        let (start, length, count) = asked;
+        let terms = Terms::new(window(10 * start, 10 * (start + length)), None, vec![hosts(count, count)]);
+        let terms = terms.expect("terms");
+        let admission = cloud.admission(0);
+        if let Err(lack) = admission.grant(&owner().project, &terms) {
+            let decide = |admission: &Admission<'_>| {
+                let grant = admission.grant(&owner().project, &terms)?;
+                Ok(Lease::new(new_lease(99, 1), grant.terms, grant.allocations, None))
+            };
+            let (others, settled): (Vec<&Lease>, _) = (others.iter().collect(), at(10 * settled));
+            if admission.too_few_hosts(&others, settled, &terms.window(), &lack) {
+                prop_assert_eq!(admission.replan_without(others, settled, decide, |lease| lease), None);
+            }
+        }
+    }
 }
