@@ -86,19 +86,18 @@ impl Admission<'_> {
         if movable.is_empty() {
             return None;
         }
-        let mut calendar = self.calendar.clone();
-        calendar.remove_all(&movable.iter().map(|other| other.id).collect());
+        let mut without = self.calendar.clone();
+        without.remove_all(&movable.iter().map(|other| other.id).collect());
         // Whoever does not stand in the way is better left alone.
         let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
         avoided.extend(self.avoided.into_iter().flatten());
-        let decided = decide(&Admission { calendar: &calendar, avoided: Some(&avoided), ..*self }).ok()?;
+        let decided = decide(&Admission { calendar: &without, avoided: Some(&avoided), ..*self }).ok()?;
         let new = lease(&decided);
+        let mut displaced = movable;
+        displaced.retain(|other| self.collides(other, new));
+        let mut calendar = self.calendar.clone();
+        calendar.remove_all(&displaced.iter().map(|other| other.id).collect());
         calendar.put(new, self.now).ok()?;
-        let (mut displaced, staying): (Vec<&Lease>, Vec<&Lease>) =
-            movable.into_iter().partition(|other| self.collides(other, new));
-        for other in staying {
-            calendar.put(other, self.now).ok()?;
-        }
         displaced
             .sort_by_key(|other| (std::cmp::Reverse(hosts_of(other).len()), other.window.start(), other.id));
         let mut moved = Vec::new();

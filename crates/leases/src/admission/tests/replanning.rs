@@ -133,15 +133,23 @@ fn cls_10_d_that_there_are_too_few_hosts_is_known_without_trying() {
     assert!(too_few(3, 90), "the same if they may not be moved");
 }
 
-/// Leases with windows, and how many hosts they have of those that are free then; and what is asked for.
-fn crowds() -> impl Strategy<Value = (Vec<(i64, i64, usize)>, (i64, i64, u32), i64)> {
-    let others = prop::collection::vec((0_i64..8, 1_i64..5, 1_usize..4), 0..9);
-    (others, (0_i64..8, 1_i64..6, 1_u32..6), 0_i64..4)
+/// Leases: when each starts, how long it takes, and how many hosts it has of those that are free then.
+fn crowds() -> impl Strategy<Value = Vec<(i64, i64, usize)>> {
+    prop::collection::vec((0_i64..8, 1_i64..5, 1_usize..4), 0..9)
+}
+
+/// Start, length and hosts of what is asked for beside a crowd.
+fn asked_for() -> impl Strategy<Value = (i64, i64, u32)> {
+    (0_i64..8, 1_i64..6, 1_u32..6)
 }
 
 proptest! {
     #[test]
-    fn cls_10_d_whoever_is_told_that_there_are_too_few_hosts_would_find_none((leases, asked, settled) in crowds()) {
+    fn cls_10_d_whoever_is_told_that_there_are_too_few_hosts_would_find_none(
+        leases in crowds(),
+        (start, length, count) in asked_for(),
+        settled in 0_i64..4,
+    ) {
         let mut cloud = Cloud::new(5);
         let mut others = Vec::new();
         for (number, (start, length, count)) in (1..).zip(leases) {
@@ -152,7 +160,6 @@ proptest! {
                 others.push(cloud.pinned(number, window, &free));
             }
         }
-        let (start, length, count) = asked;
         let terms = Terms::new(window(10 * start, 10 * (start + length)), None, vec![hosts(count, count)]);
         let terms = terms.expect("terms");
         let admission = cloud.admission(0);
