@@ -4,6 +4,8 @@
 //! is what is seen of it on a host. [`crate::admission`] chooses the host, [`crate::plan`] has the guest started and
 //! destroyed there, and notices when it has ended by itself.
 
+use jiff::Timestamp;
+
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
 use crate::plan::{GuestOwner, GuestSize};
@@ -27,8 +29,23 @@ pub struct Instance {
     pub host: HostId,
     /// How far it is.
     pub status: InstanceStatus,
+    /// Since when it runs, as far as is known.
+    pub launched_at: Option<Timestamp>,
+    /// When it makes way, if it is preemptible and a lease of its host is known.
+    pub departure: Option<Departure>,
+    /// Whether another one is started in its place, as soon as there is room, when it has made way.
+    pub requeue: bool,
     /// Why it could not be started.
     pub reason: Option<String>,
+}
+
+/// When a preemptible instance makes way for a lease (spec §6, the notice that its owner has).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// When it is asked to shut down.
+    pub asked_at: Timestamp,
+    /// When the lease starts, by which it is gone.
+    pub gone_by: Timestamp,
 }
 
 /// Where an instance may run.
@@ -75,7 +92,7 @@ impl InstanceKind {
     }
 }
 
-/// How far an instance is. The names are Nova's.
+/// How far an instance is. The names are Nova's, but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceStatus {
     /// It is being started.
@@ -86,14 +103,17 @@ pub enum InstanceStatus {
     Deleting,
     /// It could not be started.
     Error,
+    /// It takes the place of one that has made way, and is started as soon as there is room. Its host is that of the other.
+    Queued,
 }
 
 impl InstanceStatus {
-    const NAMES: [(Self, &'static str); 4] = [
+    const NAMES: [(Self, &'static str); 5] = [
         (Self::Building, "BUILD"),
         (Self::Active, "ACTIVE"),
         (Self::Deleting, "DELETING"),
         (Self::Error, "ERROR"),
+        (Self::Queued, "QUEUED"),
     ];
 
     /// Its name.
@@ -110,7 +130,30 @@ impl InstanceStatus {
 impl Instance {
     /// Whether it needs its place: it runs there, or is about to.
     pub fn needs_place(&self) -> bool {
-        self.status != InstanceStatus::Error
+        !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued)
+    }
+
+    /// Whether it makes way for a lease now, or has to: it was to be asked to.
+    pub fn is_departing(&self, now: Timestamp) -> bool {
+        self.kind == InstanceKind::Preemptible
+            && self.departure.is_some_and(|departure| departure.asked_at <= now)
+    }
+
+    /// Whether it has made way, if it is gone now: it ran, and nobody has had it destroyed.
+    pub fn gone_as_preempted(&self, now: Timestamp) -> bool {
+        self.status == InstanceStatus::Active && self.is_departing(now)
+    }
+
+    /// The one that takes its place when it has made way. Nothing is ever started twice under one identifier.
+    #[must_use]
+    pub fn successor(&self, id: GuestId) -> Self {
+        Self { id, launched_at: None, departure: None, ..self.becoming(InstanceStatus::Queued) }
+    }
+
+    /// The same, which runs since then if it was not known to before.
+    #[must_use]
+    pub fn running(&self, now: Timestamp) -> Self {
+        Self { launched_at: self.launched_at.or(Some(now)), ..self.becoming(InstanceStatus::Active) }
     }
 
     /// The same in another status, with nothing to explain.

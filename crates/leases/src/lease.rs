@@ -79,6 +79,8 @@ pub enum EventKind {
     EndLease,
     /// It is too late to start. Not in Blazar.
     Timeout,
+    /// Preemptible guests leave the hosts of the lease, which starts soon (seed 004). Not in Blazar.
+    BeforeStartLease,
 }
 
 impl EventKind {
@@ -89,6 +91,7 @@ impl EventKind {
             Self::BeforeEndLease => "before_end_lease",
             Self::EndLease => "end_lease",
             Self::Timeout => "timeout",
+            Self::BeforeStartLease => "before_start_lease",
         }
     }
 }
@@ -119,6 +122,15 @@ impl EventStatuses {
     /// Nothing has begun.
     pub const UNDONE: Self =
         Self { start: EventStatus::Undone, before_end: EventStatus::Undone, end: EventStatus::Undone };
+}
+
+/// What is done before a lease starts, so that it does so at once: preemptible guests leave its hosts (seed 004).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BeforeStart {
+    /// How long before the start it begins.
+    pub ahead: SignedDuration,
+    /// How far it is: done once no preemptible guest is left on any host of the lease, and none can come.
+    pub status: EventStatus,
 }
 
 /// What happens to the guests of a lease when it ends.
@@ -179,6 +191,8 @@ pub struct Lease {
     /// From when to when. Of one that is to start as soon as it can, as far as is known; of one that hunts, from the
     /// hunt's beginning on.
     pub window: Window,
+    /// What is done before the start, if anything is.
+    pub before_start: Option<BeforeStart>,
     /// When the action before the end is due; none if absent.
     pub before_end: Option<Timestamp>,
     /// What becomes of guests at the end.
@@ -250,6 +264,7 @@ impl Lease {
             series: None,
             lease_type: terms.lease_type,
             window,
+            before_start: None,
             before_end,
             end_action: new.end_action,
             reservations,
@@ -266,6 +281,16 @@ impl Lease {
     #[must_use]
     pub fn standing(self, standing: Standing) -> Self {
         Self { standing, ..self }
+    }
+
+    /// The lease with its hosts being cleared so long before it starts, if it has any, or room on any.
+    #[must_use]
+    pub fn cleared_ahead(self, ahead: Option<SignedDuration>) -> Self {
+        let on_hosts =
+            |reservation: &Reservation| !matches!(reservation.allocation, Allocation::FloatingIps(_));
+        let ahead = ahead.filter(|_| self.reservations.iter().any(on_hosts));
+        let before_start = ahead.map(|ahead| BeforeStart { ahead, status: EventStatus::Undone });
+        Self { before_start, ..self }
     }
 
     /// The lease with what it is given by such a hunt.
@@ -297,13 +322,16 @@ impl Lease {
     pub fn events(&self) -> Vec<Event> {
         let event = |kind, at, status| Event { kind, at, status };
         let start = event(EventKind::StartLease, self.window.start(), self.events.start);
+        let before_start = self.before_start.map(|BeforeStart { ahead, status }| {
+            event(EventKind::BeforeStartLease, earlier(self.window.start(), ahead), status)
+        });
         let before_end =
             self.before_end.map(|at| event(EventKind::BeforeEndLease, at, self.events.before_end));
         let end = event(EventKind::EndLease, self.window.end(), self.events.end);
         let timed_out = if self.timed_out() { EventStatus::Done } else { EventStatus::Undone };
         let timeout = self.lease_type.deadline().map(|at| event(EventKind::Timeout, at, timed_out));
         let mut events: Vec<Event> =
-            std::iter::once(start).chain(before_end).chain([end]).chain(timeout).collect();
+            before_start.into_iter().chain([start]).chain(before_end).chain([end]).chain(timeout).collect();
         events.sort_by_key(|event| event.at);
         events
     }

@@ -66,6 +66,7 @@ pub mod plan;
 pub mod preemption;
 pub mod project;
 pub mod properties;
+pub mod quota;
 pub mod requirement;
 pub mod resources;
 pub mod standing;

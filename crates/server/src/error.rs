@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use leases::admission::{Refusal, Resource};
 use leases::enforcement::EnforcementError;
+use leases::preemption::NotPreemptible;
 use leases::terms::TermsError;
 use serde::{Deserialize, Serialize};
 use service::ServiceError;
@@ -156,6 +157,14 @@ impl From<RequestError> for ApiError {
     }
 }
 
+/// What is not allowed is forbidden; what cannot be is wrong.
+fn not_preemptible(why: NotPreemptible) -> StatusCode {
+    match why {
+        NotPreemptible::NotAllowed | NotPreemptible::MarkNotAllowed(_) => StatusCode::FORBIDDEN,
+        NotPreemptible::Contradiction { .. } | NotPreemptible::InLease(_) => StatusCode::BAD_REQUEST,
+    }
+}
+
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {
         match &error {
@@ -166,7 +175,8 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
-            ServiceError::NotPreemptible(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
+            ServiceError::NotPreemptible(why) => Self::new(not_preemptible(*why), why.to_string()),
+            ServiceError::OverQuota(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::NoHost(why) => Self::new(StatusCode::CONFLICT, why.to_string()),
             ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),

@@ -124,6 +124,16 @@ impl Collector for OfService {
             ("failed_hosts", "Hosts that have failed", statistics.failed_hosts),
             ("off_hosts", "Hosts that are switched off to save power", statistics.off_hosts),
             ("degraded_leases", "Leases that have less than they were promised", statistics.degraded_leases),
+            (
+                "preemptible_instances",
+                "Preemptible instances that run or are being started",
+                statistics.preemptible_instances,
+            ),
+            (
+                "departing_instances",
+                "Preemptible instances that make way for a lease that is known",
+                statistics.departing_instances,
+            ),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
             ("failing_steps", "Steps that failed and have not succeeded since", statistics.failing_steps),
             (
@@ -137,6 +147,7 @@ impl Collector for OfService {
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         let counters = [
+            ("preempted", "Preemptible instances that have made way for leases", statistics.preempted),
             ("steps_done", "Steps that were carried out", statistics.steps_done),
             ("steps_failed", "Steps that failed", statistics.steps_failed),
             ("cycles", "Cycles of the loop", statistics.cycles),

@@ -60,6 +60,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(flavors::list, flavors::create))
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
         .routes(routes!(instances::list, instances::create))
+        .routes(routes!(instances::filter))
+        .routes(routes!(instances::preemptible))
         .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Within, size_of_instances};
+use leases::admission::Admission;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus, LeaseHint, reservation_for};
-use leases::lease::{Lease, Reservation};
-use leases::plan::{Guest, GuestOwner, GuestSize, InstanceChange, Observed};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::plan::{Guest, GuestOwner, InstanceChange, Observed};
 use leases::project::{Owner, ProjectId};
-use store::{Commit, HostRecord, InstanceRecord, LeaseRecord, StoreError, Version, Write};
+use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
 
 use crate::hints::places;
-use crate::state::State;
+use crate::notices;
+use crate::placing::Place;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
@@ -141,59 +141,35 @@ impl Service {
         now: Timestamp,
     ) -> Result<(Instance, Arc<HostRecord>), ServiceError> {
         let state = self.state();
-        let lease =
-            new.hint.map(|hint| Ok::<_, ServiceError>((lease_of(&state, &caller.project, hint)?, hint)));
-        let lease = lease.transpose()?;
-        let part = lease.map(|(record, hint)| part_of(&record.lease, hint, now)).transpose()?;
-        let size =
-            size_of(new.size, part.and_then(|(_, reservation)| size_of_instances(&reservation.terms)))?;
-        let (kind, within) = match part {
-            Some((lease, reservation)) => (
-                InstanceKind::Reserved { lease: lease.id, reservation: reservation.id },
-                Within::Reservation(lease, reservation),
-            ),
-            None => self.beside_leases(&caller.project, new.preemptible)?,
-        };
+        let Place { kind, within, size } = self.place_of(&state, &caller.project, &new.placing, now)?;
+        let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
+        let size = size.ok_or_else(missing)?;
+        let all = state.instances.iter().map(|record| &record.instance);
+        self.settings.quotas.check(&caller.project, (kind, size), all)?;
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let observed = self.expected(&state);
-        let hints = places(&state, &caller.project, &new.others)?;
+        let hints = places(&state, &caller.project, &new.placing.others)?;
         let host = admission.host_for(within, size, &hints, &observed)?;
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
         let (name, status) = (new.name.clone(), InstanceStatus::Building);
-        let instance = Instance { id, name, owner, kind, size, host, status, reason: None };
+        let (launched_at, departure, requeue, reason) = (None, None, new.requeue, None);
+        if requeue && kind != InstanceKind::Preemptible {
+            return Err(ServiceError::Invalid("requeue is for instances that are preemptible".to_owned()));
+        }
+        let new =
+            Instance { id, name, owner, kind, size, host, status, launched_at, departure, requeue, reason };
+        let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned();
         Ok((instance, host.ok_or_else(overtaken)?))
     }
 
-    /// Where an instance that is part of no lease may run.
-    fn beside_leases<'a>(
-        &self,
-        project: &'a ProjectId,
-        asked: Option<bool>,
-    ) -> Result<(InstanceKind, Within<'a>), ServiceError> {
-        let rules = &self.settings.preemption;
-        if !rules.makes_preemptible(project, asked)? {
-            return Ok((InstanceKind::Regular, Within::FreePool(project)));
-        }
-        // It is asked to leave so long before the lease that comes next.
-        let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
-        let least = rules.least_lifetime.saturating_add(ahead);
-        Ok((InstanceKind::Preemptible, Within::Gap(project, least)))
-    }
-
-    /// Until when a preemptible instance may stay, unless its host fails: when the host is cleared for the next lease.
-    /// None if it is not preemptible, or no lease is known that it makes way for.
+    /// Until when a preemptible instance may stay, unless its host fails: when it is asked to make way for the next lease that
+    /// needs its place. None if it is not preemptible, or no such lease is known.
     pub fn safe_until(&self, instance: &Instance) -> Option<Timestamp> {
-        if instance.kind != InstanceKind::Preemptible {
-            return None;
-        }
-        let (state, now) = (self.state(), self.now());
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
-        let until = admission.undisturbed_until(instance.host)?;
-        Some(self.settings.plan_rules.clears_at(until).max(now))
+        instance.departure.map(|departure| departure.asked_at.max(self.now()))
     }
 
-    /// Has an instance destroyed. It is DELETING when this returns, and goes by itself.
+    /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.
     pub async fn delete_instance(&self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
@@ -204,7 +180,11 @@ impl Service {
             let now = self.now();
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "instance.delete", &id));
-            commit.writes.push(change(&before, before.instance.becoming(InstanceStatus::Deleting), now));
+            commit.writes.push(match before.instance.status {
+                // It is nowhere.
+                InstanceStatus::Queued => Write::ForgetInstance { id, expected: before.version },
+                _ => change(&before, before.instance.becoming(InstanceStatus::Deleting), now),
+            });
             match writer.commit(commit).await {
                 Ok(()) => {
                     self.wake.notify_one();
@@ -224,18 +204,31 @@ impl Service {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let write = |planned| {
+            let before = self.instance(InstanceChange::instance(&planned))?;
             let write = match planned {
-                InstanceChange::Becomes(after) => change(&*self.instance(after.id)?, after, now),
-                InstanceChange::Gone(id) => {
-                    Write::ForgetInstance { id, expected: self.instance(id)?.version }
-                }
+                InstanceChange::Becomes(after) => change(&before, *after, now),
+                InstanceChange::Gone(id) => Write::ForgetInstance { id, expected: before.version },
             };
-            Some(write)
+            let successor = self.successor(&before, &write, now);
+            Some(Change { before, write, successor })
         };
-        let writes: Vec<Write> = changes.into_iter().filter_map(write).collect();
-        let commit_of = |writes: &[Write]| Commit { writes: writes.to_vec(), ..Commit::new(now) };
-        let tell = |write: &Write| tracing::info!(record = ?write.key(), "an instance goes on");
-        writer.commit_all_or_each(&writes, commit_of, tell).await
+        let changes: Vec<Change> = changes.into_iter().filter_map(write).collect();
+        let commit_of = |changes: &[Change]| {
+            let successors = changes.iter().filter_map(|change| change.successor.as_ref());
+            let successors =
+                successors.map(|record| Write::Instance { record: Box::new(record.clone()), expected: None });
+            Commit {
+                writes: changes.iter().map(|change| change.write.clone()).chain(successors).collect(),
+                notifications: changes.iter().filter_map(|change| change.notice(now)).collect(),
+                ..Commit::new(now)
+            }
+        };
+        let tell = |change: &Change| {
+            tracing::info!(record = ?change.write.key(), "an instance goes on");
+            let preempted = notices::preempted(&change.before, &change.write, now);
+            self.progress().preempted += u64::from(preempted);
+        };
+        writer.commit_all_or_each(&changes, commit_of, tell).await
     }
 
     /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
@@ -250,52 +243,29 @@ impl Service {
     }
 }
 
-/// The lease that is meant, if it is the project's: of others' it is not said that they are there.
-fn lease_of<'a>(
-    state: &'a State,
-    project: &ProjectId,
-    hint: LeaseHint,
-) -> Result<&'a Arc<LeaseRecord>, ServiceError> {
-    let (id, unknown) = match hint {
-        LeaseHint::Lease(id) => (Some(id), NotFound::Lease(id)),
-        LeaseHint::Reservation(id) => (state.leases.of_reservation(id), NotFound::Reservation(id)),
-    };
-    let found = id.and_then(|id| state.leases.get(id));
-    found.filter(|record| record.lease.owner.project == *project).ok_or(ServiceError::NotFound(unknown))
+/// What becomes of an instance.
+struct Change {
+    before: Arc<InstanceRecord>,
+    write: Write,
+    /// Who takes its place.
+    successor: Option<InstanceRecord>,
 }
 
-/// Where in the lease the instance is to be.
-fn part_of(lease: &Lease, hint: LeaseHint, now: Timestamp) -> Result<(&Lease, &Reservation), ServiceError> {
-    let reservation = reservation_for(lease, hint).filter(|_| now < lease.window.end());
-    reservation.map(|reservation| (lease, reservation)).ok_or_else(|| {
-        ServiceError::Conflict(format!(
-            "Lease {} is {}: instances can be started in a lease that is ACTIVE, before its end, on its hosts",
-            lease.id,
-            lease.status.name()
-        ))
-    })
-}
-
-/// The size that is asked for, or that of the reservation.
-fn size_of(asked: Option<GuestSize>, reserved: Option<GuestSize>) -> Result<GuestSize, ServiceError> {
-    match (asked, reserved) {
-        (Some(asked), Some(reserved)) if asked != reserved => Err(ServiceError::Invalid(format!(
-            "the reservation is for instances of {} vCPUs, {} MiB of memory and {} GiB of disk; leave the size out",
-            reserved.vcpus, reserved.memory_mib, reserved.disk_gib
-        ))),
-        (_, Some(size)) | (Some(size), None) => Ok(size),
-        (None, None) => Err(ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned())),
+impl Change {
+    fn notice(&self, now: Timestamp) -> Option<NewNotification> {
+        let successor = self.successor.as_ref().map(|record| record.instance.id);
+        notices::of_instance(&self.before, &self.write, successor, now)
     }
 }
 
 /// The host in another version: of two who put something on it at the same time, each counting on the same room, one
 /// is refused.
-fn seize(host: &HostRecord) -> Write {
+pub(crate) fn seize(host: &HostRecord) -> Write {
     let record = HostRecord { version: host.version.next(), ..host.clone() };
     Write::Host { record: Box::new(record), expected: Some(host.version) }
 }
 
-fn change(before: &InstanceRecord, after: Instance, now: Timestamp) -> Write {
+pub(crate) fn change(before: &InstanceRecord, after: Instance, now: Timestamp) -> Write {
     let record = InstanceRecord {
         instance: after,
         version: before.version.next(),
@@ -307,7 +277,7 @@ fn change(before: &InstanceRecord, after: Instance, now: Timestamp) -> Write {
 
 #[cfg(test)]
 mod tests {
-    use leases::plan::ObservedHost;
+    use leases::plan::{GuestSize, ObservedHost};
     use leases::project::UserId;
 
     use super::*;
@@ -319,7 +289,21 @@ mod tests {
             let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
             let (size, host) = (GuestSize::default(), HostId(1));
             let (name, status, reason) = ("web".to_owned(), InstanceStatus::Active, None);
-            let instance = Instance { id: GuestId(id), name, owner, kind, size, host, status, reason };
+            let id = GuestId(id);
+            let (launched_at, departure, requeue) = (None, None, false);
+            let instance = Instance {
+                id,
+                name,
+                owner,
+                kind,
+                size,
+                host,
+                status,
+                launched_at,
+                departure,
+                requeue,
+                reason,
+            };
             let (version, created_at) = (Version::FIRST, Timestamp::UNIX_EPOCH);
             instances.put(Arc::new(InstanceRecord { instance, version, created_at, updated_at: None }));
         }

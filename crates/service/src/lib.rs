@@ -7,6 +7,7 @@
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
 mod attributes;
+mod departures;
 mod drift;
 mod energy;
 mod execution;
@@ -21,7 +22,9 @@ mod lease_pools;
 mod leasing;
 mod notices;
 mod offers;
+mod placing;
 mod proposals;
+mod queue;
 mod reading;
 mod settings;
 mod state;
@@ -51,9 +54,10 @@ pub use offers::Offers;
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
-    HostAllocation, HostPower, HostSelector, IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange,
-    LeaseUsage, NewFloatingIp, NewFreePool, NewInstance, NewLease, NewMaintenance, NotFound, OpenError,
-    OtherInstances, PlannedMaintenance, Property, ServiceError, Statistics,
+    HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, IdempotencyKey,
+    LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage, NewFloatingIp, NewFreePool, NewInstance,
+    NewLease, NewMaintenance, NotFound, OpenError, OtherInstances, Placing, PlannedMaintenance,
+    PreemptibleUsage, Property, ServiceError, Statistics,
 };
 
 /// What a service is made of.

@@ -4,22 +4,28 @@
 //! | --- | --- |
 //! | `lease.create`, `lease.update`, `lease.delete` | it was made, changed (not: renamed), is gone |
 //! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event came to its end |
+//! | `lease.event.before_start_lease` | its hosts are clear of preemptible guests, and it starts soon (not in Blazar) |
 //! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
 //! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
 //! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; could be served; could not in time; was withdrawn (not in Blazar) |
 //! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
 //! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
+//! | `instance.departure.planned` | a preemptible instance is to make way, or at another time than was said (not in Blazar) |
+//! | `instance.departure.withdrawn` | it need not after all (not in Blazar) |
+//! | `instance.preempted` | it has made way, and is gone (not in Blazar) |
 //! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
 //!
 //! What is about a host is nobody's, so that only administrators and the listener see it.
 
+use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
+use leases::ids::GuestId;
 use leases::lease::Lease;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
-use store::{LeaseRecord, NewNotification};
+use store::{InstanceRecord, LeaseRecord, NewNotification, Write};
 
 pub(crate) const CREATE: &str = "lease.create";
 pub(crate) const UPDATE: &str = "lease.update";
@@ -29,6 +35,9 @@ pub(crate) const SERVED: &str = "lease.waitlist.served";
 pub(crate) const EXPIRED: &str = "lease.waitlist.expired";
 pub(crate) const WITHDRAWN: &str = "lease.waitlist.removed";
 pub(crate) const BOOT_FAILED: &str = "host.boot_failed";
+const DEPARTURE_PLANNED: &str = "instance.departure.planned";
+const DEPARTURE_WITHDRAWN: &str = "instance.departure.withdrawn";
+const PREEMPTED: &str = "instance.preempted";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
 /// The notification of that event, with the lease as it is then.
@@ -55,6 +64,47 @@ pub(crate) fn boot_failed(host: &Host) -> NewNotification {
         event_type: BOOT_FAILED.to_owned(),
         payload: payload.to_string(),
     }
+}
+
+/// What the owner of a preemptible instance is told of a change that is written.
+///
+/// `successor` is started in its place.
+pub(crate) fn of_instance(
+    before: &InstanceRecord,
+    write: &Write,
+    successor: Option<GuestId>,
+    now: Timestamp,
+) -> Option<NewNotification> {
+    let (event_type, record) = match write {
+        Write::Instance { record, .. } => match (before.instance.departure, record.instance.departure) {
+            (was, is) if was == is => return None,
+            (_, Some(_)) => (DEPARTURE_PLANNED, &**record),
+            (_, None) => (DEPARTURE_WITHDRAWN, &**record),
+        },
+        Write::ForgetInstance { .. } if preempted(before, write, now) => (PREEMPTED, before),
+        _ => return None,
+    };
+    let mut value = serde_json::to_value(api::v1::Instance::of(record, None, None)).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        // Where it is is the operator's business.
+        fields.remove("host");
+        fields.remove("safe_until");
+        if let Some(id) = fields.remove("id") {
+            fields.insert("instance_id".to_owned(), id);
+        }
+        fields.extend(successor.map(|id| ("requeued_as".to_owned(), id.to_string().into())));
+    }
+    Some(NewNotification {
+        lease: None,
+        project: record.instance.owner.project.clone(),
+        event_type: event_type.to_owned(),
+        payload: value.to_string(),
+    })
+}
+
+/// Whether the instance is forgotten because it has made way for a lease.
+pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) -> bool {
+    matches!(write, Write::ForgetInstance { .. }) && before.instance.gone_as_preempted(now)
 }
 
 /// The lease as the API shows it, but with `lease_id` for `id`.
@@ -84,6 +134,10 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
     let (old, new) = (before.events, after.lease.events);
     let came = |old: EventStatus, new: EventStatus, to| old != to && new == to;
     let mut types = Vec::new();
+    let cleared = |lease: &Lease| lease.before_start.map(|before_start| before_start.status);
+    if cleared(before) != cleared(&after.lease) && cleared(&after.lease) == Some(EventStatus::Done) {
+        types.push("lease.event.before_start_lease");
+    }
     if came(old.start, new.start, EventStatus::Done) {
         types.push("lease.event.start_lease");
     }

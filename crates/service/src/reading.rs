@@ -9,6 +9,7 @@ use leases::energy::PowerState;
 use leases::host::{Health, Host};
 use leases::hunt::{Hunt, Move, MoveState};
 use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::instance::InstanceKind;
 use leases::lease::Lease;
 use leases::lease_type::Deadlines;
 use leases::status::LeaseStatus;
@@ -118,6 +119,12 @@ impl Service {
         statistics.failed_hosts = failed.count() as u64;
         let off = |host: &&Host| matches!(host.power.state, PowerState::Off { .. });
         statistics.off_hosts = state.inventory.hosts().filter(off).count() as u64;
+        for record in state.instances.iter() {
+            let instance = &record.instance;
+            let counts = instance.kind == InstanceKind::Preemptible && instance.needs_place();
+            statistics.preemptible_instances += u64::from(counts);
+            statistics.departing_instances += u64::from(counts && instance.departure.is_some());
+        }
         statistics.failing_steps = state.history.failures.len() as u64;
         statistics
     }

@@ -8,6 +8,7 @@ use leases::housekeeping::HousekeepingRules;
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
 use leases::preemption::PreemptionRules;
+use leases::quota::Quotas;
 use leases::usage::Prices;
 use store::Holder;
 
@@ -63,6 +64,8 @@ pub struct Settings {
     pub energy: EnergySettings,
     /// Which instances are preemptible, and where they run.
     pub preemption: PreemptionRules,
+    /// How much instances beside leases a project may have.
+    pub quotas: Quotas,
 }
 
 impl Default for Settings {
@@ -91,6 +94,7 @@ impl Default for Settings {
             prices: Prices::default(),
             energy: EnergySettings::default(),
             preemption: PreemptionRules::default(),
+            quotas: Quotas::default(),
         }
     }
 }

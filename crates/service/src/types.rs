@@ -7,17 +7,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Changes, NoHost, Refusal};
+use leases::admission::{Changes, NoHost, Refusal, Unfit};
 use leases::energy::Figures;
 use leases::host::{Host, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
-use leases::instance::LeaseHint;
+use leases::instance::{InstanceKind, LeaseHint};
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
 use leases::maintenance::MaintenanceWish;
 use leases::plan::GuestSize;
-use leases::preemption::NotPreemptible;
+use leases::preemption::{Marked, NotPreemptible};
 use leases::project::{Owner, ProjectId, UserId};
+use leases::quota::OverQuota;
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::usage::Totals;
@@ -189,18 +190,60 @@ pub struct NewFloatingIp {
 }
 
 /// An instance that is to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewInstance {
     /// Its name.
     pub name: String,
+    /// What decides where it may run.
+    pub placing: Placing,
+    /// Whether another one is started in its place when it has made way; of one that is preemptible.
+    pub requeue: bool,
+}
+
+/// What decides where an instance may run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placing {
     /// What it needs of its host; that of the reservation if not given.
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of; of none if not given.
     pub hint: Option<LeaseHint>,
-    /// Whether it is preemptible; if not given, as the operator has it for the project. Not of one in a lease.
-    pub preemptible: Option<bool>,
+    /// Whether it is preemptible; if nothing says so, as the operator has it for the project.
+    pub marked: Marked,
     /// Instances that it is to be with, or apart from.
     pub others: OtherInstances,
+}
+
+/// A question which hosts may have an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostQuestion {
+    /// Whose instance it is to be.
+    pub project: ProjectId,
+    /// What it is to be like. Without a size, not even that of a reservation, it is not asked for room.
+    pub placing: Placing,
+    /// The names of the hosts in question, those of others included that are none of the service's; all of the service's
+    /// if not given.
+    pub hosts: Option<Vec<String>>,
+}
+
+/// Which hosts may have an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAnswer {
+    /// What kind of instance it would be.
+    pub kind: InstanceKind,
+    /// The hosts in question, in that order, each with until when it may have the instance if a lease is known that bounds
+    /// that, or why it may not.
+    pub hosts: Vec<(String, Result<Option<Timestamp>, HostRefusal>)>,
+}
+
+/// Why a host may not have an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HostRefusal {
+    /// It is none of the service's, and only regular instances may run there.
+    #[error("it is not managed here")]
+    NotManaged,
+    /// It is, and may not.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
 }
 
 /// Instances of the same project.
@@ -270,6 +313,29 @@ pub struct Statistics {
     pub cycles: u64,
     /// How late, in milliseconds, the last lease became ACTIVE after its start.
     pub last_start_delay_ms: u64,
+    /// Preemptible instances that run, or are being started.
+    pub preemptible_instances: u64,
+    /// Those of them that make way for a lease that is known.
+    pub departing_instances: u64,
+    /// Preemptible instances that have made way since the start.
+    pub preempted: u64,
+}
+
+/// What preemptible instances came to (spec §6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreemptibleUsage {
+    /// Instances that began to run.
+    pub begun: u64,
+    /// Instances that have made way for leases.
+    pub preempted: u64,
+    /// How long instances ran, all together, microseconds.
+    pub ran_us: u128,
+    /// How long those had run that have made way, since they were started: microseconds.
+    pub lost_us: u128,
+    /// CPUs times how long they were used, microseconds.
+    pub cores_us: u128,
+    /// CPUs of all hosts that there are times the period, microseconds.
+    pub capacity_cores_us: u128,
 }
 
 /// The power of a host.
@@ -334,6 +400,9 @@ pub enum ServiceError {
     /// An instance cannot be preemptible.
     #[error(transparent)]
     NotPreemptible(#[from] NotPreemptible),
+    /// The project would have more instances than it may.
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
     /// The external service says no.
     #[error("{0}")]
     Denied(String),

@@ -10,15 +10,20 @@ use leases::host::Host;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::Instance;
 use leases::lease::Lease;
+use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use leases::usage::{
-    Account, By, Entries, Event, Group, Held, Prices, Query, Span, Totals, by_group, foreseen,
+    Account, By, Entries, Event, Group, Held, Occurrence, PREEMPTIBLE, Prices, Query, Span, Totals, by_group,
+    foreseen,
 };
 use leases::window::Window;
 use store::{Commit, InstanceRecord, LeaseRecord, StoreError, UsageFilter, Write, leases_after};
 
 use crate::state::State;
-use crate::{LeaseUsage, Service, ServiceError};
+use crate::{LeaseUsage, PreemptibleUsage, Service, ServiceError};
+
+/// So many events are read at once.
+const EVENTS_AT_ONCE: u32 = 1000;
 
 impl Service {
     /// Adds to a commit what its writes mean for usage. For who has the turn, so that memory says what the commit is
@@ -76,6 +81,47 @@ impl Service {
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, ServiceError> {
         Ok(self.parts.store.usage_events(filter, after, limit).await?)
+    }
+
+    /// What preemptible instances came to in that period, of one project if it is given (spec §6).
+    pub async fn preemptible_usage(
+        &self,
+        period: Window,
+        project: Option<&ProjectId>,
+    ) -> Result<PreemptibleUsage, ServiceError> {
+        if period.is_empty() {
+            return Ok(PreemptibleUsage::default());
+        }
+        let by = By { lease_type: true, ..By::default() };
+        let query = Query { periods: vec![period], by, project: project.cloned(), ..Query::default() };
+        let mut usage = PreemptibleUsage::default();
+        for sum in self.parts.store.usage(&query).await? {
+            if sum.group.lease_type.as_deref() == Some(PREEMPTIBLE) {
+                usage.begun += sum.begun;
+                usage.ran_us += u128::from(sum.size.count) * sum.time_us;
+                usage.cores_us += u128::from(sum.size.cores) * sum.time_us;
+            }
+        }
+        let what = Some(Occurrence::InstancePreempted);
+        let filter = UsageFilter { period: Some(period), project: project.cloned(), what, lease: None };
+        let mut after = 0;
+        loop {
+            let events = self.parts.store.usage_events(&filter, after, EVENTS_AT_ONCE).await?;
+            for (number, event) in &events {
+                after = *number;
+                usage.preempted += 1;
+                let ran = event.window.map_or(0, |window| window.length().as_micros());
+                usage.lost_us += u128::try_from(ran).unwrap_or(0);
+            }
+            if events.len() < EVENTS_AT_ONCE as usize {
+                break;
+            }
+        }
+        let length = u128::try_from(period.length().as_micros()).unwrap_or(0);
+        let state = self.state();
+        let cores: u64 = state.inventory.hosts().map(|host| u64::from(host.vcpus)).sum();
+        usage.capacity_cores_us = u128::from(cores) * length;
+        Ok(usage)
     }
 
     /// What is charged.

@@ -128,7 +128,7 @@ impl Checker {
                 let seen = fleet.look(host);
                 let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
                 if let Some(guest) = owner {
-                    self.check_removal(step, guest.owner)?;
+                    self.check_removal(step, guest.owner, host)?;
                 }
             }
             Action::MoveGuest(host, guest, to) => {
@@ -143,10 +143,14 @@ impl Checker {
     }
 
     /// A guest goes only for a lease that wants its place, or with its lease.
-    fn check_removal(&self, step: &ClaimedStep, owner: GuestOwner) -> Verdict {
+    fn check_removal(&self, step: &ClaimedStep, owner: GuestOwner, host: HostId) -> Verdict {
+        let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
         let removable = match owner {
             GuestOwner::Other => false,
-            GuestOwner::Preemptible => step.lease.is_some(),
+            // One of several services may not know yet what became of the lease.
+            GuestOwner::Preemptible => step.lease.is_some_and(|id| {
+                self.several || self.before.get(&id).is_some_and(|record| has(&record.lease))
+            }),
             GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
         };
         if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
@@ -205,7 +209,7 @@ impl Checker {
             if !lease.consistent() {
                 return Err(format!("the parts of {lease:?} do not fit together"));
             }
-            self.check_course(record, fleet, now)?;
+            self.check_course(record, contents, fleet, now)?;
             check_promise(lease, &contents.hosts)?;
         }
         self.check_ends(&leases, contents, fleet)?;
@@ -315,7 +319,13 @@ impl Checker {
     }
 
     /// Statuses follow each other as they may, and a lease becomes ACTIVE with all its hosts.
-    fn check_course(&self, record: &LeaseRecord, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
+    fn check_course(
+        &self,
+        record: &LeaseRecord,
+        contents: &Snapshot,
+        fleet: &SimulatedFleet,
+        now: Timestamp,
+    ) -> Verdict {
         let Some(before) = self.before.get(&record.lease.id) else { return Ok(()) };
         let (from, to) = (before.lease.status, record.lease.status);
         if from == to {
@@ -335,6 +345,9 @@ impl Checker {
             return Err(format!("lease {} is active although it has timed out", record.lease.id));
         }
         for reservation in &record.lease.reservations {
+            if let Allocation::Slots(slots) = &reservation.allocation {
+                slots.keys().try_for_each(|host| check_way_made(contents, fleet, *host))?;
+            }
             let Allocation::Hosts(hosts) = &reservation.allocation else { continue };
             for host in hosts {
                 let place = fleet.look(*host).map(|seen| seen.place);
@@ -347,6 +360,35 @@ impl Checker {
         }
         Ok(())
     }
+}
+
+/// Preemptible instances have made way for what a lease has of a host, if they are what it lacks.
+fn check_way_made(contents: &Snapshot, fleet: &SimulatedFleet, host: HostId) -> Verdict {
+    let Some(seen) = fleet.look(host) else { return Ok(()) };
+    let Some(record) = contents.hosts.iter().find(|record| record.host.id == host) else { return Ok(()) };
+    let mut used = Resources::default();
+    let leases = contents.leases.iter().map(|record| &record.lease);
+    for reservation in leases.flat_map(|lease| &lease.reservations) {
+        let size = match &reservation.terms {
+            ReservationTerms::Instances(terms) => terms.slots().size,
+            ReservationTerms::Flavor(terms) => terms.slots().size,
+            ReservationTerms::Hosts(_) | ReservationTerms::FloatingIps(_) => continue,
+        };
+        used.add(seen.slots.get(&reservation.id).copied().unwrap_or(0), &size);
+    }
+    let capacity = record.host.capacity();
+    if !used.fits_into(&capacity) {
+        return Ok(());
+    }
+    for guest in seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+        if fleet.is_instance(guest.id) {
+            used.add(1, &guest.size.resources());
+        }
+    }
+    if used.fits_into(&capacity) {
+        return Ok(());
+    }
+    Err(format!("preemptible instances are in the way on host {host}: {seen:?}"))
 }
 
 /// What runs for an instance is on record: nobody has a guest that nobody knows of.
@@ -384,7 +426,7 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
         let expected = match instance.status {
             InstanceStatus::Active => runs,
             InstanceStatus::Error => !runs,
-            InstanceStatus::Building | InstanceStatus::Deleting => false,
+            InstanceStatus::Building | InstanceStatus::Deleting | InstanceStatus::Queued => false,
         };
         if !expected {
             return Err(format!("in the end there is {instance:?}; running: {runs}"));

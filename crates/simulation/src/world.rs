@@ -215,12 +215,13 @@ impl World {
 
     /// Lets time pass until the call is answered. Nothing else is carried out meanwhile.
     pub async fn wait_for<T>(&self, call: impl Future<Output = T>) -> T {
-        let mut call = std::pin::pin!(call);
+        // Else the runtime has it pause now and then, which would look as if it waited for something.
+        let mut call = std::pin::pin!(tokio::task::unconstrained(call));
         loop {
             if let Poll::Ready(answer) = futures::poll!(&mut call) {
                 return answer;
             }
-            // The runtime gives every task a share of its attention, which is used up some time.
+            // What it waits for may be a task of its own.
             tokio::task::yield_now().await;
             let soon = self.now() + SignedDuration::from_millis(1);
             self.clock.set(self.next_event().unwrap_or(soon).max(soon));

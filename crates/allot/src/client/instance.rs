@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Create(Create),
     /// Destroy instances
     Delete(Several),
+    /// Show which hosts may have an instance, and until when
+    Filter(Filter),
 }
 
 #[derive(Args, Debug)]
@@ -47,6 +49,31 @@ pub(crate) struct One {
 pub(crate) struct Create {
     /// The instance's name
     name: String,
+    #[command(flatten)]
+    placing: Placing,
+    /// Start another one in its place, as soon as there is room, when it has made way for a lease
+    #[arg(long)]
+    requeue: bool,
+    /// Return when it runs
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Filter {
+    /// A host in question, by its name; may be repeated; all of the service's if none is given
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// The project whose instance it is to be
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+    #[command(flatten)]
+    placing: Placing,
+}
+
+/// What decides where an instance may run.
+#[derive(Args, Debug)]
+struct Placing {
     /// The lease that it is to be part of: its identifier or name
     #[arg(long, value_name = "LEASE", conflicts_with = "reservation")]
     lease: Option<String>,
@@ -56,6 +83,15 @@ pub(crate) struct Create {
     /// It makes way for leases: true or false, where the operator allows it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     preemptible: Option<bool>,
+    /// A property of its flavor, as blazar:preemptible=true; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    flavor_property: Vec<(String, String)>,
+    /// A property of its image; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    image_property: Vec<(String, String)>,
+    /// A property of a volume; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    volume_property: Vec<(String, String)>,
     /// An instance on whose host it is to run: its identifier or name; may be repeated
     #[arg(long, value_name = "INSTANCE")]
     same_host: Vec<String>,
@@ -71,9 +107,6 @@ pub(crate) struct Create {
     /// Disk: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
     disk: Option<u64>,
-    /// Return when it runs
-    #[arg(long)]
-    wait: bool,
 }
 
 #[derive(Args, Debug)]
@@ -102,8 +135,10 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Create(arguments) => {
-            let body = body(&arguments, session).await?;
-            let mut answer = session.connection.post("/v1/instances", &body).await?;
+            let mut body = body(&arguments.placing, session).await?;
+            body.insert("name".to_owned(), json!(arguments.name));
+            body.extend(arguments.requeue.then(|| ("requeue".to_owned(), json!(true))));
+            let mut answer = session.connection.post("/v1/instances", &Value::Object(body)).await?;
             if arguments.wait {
                 answer = built(answer, session).await?;
             }
@@ -120,7 +155,21 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             }
             Ok(())
         }
+        Command::Filter(arguments) => {
+            let mut body = body(&arguments.placing, session).await?;
+            let hosts = (!arguments.host.is_empty()).then(|| json!(arguments.host));
+            body.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));
+            body.extend(arguments.project.map(|project| ("project_id".to_owned(), json!(project))));
+            let answer = session.connection.post("/v1/instances/filter", &Value::Object(body)).await?;
+            print_hosts(&answer, session)
+        }
     }
+}
+
+/// NAME=VALUE.
+fn property(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// The instance, once it is not being started any more.
@@ -136,8 +185,8 @@ async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, Client
     }
 }
 
-async fn body(arguments: &Create, session: &Session<'_>) -> Result<Value, ClientError> {
-    let mut body = Map::from_iter([("name".to_owned(), json!(arguments.name))]);
+async fn body(arguments: &Placing, session: &Session<'_>) -> Result<Map<String, Value>, ClientError> {
+    let mut body = Map::new();
     let mut set = |name: &str, value: Option<u64>| {
         body.extend(value.map(|value| (name.to_owned(), json!(value))));
     };
@@ -160,7 +209,16 @@ async fn body(arguments: &Create, session: &Session<'_>) -> Result<Value, Client
         hints.extend((!ids.is_empty()).then(|| (name.to_owned(), json!(ids))));
     }
     body.extend((!hints.is_empty()).then(|| ("scheduler_hints".to_owned(), Value::Object(hints))));
-    Ok(Value::Object(body))
+    let object = |properties: &[(String, String)]| {
+        Value::Object(properties.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
+    };
+    let (flavor, image) = (&arguments.flavor_property, &arguments.image_property);
+    body.extend((!flavor.is_empty()).then(|| ("flavor_properties".to_owned(), object(flavor))));
+    body.extend((!image.is_empty()).then(|| ("image_properties".to_owned(), object(image))));
+    let volumes: Vec<Value> =
+        arguments.volume_property.iter().map(|property| object(std::slice::from_ref(property))).collect();
+    body.extend((!volumes.is_empty()).then(|| ("volume_properties".to_owned(), json!(volumes))));
+    Ok(body)
 }
 
 /// The identifier of the instance that is called so.
@@ -179,6 +237,21 @@ async fn identify(instance: &str, session: &Session<'_>) -> Result<String, Clien
             Err(refused(format!("there are several instances {instance:?}: name one by its identifier")))
         }
     }
+}
+
+fn print_hosts(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if session.json {
+        return session.print_json(answer);
+    }
+    let hosts: Vec<Value> = read(answer, "hosts")?;
+    let mut table = session.style.table(&["HOST", "ALLOWED", "UNTIL", "REASON"]);
+    for host in &hosts {
+        let allowed = if host["allowed"] == true { "yes" } else { "no" };
+        let until = host["until"].as_str().map_or_else(String::new, |until| shown(until, &session.zone));
+        table.add_row([plain(&host["host"]), allowed.to_owned(), until, plain(&host["reason"])]);
+    }
+    session.print(&text(&table))?;
+    session.print(&format!("The instance would be {}.", plain(&answer["kind"])))
 }
 
 /// Until when it may stay, if that is known.

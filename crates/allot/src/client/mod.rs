@@ -1,5 +1,5 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `maintenance`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
+//! `preemptible`, `maintenance`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -20,6 +20,7 @@ mod lease;
 mod lease_pool;
 mod login;
 mod maintenance;
+mod preemptible;
 mod requirement;
 mod table;
 mod usage;
@@ -47,7 +48,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "lease",
     "host",
     "freepool",
@@ -55,6 +56,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "floatingip",
     "flavor",
     "instance",
+    "preemptible",
     "maintenance",
     "calendar",
     "events",
@@ -114,6 +116,9 @@ enum Command {
     /// Times for maintenance of hosts; for administrators
     #[command(subcommand)]
     Maintenance(maintenance::Command),
+    /// Instances that make way for leases: when they do, and what they came to
+    #[command(subcommand)]
+    Preemptible(preemptible::Command),
     /// Who has which host when, drawn as a chart
     Calendar(calendar::Arguments),
     /// What happened
@@ -256,6 +261,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
             Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
+            Command::Preemptible(command) => preemptible::run(command, &mut session).await,
             Command::Energy(command) => energy::run(command, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }

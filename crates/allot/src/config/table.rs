@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
+use leases::preemption::Mark;
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
 
@@ -32,12 +33,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 14] = [
+const HEADINGS: [(&str, &str); 15] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("housekeeping", "Housekeeping: what is done about leases by itself"),
+    ("instances", "Instances without a cloud"),
     ("preemptible", "Preemptible instances, which make way for leases"),
     ("usage", "Usage and what it costs"),
     ("energy", "Saving power"),
@@ -205,16 +207,33 @@ settings! {
     /// Project that maintenance of hosts is booked for; without it, none is
     "housekeeping.maintenance_project" maintenance_project: Option<String> = "" as "PROJECT";
 
+    /// How many instances a project may have beside leases; without it, as many as there is room for. Preemptible ones
+    /// are counted apart
+    "instances.quota" instance_quota: Option<u64> = "" as "N";
+    /// How many virtual CPUs these may have together
+    "instances.quota_vcpus" instance_quota_vcpus: Option<u64> = "" as "N";
+    /// How much memory these may have together
+    "instances.quota_memory_gib" instance_quota_memory: Option<u64> = "" as "GIB";
+
     /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
     "preemptible.enabled" preemptible: bool = "false" as "BOOL";
     /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
     /// anything, `?` for any character
     "preemptible.projects" preemptible_projects: Vec<String> = "" as "LIST";
+    /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
+    /// property blazar:preemptible of its `flavor`, its `image` or a `volume`
+    "preemptible.marks" preemptible_marks: BTreeSet<Mark> = "hint,flavor,image,volume" as "LIST";
     /// How long a preemptible instance is to have its place at least
     "preemptible.least_lifetime" least_lifetime: Span = "10m" as "DURATION";
     /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
     /// leases.grace before that
     "preemptible.margin" preemptible_margin: Span = "30s" as "DURATION";
+    /// How many preemptible instances a project may have; without it, as many as there is room for
+    "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";
+    /// How many virtual CPUs these may have together
+    "preemptible.quota_vcpus" preemptible_quota_vcpus: Option<u64> = "" as "N";
+    /// How much memory these may have together
+    "preemptible.quota_memory_gib" preemptible_quota_memory: Option<u64> = "" as "GIB";
 
     /// How long usage that is over is kept, and what happened; without it, for ever
     "usage.keep" keep_usage: Option<Span> = "" as "DURATION";

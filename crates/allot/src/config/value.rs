@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
+use leases::preemption::{Mark, UnknownMark};
 use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
@@ -63,13 +64,13 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// Separated by commas.
 impl Value for Decimal {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: NotDecimal| error.to_string())
     }
 }
 
+/// Separated by commas.
 impl Value for Vec<String> {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
@@ -270,6 +271,13 @@ impl Value for BTreeSet<Hint> {
             Hint::from_name(name).ok_or_else(|| format!("there is no hint {name}; there are {all}"))
         };
         <Vec<String>>::parse(text)?.iter().map(hint).collect()
+    }
+}
+
+impl Value for BTreeSet<Mark> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mark = |name: &String| name.parse().map_err(|error: UnknownMark| error.to_string());
+        <Vec<String>>::parse(text)?.iter().map(mark).collect()
     }
 }
 

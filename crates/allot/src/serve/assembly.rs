@@ -20,6 +20,7 @@ use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
 use leases::preemption::PreemptionRules;
 use leases::project::ProjectId;
+use leases::quota::{Quota, Quotas};
 use leases::requirement::Requirement;
 use leases::usage::Prices;
 use secrecy::SecretString;
@@ -366,9 +367,26 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         preemption: PreemptionRules {
             allowed: configuration.preemptible,
             projects: configuration.preemptible_projects.iter().flat_map(|project| project.parse()).collect(),
+            marks: configuration.preemptible_marks.clone(),
             least_lifetime: configuration.least_lifetime.0,
         },
+        quotas: Quotas {
+            regular: quota(
+                configuration.instance_quota,
+                configuration.instance_quota_vcpus,
+                configuration.instance_quota_memory,
+            ),
+            preemptible: quota(
+                configuration.preemptible_quota,
+                configuration.preemptible_quota_vcpus,
+                configuration.preemptible_quota_memory,
+            ),
+        },
     }
+}
+
+fn quota(instances: Option<u64>, vcpus: Option<u64>, memory_gib: Option<u64>) -> Quota {
+    Quota { instances, vcpus, memory_mib: memory_gib.map(|gib| gib.saturating_mul(1024)) }
 }
 
 fn energy(configuration: &Configuration) -> EnergySettings {

@@ -1,16 +1,20 @@
 //! The bodies of requests as clients may write them, for the document and for clients of our own. What is read
 //! beyond that, for clients that are sloppier, is up to the readers ([`super::LeaseRequest`] and so on).
 
+mod instance;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+pub use self::instance::{HostsQuestion, InstanceCreate, LeaseHints};
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
     FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification, Offer,
-    Plan, Property, ResourceProperty, SchedulerHints, Series, Usage, UsageEvent, WaitlistEntry,
+    Plan, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series, Usage, UsageEvent,
+    WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -81,6 +85,8 @@ envelope! {
     InstanceBody { instance: Instance }
     /// Instances, in the order of their creation.
     InstancesBody { instances: Vec<Instance> }
+    /// What preemptible instances came to.
+    PreemptibleBody { preemptible: PreemptibleUsage }
     /// A flavor.
     FlavorBody { flavor: Flavor }
     /// All differences between what is stored and what the fleet shows.
@@ -542,52 +548,6 @@ pub struct FloatingIpCreate {
     pub floating_network_id: String,
     /// The address.
     pub floating_ip_address: String,
-}
-
-/// An instance that is to be started.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InstanceCreate {
-    /// Its name.
-    #[schema(min_length = 1, max_length = 255)]
-    pub name: String,
-    /// Virtual CPUs. The size may be left out where the reservation gives one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
-    pub vcpus: Option<u32>,
-    /// Memory, MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
-    pub memory_mb: Option<u32>,
-    /// Disk, GiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk_gb: Option<u32>,
-    /// Where it is to run; beside all leases if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheduler_hints: Option<LeaseHints>,
-}
-
-/// The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LeaseHints {
-    /// The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = "uuid")]
-    pub lease: Option<String>,
-    /// A reservation of such a lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = "uuid")]
-    pub reservation: Option<String>,
-    /// Whether it makes way for leases; as the operator has it for the project if not given. Not in a lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preemptible: Option<bool>,
-    /// Instances of the project, on whose hosts it is to run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub same_host: Vec<String>,
-    /// Instances of the project, on whose hosts it is not to run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub different_host: Vec<String>,
 }
 
 /// A flavor that is to be entered, with Nova's names.

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use leases::ids::GuestId;
 use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
+use leases::preemption::{Mark, Marked, PROPERTY};
+use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::InstanceRecord;
@@ -13,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::date::created_at;
 use super::error::RequestError;
-use super::fields::{Fields, boolean, count, text};
+use super::fields::{Fields, boolean, count, list, text, word};
 use super::hints::read_instances;
 use super::id::{lease_id, reservation_id};
 
@@ -40,6 +42,12 @@ pub struct Instance {
     /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
     /// UTC to the second. Null if no lease of its host is known, and of others.
     pub safe_until: Option<String>,
+    /// When it makes way for a lease, of one that is preemptible; null if no lease of its host is known.
+    pub departure: Option<Departure>,
+    /// Since when it runs: UTC to the second. Null as long as it does not.
+    pub launched_at: Option<String>,
+    /// Whether another one is started in its place when it has made way.
+    pub requeue: bool,
     /// The lease that it is part of; null if of none, or of none any more.
     pub lease_id: Option<String>,
     /// The reservation of that lease.
@@ -56,6 +64,15 @@ pub struct Instance {
     pub created_at: String,
     /// When it last changed.
     pub updated_at: Option<String>,
+}
+
+/// When a preemptible instance makes way for a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Departure {
+    /// When it is asked to shut down: UTC to the second.
+    pub asked_at: String,
+    /// When the lease starts, by which it is gone.
+    pub gone_by: String,
 }
 
 impl Instance {
@@ -77,6 +94,12 @@ impl Instance {
             status_reason: instance.reason.clone(),
             kind: instance.kind.name().to_owned(),
             safe_until: safe_until.map(created_at),
+            departure: instance.departure.map(|departure| Departure {
+                asked_at: created_at(departure.asked_at),
+                gone_by: created_at(departure.gone_by),
+            }),
+            launched_at: instance.launched_at.map(created_at),
+            requeue: instance.requeue,
             lease_id,
             reservation_id,
             host,
@@ -89,21 +112,73 @@ impl Instance {
     }
 }
 
+/// Which hosts may have an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostsAnswer {
+    /// What kind of instance it would be: `reserved`, `regular` or `preemptible`.
+    pub kind: String,
+    /// The hosts in question, in that order.
+    pub hosts: Vec<HostAnswer>,
+}
+
+/// Whether a host may have an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HostAnswer {
+    /// The host's name.
+    pub host: String,
+    /// Whether it may.
+    pub allowed: bool,
+    /// Until when, if a lease is known that bounds that: UTC to the second.
+    pub until: Option<String>,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+impl HostAnswer {
+    /// The answer for the host of that name.
+    pub fn new<E: ToString>(host: String, verdict: Result<Option<Timestamp>, E>) -> Self {
+        match verdict {
+            Ok(until) => Self { host, allowed: true, until: until.map(created_at), reason: None },
+            Err(why) => Self { host, allowed: false, until: None, reason: Some(why.to_string()) },
+        }
+    }
+}
+
 /// An instance that is to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRequest {
     /// Its name.
     pub name: String,
+    /// What decides where it may run.
+    pub placing: PlacingRequest,
+    /// Whether another one is to take its place when it has made way.
+    pub requeue: bool,
+}
+
+/// What decides where an instance may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacingRequest {
     /// Its size, if the request has one.
     pub size: Option<GuestSize>,
     /// The lease that it is to be part of, if of one.
     pub hint: Option<LeaseHint>,
-    /// Whether it is to be preemptible, if the request says so.
-    pub preemptible: Option<bool>,
+    /// What says whether it is to be preemptible.
+    pub marked: Marked,
     /// Instances on whose hosts it is to run.
     pub same_host: BTreeSet<GuestId>,
     /// Instances on whose hosts it is not to run.
     pub different_host: BTreeSet<GuestId>,
+}
+
+/// A question which hosts may have an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostsQuestionRequest {
+    /// The names of the hosts in question, if some are.
+    pub hosts: Option<Vec<String>>,
+    /// The project that it is asked for, if it is named.
+    pub project: Option<ProjectId>,
+    /// What decides where it may run.
+    pub placing: PlacingRequest,
 }
 
 impl InstanceRequest {
@@ -115,12 +190,57 @@ impl InstanceRequest {
         if name.is_empty() || name.chars().count() > MAX_NAME {
             return Err(RequestError::malformed("name", "1 to 255 characters long"));
         }
-        let size = size(&mut fields)?;
-        let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
+        let placing = PlacingRequest::read(&mut fields)?;
+        let requeue = fields.given("requeue").map(|value| boolean("requeue", value)).transpose()?;
         fields.finish()?;
-        let InstanceHints { lease: hint, preemptible, same_host, different_host } = hints;
-        Ok(Self { name, size, hint, preemptible, same_host, different_host })
+        Ok(Self { name, placing, requeue: requeue.unwrap_or(false) })
     }
+}
+
+impl HostsQuestionRequest {
+    /// Reads the body of `POST /instances/filter`.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let mut fields = Fields::body(body)?;
+        let names = |value| -> Result<Vec<String>, RequestError> {
+            let name = |value: &Value| value.as_str().map(str::to_owned);
+            let names = list("hosts", Some(value))?.iter().map(name).collect::<Option<_>>();
+            names.ok_or_else(|| RequestError::malformed("hosts", "a list of names"))
+        };
+        let hosts = fields.given("hosts").map(names).transpose()?;
+        let project = fields.given("project_id").map(|value| text("project_id", value).map(ProjectId));
+        let project = project.transpose()?;
+        let placing = PlacingRequest::read(&mut fields)?;
+        fields.finish()?;
+        Ok(Self { hosts, project, placing })
+    }
+}
+
+impl PlacingRequest {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, RequestError> {
+        let size = size(fields)?;
+        let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
+        let InstanceHints { lease: hint, preemptible, same_host, different_host } = hints;
+        let mut marks = Vec::from_iter(preemptible.map(|says| (Mark::Hint, says)));
+        marks.extend(mark(Mark::Flavor, "flavor_properties", fields.given("flavor_properties"))?);
+        marks.extend(mark(Mark::Image, "image_properties", fields.given("image_properties"))?);
+        for volume in list("volume_properties", fields.given("volume_properties"))? {
+            marks.extend(mark(Mark::Volume, "volume_properties", Some(volume))?);
+        }
+        Ok(Self { size, hint, marked: Marked(marks), same_host, different_host })
+    }
+}
+
+/// What properties say about whether the instance is preemptible. Others are for somebody else.
+fn mark(
+    mark: Mark,
+    name: &'static str,
+    properties: Option<&Value>,
+) -> Result<Option<(Mark, bool)>, RequestError> {
+    let Some(properties) = properties else { return Ok(None) };
+    let wrong = |expected| RequestError::malformed(name, expected);
+    let properties = properties.as_object().ok_or_else(|| wrong("an object of properties"))?;
+    let Some(value) = properties.get(PROPERTY) else { return Ok(None) };
+    word(value).map(|says| Some((mark, says))).ok_or_else(|| wrong("true or false for blazar:preemptible"))
 }
 
 /// All of it or nothing: half a size is a mistake.
@@ -191,11 +311,25 @@ mod tests {
         let request = read(json!({"name": "web", "vcpus": 2, "memory_mb": "2048",
             "scheduler_hints": {"lease": ID}}))
         .expect("complete");
-        assert_eq!(request.size, Some(GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 0 }));
-        assert!(matches!(request.hint, Some(LeaseHint::Lease(id)) if id.to_string() == ID));
+        assert_eq!(request.placing.size, Some(GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 0 }));
+        assert!(matches!(request.placing.hint, Some(LeaseHint::Lease(id)) if id.to_string() == ID));
         let request = read(json!({"name": "web", "scheduler_hints": {"reservation": ID}})).expect("complete");
-        assert!(request.size.is_none() && matches!(request.hint, Some(LeaseHint::Reservation(_))));
-        assert_eq!(read(json!({"name": "web", "scheduler_hints": {}})).expect("complete").hint, None);
+        assert!(
+            request.placing.size.is_none() && matches!(request.placing.hint, Some(LeaseHint::Reservation(_)))
+        );
+        assert_eq!(read(json!({"name": "web", "scheduler_hints": {}})).expect("complete").placing.hint, None);
+    }
+
+    #[test]
+    fn pre_03_c_d_properties_of_flavors_images_and_volumes_say_whether_it_is_preemptible() {
+        let request = InstanceRequest::read(&json!({
+            "name": "batch",
+            "flavor_properties": {"hw:cpu_policy": "shared", "blazar:preemptible": "True"},
+            "image_properties": {"os_distro": "debian"},
+            "volume_properties": [{}, {"blazar:preemptible": false}],
+        }));
+        let marked = request.expect("complete").placing.marked;
+        assert_eq!(marked, Marked(vec![(Mark::Flavor, true), (Mark::Volume, false)]));
     }
 
     #[test]
@@ -214,6 +348,11 @@ mod tests {
             (
                 json!({"name": "w", "scheduler_hints": {"lease": "x"}}),
                 "Malformed parameter scheduler_hints.lease",
+            ),
+            (json!({"name": "w", "flavor_properties": []}), "Malformed parameter flavor_properties"),
+            (
+                json!({"name": "w", "volume_properties": [{"blazar:preemptible": "perhaps"}]}),
+                "Malformed parameter volume_properties",
             ),
             (
                 json!({"name": "w", "scheduler_hints": {"group": ID}}),

@@ -23,6 +23,7 @@ mod maintenance;
 mod notification;
 mod offer;
 mod plan;
+mod preemptible;
 mod python;
 mod repeat;
 mod requirement;
@@ -43,7 +44,9 @@ pub use host::{
     read_host_update, read_property_update,
 };
 pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id, series_id};
-pub use instance::{Instance, InstanceRequest};
+pub use instance::{
+    HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest,
+};
 pub use lease::{Event, Instances, Lease, Reservation, Resource};
 pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
@@ -53,6 +56,7 @@ pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};
 pub use plan::{Plan, PlanSummary, PlannedMove};
+pub use preemptible::{PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::FindFlavor;

@@ -445,6 +445,9 @@ fn instance(kind: InstanceKind) -> Instance {
         size: GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 10 },
         host: HOST,
         status: InstanceStatus::Building,
+        launched_at: None,
+        departure: None,
+        requeue: false,
         reason: None,
     }
 }

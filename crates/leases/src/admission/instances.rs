@@ -1,6 +1,6 @@
 //! Hosts for instances that are started through the service (spec CLS-08).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
@@ -12,6 +12,7 @@ use crate::host::{Health, Host};
 use crate::ids::{HostId, ReservationId};
 use crate::instance::Instance;
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::lease_pool::LeasePool;
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
 use crate::project::ProjectId;
 use crate::resources::Resources;
@@ -28,6 +29,44 @@ pub enum Within<'a> {
     /// On hosts of the free pool that nobody else has for at least so long: the instance makes way for whoever has the
     /// host next.
     Gap(&'a ProjectId, SignedDuration),
+}
+
+/// Why a host may not have an instance, however much room it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+pub enum Unfit {
+    /// Nobody knows what is on it.
+    #[error("it was not seen yet")]
+    NotSeen,
+    /// It does not work.
+    #[error("it does not work")]
+    NotWorking,
+    /// It is off, or on its way there or back.
+    #[error("it is not switched on")]
+    Off,
+    /// It is not reservable, or a filter keeps the project from it.
+    #[error("the project may not have it")]
+    Barred,
+    /// It belongs to a lease, or is about to.
+    #[error("a lease has it, or is about to")]
+    NotFree,
+    /// Somebody has it later, and the instance would stay.
+    #[error("it is reserved")]
+    Reserved,
+    /// Somebody has it sooner than the instance could be gone after its least lifetime.
+    #[error("a lease of it starts too soon")]
+    TooSoon,
+    /// It is none of the lease's.
+    #[error("it is not the reservation's")]
+    NotOfLease,
+    /// All of the lease's slots there are in use.
+    #[error("the reservation has no free slot there")]
+    NoSlot,
+    /// What is free of it is not enough.
+    #[error("it has no room")]
+    NoRoom,
+    /// A hint is against it.
+    #[error("the hint {0} is against it")]
+    AgainstHint(Hint),
 }
 
 /// Why there is no host for an instance.
@@ -71,7 +110,7 @@ impl Admission<'_> {
             .inventory
             .hosts()
             .filter_map(|host| Some((host, observed.hosts.get(&host.id)?)))
-            .filter(|(host, seen)| seen.health == Health::Up && self.eligible(within, host, seen))
+            .filter(|(host, seen)| self.fits(within, host, Some(seen)).is_ok())
             .map(|(host, seen)| {
                 let mut used = seen.used();
                 if let Some(coming) = coming.get(&host.id) {
@@ -81,6 +120,7 @@ impl Admission<'_> {
             })
             .collect();
         let considered = eligible.len();
+        let pool = pool_of(within);
         let eligible = match within {
             Within::Gap(..) => self.longest_gaps(eligible, size),
             _ => eligible,
@@ -93,12 +133,6 @@ impl Admission<'_> {
         }
         let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
         let choices = choices(within, hints, observed, on)?;
-        let pool = match within {
-            Within::Reservation(_, Reservation { terms: ReservationTerms::Hosts(terms), .. }) => {
-                Some(&terms.pool)
-            }
-            _ => None,
-        };
         let host = |host: &Host| pool.map_or_else(|| host.clone(), |pool| pool.overcommitted(host));
         let hosts: Vec<(Host, &Resources)> = eligible.iter().map(|(own, used)| (host(own), used)).collect();
         let place = |on: &Vec<HostId>| {
@@ -108,11 +142,58 @@ impl Admission<'_> {
         choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
     }
 
+    /// Which of these hosts may have an instance, for each until when if that is bounded by a lease that is known, or why
+    /// not: what [`Self::host_for`] chooses from. Without a size it is not asked whether they have room.
+    pub fn filter<'h>(
+        &self,
+        within: Within<'_>,
+        size: Option<GuestSize>,
+        hints: &InstanceHints,
+        (hosts, observed): (impl Iterator<Item = &'h Host>, &Observed),
+    ) -> Vec<(&'h Host, Result<Option<Timestamp>, Unfit>)> {
+        let coming = if size.is_some() { coming(observed) } else { BTreeMap::new() };
+        let pool = pool_of(within);
+        let has_room = |host: &Host, seen: &ObservedHost| {
+            let Some(size) = size else { return true };
+            let mut used = seen.used();
+            if let Some(coming) = coming.get(&host.id) {
+                used.add(1, coming);
+            }
+            let capacity =
+                pool.map_or_else(|| host.capacity(), |pool| pool.overcommitted(host).capacity());
+            capacity.slots(&used, &size.resources()) > 0
+        };
+        let verdict = |host: &'h Host| {
+            let seen = observed.hosts.get(&host.id);
+            let fits = self.fits(within, host, seen);
+            let fits = if seen.is_none_or(|seen| has_room(host, seen)) {
+                fits
+            } else {
+                fits.and(Err(Unfit::NoRoom))
+            };
+            (host, fits)
+        };
+        let mut verdicts: Vec<_> = hosts.map(verdict).collect();
+        let on = verdicts.iter().filter(|(_, fits)| fits.is_ok()).map(|(host, _)| host.id).collect();
+        let (allowed, hint): (BTreeSet<HostId>, Hint) = match choices(within, hints, observed, on) {
+            Ok(choices) => (choices.into_iter().flatten().collect(), Hint::Group),
+            Err(NoHost::AgainstHint { hint }) => (BTreeSet::new(), hint),
+            Err(_) => return verdicts,
+        };
+        for (host, fits) in
+            verdicts.iter_mut().filter(|(host, fits)| fits.is_ok() && !allowed.contains(&host.id))
+        {
+            let against = if hints.allow(host.id) { hint } else { named(hints) };
+            *fits = Err(Unfit::AgainstHint(against));
+        }
+        verdicts
+    }
+
     /// From when on somebody else has the host, or some of it; never if that is not known yet. What runs there until then
-    /// is in nobody's way.
+    /// is in nobody's way. What has begun already counts from when it began.
     pub fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
         let bookings = self.calendar.bookings(host).filter(|(window, _)| window.end() > self.now);
-        bookings.map(|(window, _)| window.start().max(self.now)).min()
+        bookings.map(|(window, _)| window.start()).min()
     }
 
     /// Of hosts with room for it, those that nobody else has for longest.
@@ -128,28 +209,73 @@ impl Admission<'_> {
         with_room.into_iter().filter(|(host, _)| Some(until(host)) == longest).collect()
     }
 
-    fn eligible(&self, within: Within<'_>, host: &Host, seen: &ObservedHost) -> bool {
+    /// Whether the host may have such an instance, as far as that is no question of room; and until when it may stay there,
+    /// if that is bounded by a lease that is known.
+    pub fn fits(
+        &self,
+        within: Within<'_>,
+        host: &Host,
+        seen: Option<&ObservedHost>,
+    ) -> Result<Option<Timestamp>, Unfit> {
+        let seen = seen.ok_or(Unfit::NotSeen)?;
+        let unless = |wrong: bool, why: Unfit| if wrong { Err(why) } else { Ok(()) };
+        unless(seen.health != Health::Up, Unfit::NotWorking)?;
         match within {
-            Within::Reservation(lease, reservation) => match &reservation.allocation {
-                Allocation::Hosts(hosts) => {
-                    hosts.contains(&host.id) && seen.place == Place::Held(reservation.id)
+            Within::Reservation(lease, reservation) => {
+                match &reservation.allocation {
+                    Allocation::Hosts(hosts) => {
+                        let own = hosts.contains(&host.id) && seen.place == Place::Held(reservation.id);
+                        unless(!own, Unfit::NotOfLease)?;
+                    }
+                    Allocation::Slots(slots) => {
+                        unless(!slots.contains_key(&host.id), Unfit::NotOfLease)?;
+                        unless(!slot_is_free(lease, reservation.id, seen), Unfit::NoSlot)?;
+                    }
+                    Allocation::FloatingIps(_) => return Err(Unfit::NotOfLease),
                 }
-                Allocation::Slots(_) => slot_is_free(lease, reservation.id, seen),
-                Allocation::FloatingIps(_) => false,
-            },
-            Within::FreePool(project) => self.open_to(project, host, seen) && !self.booked(host.id, None),
+                Ok(Some(lease.window.end()))
+            }
+            Within::FreePool(project) => {
+                self.open_to(project, host, seen)?;
+                unless(self.booked(host.id, None), Unfit::Reserved)?;
+                Ok(None)
+            }
             Within::Gap(project, least) => {
-                let from_then_on = later(self.now, least);
-                self.open_to(project, host, seen)
-                    && self.undisturbed_until(host.id).is_none_or(|until| until >= from_then_on)
+                self.open_to(project, host, seen)?;
+                let until = self.undisturbed_until(host.id);
+                unless(until.is_some_and(|until| until < later(self.now, least)), Unfit::TooSoon)?;
+                Ok(until)
             }
         }
     }
 
     /// Whether the host is in the free pool, on, and the project may have it.
-    fn open_to(&self, project: &ProjectId, host: &Host, seen: &ObservedHost) -> bool {
-        seen.place == Place::FreePool && host.power.is_on() && self.asked_by(project).barred(host).is_none()
+    fn open_to(&self, project: &ProjectId, host: &Host, seen: &ObservedHost) -> Result<(), Unfit> {
+        if !host.power.is_on() {
+            Err(Unfit::Off)
+        } else if seen.place != Place::FreePool {
+            Err(Unfit::NotFree)
+        } else if self.asked_by(project).barred(host).is_some() {
+            Err(Unfit::Barred)
+        } else {
+            Ok(())
+        }
     }
+}
+
+/// How far hosts of the lease are over-committed, if it has whole hosts.
+fn pool_of(within: Within<'_>) -> Option<&LeasePool> {
+    match within {
+        Within::Reservation(_, Reservation { terms: ReservationTerms::Hosts(terms), .. }) => {
+            Some(&terms.pool)
+        }
+        _ => None,
+    }
+}
+
+/// The hint that a host is against that they do not allow.
+fn named(hints: &InstanceHints) -> Hint {
+    if hints.on.is_some() { Hint::SameHost } else { Hint::DifferentHost }
 }
 
 /// Sets of hosts that the hints allow, the best first: one is tried if there is no room on those before it.
@@ -165,8 +291,7 @@ fn choices(
     }
     on.retain(|host| hints.allow(*host));
     if on.is_empty() {
-        let named = if hints.on.is_some() { Hint::SameHost } else { Hint::DifferentHost };
-        return refused(named);
+        return refused(named(hints));
     }
     let group = match within {
         Within::Reservation(lease, _) => lease.hints.group.map(|policy| (lease, policy)),

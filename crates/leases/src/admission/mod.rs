@@ -16,6 +16,7 @@ mod healing;
 mod hosts;
 mod hunting;
 mod instances;
+mod making_way;
 mod offers;
 mod order;
 mod reallocate;
@@ -38,7 +39,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
-pub use self::instances::{NoHost, Within, guests_to_come, size_of_instances};
+pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
 pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};

@@ -32,6 +32,14 @@ pub enum Waiting {
         /// The guest.
         guest: GuestId,
     },
+    /// Preemptible guests are on a host that were asked to shut down too late to have gone by now.
+    #[error("preemptible instances on host {host} have until {until} to shut down")]
+    Leaving {
+        /// The host.
+        host: HostId,
+        /// When they are deleted.
+        until: Timestamp,
+    },
     /// Nothing could be found for a reservation.
     #[error("nothing is available for reservation {0}")]
     NothingAllocated(ReservationId),

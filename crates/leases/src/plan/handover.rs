@@ -163,7 +163,10 @@ fn drained(
     for guest in &observed.guests {
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
-            GuestOwner::Preemptible => stop(effort, host, guest, lease),
+            GuestOwner::Preemptible => {
+                let until = stop(effort, host, guest, lease);
+                effort.waits(lease.id, Waiting::Leaving { host, until });
+            }
             GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
                 Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
                 None => move_away(effort, host, guest, lease),
@@ -200,7 +203,7 @@ fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, leas
 
 /// Whether the hosts of the lease are to be cleared now for its start. One that starts a little later may have been near by
 /// somebody else's clock.
-fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
+pub(super) fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
     effort.world.rules.clears_at(lease.window.start()) <= effort.world.now
 }
 
@@ -211,16 +214,18 @@ fn ask_to_leave(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, 
     }
 }
 
-/// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
-fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
+/// A preemptible guest is asked to shut down, and deleted when its grace time has passed. Says until when it has time.
+pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) -> Timestamp {
+    let (now, grace) = (effort.world.now, effort.world.rules.grace);
     let Some(since) = guest.stopping_since else {
         effort.step(Action::StopGuest(host, guest.id), Some(lease.id));
-        return;
+        return later(now, grace);
     };
-    let deadline = later(since, effort.world.rules.grace);
-    if deadline <= effort.world.now {
+    let deadline = later(since, grace);
+    if deadline <= now {
         effort.step(Action::DeleteGuest(host, guest.id), Some(lease.id));
     } else {
         effort.wake(deadline);
     }
+    deadline
 }

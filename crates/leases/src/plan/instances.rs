@@ -15,7 +15,7 @@ use crate::status::LeaseStatus;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceChange {
     /// The instance as it is now.
-    Becomes(Instance),
+    Becomes(Box<Instance>),
     /// It has been destroyed, or has ended by itself.
     Gone(GuestId),
 }
@@ -66,16 +66,25 @@ fn next(
     instance: &Instance,
     seen: Option<(HostId, &Guest)>,
 ) -> Option<InstanceChange> {
-    let becomes = |status| Some(InstanceChange::Becomes(instance.becoming(status)));
+    let changed = |after: Instance| Some(InstanceChange::Becomes(Box::new(after)));
+    let becomes = |status| changed(instance.becoming(status));
+    let runs = || changed(instance.running(effort.world.now));
     let left_alone = has_lost_its_lease(claims, instance);
     match (instance.status, seen) {
         // Wherever it was moved to, and whether it was waited for or not.
         (status, Some((host, _))) if host != instance.host => {
-            let moved = Instance { host, ..instance.becoming(status) };
-            Some(InstanceChange::Becomes(moved))
+            changed(Instance { host, ..instance.becoming(status) })
         }
-        (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => becomes(InstanceStatus::Active),
-        (InstanceStatus::Building, None) if started(effort, instance) => becomes(InstanceStatus::Active),
+        (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => runs(),
+        (InstanceStatus::Building, None) if started(effort, instance) => runs(),
+        (InstanceStatus::Building, None) if claims.leaving.contains_key(&instance.id) => {
+            if instance.requeue {
+                // Wherever it lands.
+                return becomes(InstanceStatus::Deleting);
+            }
+            let reason = Some("a lease needs its place before it could be started".to_owned());
+            changed(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
+        }
         // It may be under way, so it is destroyed like one that runs.
         (InstanceStatus::Building | InstanceStatus::Error, None) if left_alone => {
             becomes(InstanceStatus::Deleting)
@@ -84,15 +93,13 @@ fn next(
             let start = Action::StartGuest(instance.host, instance.id);
             let failures = effort.world.history.failures.get(&start)?;
             let given_up = failures.times >= effort.world.rules.start_attempts;
-            given_up.then(|| {
-                let reason = Some(format!("it could not be started: {}", failures.message));
-                InstanceChange::Becomes(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
-            })
+            let reason = given_up.then(|| format!("it could not be started: {}", failures.message))?;
+            changed(Instance { reason: Some(reason), ..instance.becoming(InstanceStatus::Error) })
         }
         // Its lease has left it behind.
         (InstanceStatus::Active, Some(_)) if left_alone => {
             let kind = InstanceKind::Regular;
-            Some(InstanceChange::Becomes(Instance { kind, ..instance.becoming(instance.status) }))
+            changed(Instance { kind, ..instance.becoming(instance.status) })
         }
         (InstanceStatus::Active, None) if effort.world.gone.contains(&instance.id) => {
             Some(InstanceChange::Gone(instance.id))

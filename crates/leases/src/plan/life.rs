@@ -5,18 +5,18 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::World;
 use super::effort::Effort;
 use super::handover::doomed;
-use super::observed::Place;
+use super::observed::{Guest, GuestOwner, Place};
 use super::step::Action;
+use super::{FENCE_TOLERANCE, World};
 use crate::host::Health;
 use crate::ids::{HostId, ReservationId};
-use crate::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
+use crate::lease::{Allocation, BeforeStart, EndAction, EventStatuses, Lease, Reservation};
 use crate::lease_type::LeaseType;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
-use crate::window::{Window, earlier};
+use crate::window::{Window, earlier, later};
 
 /// What becomes of a lease now.
 pub(super) enum Next {
@@ -66,6 +66,12 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
             let events = EventStatuses { start: EventStatus::InProgress, ..events };
             Change::status(LeaseStatus::Starting, events)
         }
+        LeaseStatus::Pending => match before_start(lease, world) {
+            Some(before_start) => {
+                return Next::Become(Box::new(Lease { before_start: Some(before_start), ..lease.clone() }));
+            }
+            None => return Next::Stay,
+        },
         LeaseStatus::Starting if overdue(lease, now) => {
             let events = EventStatuses { start: EventStatus::Error, ..events };
             Change::all(LeaseStatus::Error, events, ReservationStatus::Error)
@@ -143,6 +149,12 @@ impl Change {
             LeaseStatus::Terminating => after.ended(self.status),
             status => Lease { status, ..after },
         };
+        if lease.status == LeaseStatus::Starting
+            && let Some(before_start) = &mut after.before_start
+        {
+            // It has been done by now, or in vain.
+            before_start.status = after.events.start;
+        }
         if let Some(status) = self.reservations {
             for reservation in &mut after.reservations {
                 reservation.status = status;
@@ -209,6 +221,45 @@ pub(super) fn left_behind<'a>(
             lease.reservations.iter().any(has) || doomed(Some(lease), host).next().is_some()
         })
         .map(|(id, host)| (*id, host.health))
+}
+
+/// How far the hosts of a pending lease are cleared, if that changes.
+fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
+    let ahead = world.rules.clear_ahead?;
+    let before = lease.clone().cleared_ahead(Some(ahead)).before_start?;
+    let before =
+        BeforeStart { status: lease.before_start.map_or(before.status, |known| known.status), ..before };
+    let at = world.rules.clears_at(lease.window.start());
+    let status = match before.status {
+        EventStatus::Undone if at <= world.now => EventStatus::InProgress,
+        EventStatus::InProgress if cleared(lease, world) => EventStatus::Done,
+        // It starts later than it was to. By somebody else's clock it may have begun.
+        EventStatus::InProgress | EventStatus::Done if later(world.now, FENCE_TOLERANCE) < at => {
+            EventStatus::Undone
+        }
+        status => status,
+    };
+    let after = BeforeStart { status, ..before };
+    (Some(after) != lease.before_start).then_some(after)
+}
+
+/// Whether no preemptible guest is on any of the lease's hosts, and none can come.
+fn cleared(lease: &Lease, world: &World<'_>) -> bool {
+    let clear = |host: &HostId| {
+        world.observed.hosts.get(host).is_some_and(|seen| {
+            let preemptible = |guest: &Guest| guest.owner == GuestOwner::Preemptible;
+            seen.place != Place::FreePool && !seen.guests.iter().any(preemptible)
+        })
+    };
+    lease.reservations.iter().all(|reservation| match &reservation.allocation {
+        Allocation::Hosts(hosts) => hosts.iter().all(clear),
+        // Others may stay there.
+        Allocation::Slots(slots) => {
+            let mut leaving = world.instances.iter().filter(|instance| instance.is_departing(world.now));
+            !leaving.any(|instance| instance.needs_place() && slots.contains_key(&instance.host))
+        }
+        Allocation::FloatingIps(_) => true,
+    })
 }
 
 /// The next status of the before-end event of an active lease, if it changes.

@@ -62,8 +62,9 @@ pub struct PlanRules {
     pub start_attempts: u32,
 }
 
-/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start.
-const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
+/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what was
+/// said about who makes way.
+pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
 impl PlanRules {
     /// When the hosts of a lease that starts then begin to be cleared.
@@ -218,22 +219,37 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
     plan
 }
 
+/// Notes the lease as the host's, if none is that starts sooner.
+fn first<'a>(leases: &mut BTreeMap<HostId, &'a Lease>, host: HostId, lease: &'a Lease) {
+    let known = leases.entry(host).or_insert(lease);
+    if lease.window.start() < known.window.start() {
+        *known = lease;
+    }
+}
+
 /// What leases want now, and whose reservations are whose.
 struct Claims<'a> {
     hosts: BTreeMap<HostId, (&'a Lease, &'a Reservation)>,
     /// Whole hosts of leases that start soon: they are cleared of preemptible guests, or about to be.
     coming: BTreeMap<HostId, &'a Lease>,
+    /// Of leases that have room on hosts, or soon will, the one that comes first.
+    sharing: BTreeMap<HostId, &'a Lease>,
+    /// Preemptible instances that make way now.
+    leaving: BTreeMap<GuestId, &'a Instance>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
     reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
     leases: BTreeMap<LeaseId, &'a Lease>,
 }
 
 impl<'a> Claims<'a> {
-    fn new(leases: impl Iterator<Item = &'a Lease>, world: &World<'_>) -> Self {
+    fn new(leases: impl Iterator<Item = &'a Lease>, world: &World<'a>) -> Self {
         let now = world.now;
+        let leaving = world.instances.iter().filter(|instance| instance.is_departing(now));
         let mut claims = Self {
             hosts: BTreeMap::new(),
             coming: BTreeMap::new(),
+            sharing: BTreeMap::new(),
+            leaving: leaving.map(|instance| (instance.id, *instance)).collect(),
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
             leases: BTreeMap::new(),
@@ -263,6 +279,7 @@ impl<'a> Claims<'a> {
                     }
                     Allocation::Slots(slots) => {
                         for (&host, &count) in slots {
+                            first(&mut claims.sharing, host, lease);
                             claims.slots.entry(host).or_default().insert(reservation.id, (lease.id, count));
                         }
                     }
@@ -275,14 +292,19 @@ impl<'a> Claims<'a> {
 
     /// Notes a lease that starts soon. Of several with one host the first comes first.
     fn expect(&mut self, lease: &'a Lease) {
-        let whole = lease.reservations.iter().filter_map(|reservation| match &reservation.allocation {
-            Allocation::Hosts(hosts) => Some(hosts),
-            _ => None,
-        });
-        for host in whole.flatten() {
-            let known = self.coming.entry(*host).or_insert(lease);
-            if lease.window.start() < known.window.start() {
-                *known = lease;
+        for reservation in &lease.reservations {
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    for host in hosts {
+                        first(&mut self.coming, *host, lease);
+                    }
+                }
+                Allocation::Slots(slots) => {
+                    for host in slots.keys() {
+                        first(&mut self.sharing, *host, lease);
+                    }
+                }
+                Allocation::FloatingIps(_) => {}
             }
         }
     }

@@ -1,11 +1,14 @@
 //! Handing over slots of shared hosts, and addresses.
 //!
-//! Shared hosts stay in the free pool, and preemptible guests there stay where they are: which of them would have
-//! to go is a question of room, not of whose host it is.
+//! Shared hosts stay in the free pool, and preemptible guests there stay where they are, as long as there is room for
+//! them beside what is reserved. Which of them have to go was decided before, and is noted with their instances
+//! ([`crate::admission::Admission::making_way`]).
+
+use jiff::Timestamp;
 
 use super::Claims;
 use super::effort::{Effort, Waiting};
-use super::handover::doomed;
+use super::handover::{doomed, is_near, stop};
 use super::life;
 use super::observed::{ObservedHost, Place};
 use super::step::Action;
@@ -22,6 +25,7 @@ pub(super) fn plan_slots(
     observed: &ObservedHost,
 ) {
     let failed = observed.health == Health::Failed;
+    let in_the_way = if failed { None } else { make_room(effort, claims, host, observed) };
     let mut others_leave = false;
     for &reservation in observed.slots.keys() {
         if claims.slots(host).all(|(wanted, ..)| wanted != reservation) {
@@ -43,10 +47,34 @@ pub(super) fn plan_slots(
             effort.waits(lease, Waiting::HostFailed(host));
         } else if others_leave || observed.place != Place::FreePool {
             effort.waits(lease, Waiting::TakingBack(host));
+        } else if let Some(until) = in_the_way {
+            effort.waits(lease, Waiting::Leaving { host, until });
         } else {
             effort.step(Action::Grant(host, reservation, count), Some(lease));
         }
     }
+}
+
+/// Preemptible guests whose place a lease needs leave before it starts. If any is there that should be gone by now, says
+/// until when it has time.
+fn make_room(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    observed: &ObservedHost,
+) -> Option<Timestamp> {
+    let whole = claims.hosts.contains_key(&host)
+        || claims.coming.get(&host).is_some_and(|lease| is_near(effort, lease));
+    let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole)?;
+    let mut in_the_way = None;
+    for guest in &observed.guests {
+        if let Some(leaving) = claims.leaving.get(&guest.id) {
+            let deadline = stop(effort, host, guest, lease);
+            let late = leaving.departure.is_some_and(|departure| departure.gone_by <= effort.world.now);
+            in_the_way = in_the_way.max(late.then_some(deadline));
+        }
+    }
+    in_the_way
 }
 
 /// The guests of a lease that has nothing on the host any more, then its slots.

@@ -3,12 +3,17 @@
 //! They run on hosts of the free pool between two leases. [`crate::admission`] gives them the host that nobody has for
 //! longest, and [`crate::plan`] has them leave, with notice, before the next lease of their host starts.
 
+mod victims;
+
+use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fmt;
 use std::str::FromStr;
 
 use jiff::SignedDuration;
 use thiserror::Error;
 
+pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
 
 /// Projects by their identifiers, with `*` for anything and `?` for any character.
@@ -45,6 +50,72 @@ impl ProjectPattern {
     }
 }
 
+/// The property of flavors, images and volumes that says whether instances made from them are preemptible.
+pub const PROPERTY: &str = "blazar:preemptible";
+
+/// What of a request may say whether the instance is preemptible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// The scheduler hint.
+    Hint,
+    /// The [property](PROPERTY) of its flavor.
+    Flavor,
+    /// That of its image.
+    Image,
+    /// That of a volume.
+    Volume,
+}
+
+impl Mark {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Hint, Self::Flavor, Self::Image, Self::Volume];
+
+    /// Its name: `hint`, `flavor`, `image` or `volume`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hint => "hint",
+            Self::Flavor => "flavor",
+            Self::Image => "image",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mark {
+    type Err = UnknownMark;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|mark| mark.name() == name.trim()).ok_or(UnknownMark)
+    }
+}
+
+/// A mark that there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("what may mark an instance as preemptible is hint, flavor, image or volume")]
+pub struct UnknownMark;
+
+/// What a request says about whether the instance is preemptible, mark by mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marked(pub Vec<(Mark, bool)>);
+
+impl Marked {
+    /// The first mark that says so, or says the contrary.
+    fn by(&self, answer: bool) -> Option<Mark> {
+        self.0.iter().find(|(_, says)| *says == answer).map(|(mark, _)| *mark)
+    }
+
+    /// An instance in a lease cannot be preemptible.
+    pub fn in_lease(&self) -> Result<(), NotPreemptible> {
+        self.by(true).map_or(Ok(()), |mark| Err(NotPreemptible::InLease(mark)))
+    }
+}
+
 /// What the operator has laid down about preemptible instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptionRules {
@@ -52,14 +123,17 @@ pub struct PreemptionRules {
     pub allowed: bool,
     /// Projects whose instances are preemptible unless a request says otherwise.
     pub projects: Vec<ProjectPattern>,
+    /// What of a request may say that its instance is preemptible.
+    pub marks: BTreeSet<Mark>,
     /// For how long one is to have its place at least, before it is asked to leave.
     pub least_lifetime: SignedDuration,
 }
 
 impl Default for PreemptionRules {
-    /// None; ten minutes.
+    /// None; were there any, every mark would do, and each would have ten minutes.
     fn default() -> Self {
-        Self { allowed: false, projects: Vec::new(), least_lifetime: SignedDuration::from_mins(10) }
+        let (projects, marks) = (Vec::new(), Mark::ALL.into());
+        Self { allowed: false, projects, marks, least_lifetime: SignedDuration::from_mins(10) }
     }
 }
 
@@ -69,20 +143,33 @@ pub enum NotPreemptible {
     /// The operator does not allow it.
     #[error("Preemptible instances are not allowed here")]
     NotAllowed,
+    /// The operator does not allow it to be said so.
+    #[error("The instance's {0} makes it preemptible, which is not allowed here")]
+    MarkNotAllowed(Mark),
+    /// One says so, another the contrary.
+    #[error("The instance's {yes} makes it preemptible, and its {no} says that it is not")]
+    Contradiction {
+        /// Which says so.
+        yes: Mark,
+        /// Which says the contrary.
+        no: Mark,
+    },
+    /// What runs in a lease makes way for nobody.
+    #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]
+    InLease(Mark),
 }
 
 impl PreemptionRules {
-    /// Whether an instance of that project is preemptible: as the request says, or else as the project is listed.
-    pub fn makes_preemptible(
-        &self,
-        project: &ProjectId,
-        asked: Option<bool>,
-    ) -> Result<bool, NotPreemptible> {
-        match (self.allowed, asked) {
-            (false, Some(true)) => Err(NotPreemptible::NotAllowed),
-            (false, _) => Ok(false),
-            (true, Some(asked)) => Ok(asked),
-            (true, None) => Ok(self.projects.iter().any(|pattern| pattern.matches(project))),
+    /// Whether an instance of that project that is part of no lease is preemptible: as the request says, or else as the
+    /// project is listed.
+    pub fn makes_preemptible(&self, project: &ProjectId, marked: &Marked) -> Result<bool, NotPreemptible> {
+        match (marked.by(true), marked.by(false)) {
+            (Some(_), _) if !self.allowed => Err(NotPreemptible::NotAllowed),
+            (Some(yes), Some(no)) => Err(NotPreemptible::Contradiction { yes, no }),
+            (Some(mark), None) if !self.marks.contains(&mark) => Err(NotPreemptible::MarkNotAllowed(mark)),
+            (Some(_), None) => Ok(true),
+            (None, Some(_)) => Ok(false),
+            (None, None) => Ok(self.allowed && self.projects.iter().any(|pattern| pattern.matches(project))),
         }
     }
 }
@@ -124,13 +211,37 @@ mod tests {
         let mut rules =
             PreemptionRules { allowed: true, projects: vec![listed], ..PreemptionRules::default() };
         let (spot, other) = (ProjectId("spot-1".into()), ProjectId("web".into()));
-        assert_eq!(rules.makes_preemptible(&spot, None), Ok(true));
-        assert_eq!(rules.makes_preemptible(&spot, Some(false)), Ok(false), "it opts out");
-        assert_eq!(rules.makes_preemptible(&other, None), Ok(false));
-        assert_eq!(rules.makes_preemptible(&other, Some(true)), Ok(true));
+        let hint = |says| Marked(vec![(Mark::Hint, says)]);
+        assert_eq!(rules.makes_preemptible(&spot, &Marked::default()), Ok(true));
+        assert_eq!(rules.makes_preemptible(&spot, &hint(false)), Ok(false), "it opts out");
+        assert_eq!(rules.makes_preemptible(&other, &Marked::default()), Ok(false));
+        assert_eq!(rules.makes_preemptible(&other, &hint(true)), Ok(true));
         rules.allowed = false;
-        assert_eq!(rules.makes_preemptible(&spot, None), Ok(false));
-        assert_eq!(rules.makes_preemptible(&spot, Some(true)), Err(NotPreemptible::NotAllowed));
+        assert_eq!(rules.makes_preemptible(&spot, &Marked::default()), Ok(false));
+        assert_eq!(rules.makes_preemptible(&spot, &hint(true)), Err(NotPreemptible::NotAllowed));
+    }
+
+    #[test]
+    fn pre_03_b_c_d_the_operator_says_what_may_mark_an_instance_and_marks_must_agree() {
+        let mut rules = PreemptionRules { allowed: true, ..PreemptionRules::default() };
+        let project = ProjectId("web".into());
+        for mark in Mark::ALL {
+            let marked = Marked(vec![(mark, true)]);
+            assert_eq!(rules.makes_preemptible(&project, &marked), Ok(true));
+            assert_eq!(marked.in_lease(), Err(NotPreemptible::InLease(mark)));
+            rules.marks.remove(&mark);
+            assert_eq!(rules.makes_preemptible(&project, &marked), Err(NotPreemptible::MarkNotAllowed(mark)));
+            assert_eq!(rules.makes_preemptible(&project, &Marked(vec![(mark, false)])), Ok(false));
+            assert_eq!(mark.name().parse(), Ok(mark));
+        }
+        let both = Marked(vec![(Mark::Hint, false), (Mark::Flavor, true)]);
+        let contradiction = NotPreemptible::Contradiction { yes: Mark::Flavor, no: Mark::Hint };
+        assert_eq!(
+            rules.makes_preemptible(&project, &both),
+            Err(contradiction),
+            "a cheap flavor is one that yields"
+        );
+        assert_eq!("server".parse::<Mark>(), Err(UnknownMark));
     }
 
     /// Whether they match, tried out.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::event::{of_instance, of_lease};
-use super::{Entries, Held, Query, Size, Span, SpanChange, Totals, pool_of, sums};
+use super::{Entries, Held, PREEMPTIBLE, Query, Size, Span, SpanChange, Totals, pool_of, sums};
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
@@ -173,7 +173,10 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             lease: part_of,
             reservation,
             owner: instance.owner.clone(),
-            lease_type: lease.map(|lease| lease.lease_type.name().to_owned()),
+            lease_type: match instance.kind {
+                InstanceKind::Preemptible => Some(PREEMPTIBLE.to_owned()),
+                _ => lease.map(|lease| lease.lease_type.name().to_owned()),
+            },
             begins: true,
             window: window_until(start, lease.map_or(Timestamp::MAX, |lease| lease.window.end())),
             open: true,

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::PREEMPTIBLE;
 use crate::ids::{GuestId, HostId, LeaseId};
-use crate::instance::{Instance, InstanceStatus};
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::Lease;
 use crate::lease_type::LeaseState;
 use crate::project::Owner;
@@ -80,6 +81,8 @@ occurrences! {
     InstanceDeleting "instance.deleting";
     /// It is gone.
     InstanceDeleted "instance.deleted";
+    /// It has made way for a lease and is gone. It ran in that window.
+    InstancePreempted "instance.preempted";
 }
 
 /// Something that happened to a lease or an instance.
@@ -95,11 +98,11 @@ pub struct Event {
     pub instance: Option<GuestId>,
     /// Whose.
     pub owner: Owner,
-    /// The type of the lease, by its name.
+    /// The type of the lease, by its name; [`PREEMPTIBLE`] of such an instance.
     pub lease_type: Option<String>,
     /// The status that follows, by its name.
     pub status: String,
-    /// From when to when the lease is then.
+    /// From when to when the lease is then, or the instance ran that was preempted.
     pub window: Option<Window>,
     /// The hosts that it has then, whole or in part; that of the instance.
     pub hosts: Vec<HostId>,
@@ -194,9 +197,10 @@ pub(super) fn of_instance(
     let instance = after.or(before)?;
     let what = match (before, after) {
         (None, _) => Occurrence::InstanceCreated,
+        (Some(before), None) if before.gone_as_preempted(now) => Occurrence::InstancePreempted,
         (Some(_), None) => Occurrence::InstanceDeleted,
         (Some(before), Some(after)) if before.status != after.status => match after.status {
-            InstanceStatus::Building => Occurrence::InstanceCreated,
+            InstanceStatus::Building | InstanceStatus::Queued => Occurrence::InstanceCreated,
             InstanceStatus::Active => Occurrence::InstanceStarted,
             InstanceStatus::Deleting => Occurrence::InstanceDeleting,
             InstanceStatus::Error => Occurrence::InstanceFailed,
@@ -210,9 +214,12 @@ pub(super) fn of_instance(
         lease: instance.kind.lease(),
         instance: Some(instance.id),
         owner: instance.owner.clone(),
-        lease_type: None,
+        lease_type: (instance.kind == InstanceKind::Preemptible).then(|| PREEMPTIBLE.to_owned()),
         status: instance.status.name().to_owned(),
-        window: None,
+        window: instance
+            .launched_at
+            .filter(|_| what == Occurrence::InstancePreempted)
+            .and_then(|launched_at| Window::new(launched_at, now).ok()),
         hosts: vec![instance.host],
         reason: instance.reason.clone(),
     })

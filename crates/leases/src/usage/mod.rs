@@ -37,6 +37,9 @@ use crate::project::Owner;
 use crate::resources::Resources;
 use crate::window::Window;
 
+/// What stands in the place of the type of the lease for instances that make way for leases.
+pub const PREEMPTIBLE: &str = "preemptible";
+
 /// The free pool that a host comes from and goes back to, by its name at the time.
 pub fn pool_of(host: &Host) -> &str {
     host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_NAME, String::as_str)
@@ -156,7 +159,7 @@ pub struct Span {
     pub reservation: Option<ReservationId>,
     /// Whose it is.
     pub owner: Owner,
-    /// The type of the lease, by its name.
+    /// The type of the lease, by its name; [`PREEMPTIBLE`] of such an instance.
     pub lease_type: Option<String>,
     /// Whether it begins here: not with what only goes on elsewhere or in another size.
     pub begins: bool,

@@ -75,6 +75,9 @@ fn instance(number: u128, lease: Option<u128>, on: u64) -> Instance {
         size: GuestSize { vcpus: 2, memory_mib: 100, disk_gib: 3 },
         host: HostId(on),
         status: InstanceStatus::Active,
+        launched_at: None,
+        departure: None,
+        requeue: false,
         reason: None,
     }
 }

@@ -94,6 +94,8 @@ rules! {
     InstancesPost "blazar:instances:post" MEMBER;
     /// Destroying instances.
     InstancesDelete "blazar:instances:delete" MEMBER;
+    /// Asking which hosts may have an instance.
+    InstancesFilter "blazar:instances:filter" ADMIN;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;
     /// Seeing who did what.

@@ -215,6 +215,7 @@ mod tests {
             ("blazar:instances:get", reader),
             ("blazar:instances:post", member),
             ("blazar:instances:delete", member),
+            ("blazar:instances:filter", admin),
             ("blazar:notifications:get", reader),
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{InstanceBody, InstanceCreate, InstancesBody};
-use api::v1::{Instance, InstanceRequest, instance_id, lease_id};
+use api::v1::body::{HostsQuestion, InstanceBody, InstanceCreate, InstancesBody, PreemptibleBody};
+use api::v1::{
+    HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest,
+    PreemptibleUsage, hours, instance_id, lease_id,
+};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use leases::instance::InstanceKind;
-use service::{NewInstance, OtherInstances};
+use leases::instance::{InstanceKind, InstanceStatus};
+use service::{HostQuestion, NewInstance, OtherInstances, Placing};
 use store::InstanceRecord;
 
 use super::project_to_list;
+use super::usage::period;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
@@ -56,14 +60,41 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::InstancesPost)?;
-    let InstanceRequest { name, size, hint, preemptible, same_host, different_host } =
-        InstanceRequest::read(&body.json()?)?;
+    let InstanceRequest { name, placing, requeue } = InstanceRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let new =
-        NewInstance { name, size, hint, preemptible, others: OtherInstances { same_host, different_host } };
+    let new = NewInstance { name, placing: placing_of(placing), requeue };
     let record = session.change(async move { service.create_instance(&caller, new).await }).await??;
     let body = InstanceBody { instance: shown(&app, &session, &record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+/// Says which hosts may have an instance, and until when: what would be decided if it were started here. For external
+/// schedulers, which ask for many hosts at once; nothing is kept free by asking.
+#[utoipa::path(
+    post, path = "/v1/instances/filter", tag = "instances", operation_id = "filter_hosts",
+    request_body = HostsQuestion,
+    responses(
+        (status = 200, body = HostsAnswer),
+        (status = 404, description = "There is no such lease", body = api::v1::ErrorBody),
+        (status = 409, description = "The lease is not active", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn filter(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Json<HostsAnswer>, ApiError> {
+    session.allow(&app, Rule::InstancesFilter)?;
+    let HostsQuestionRequest { hosts, project, placing } = HostsQuestionRequest::read(&body.json()?)?;
+    let project = project.unwrap_or_else(|| session.caller().project);
+    let answer = app.service().hosts_for(&HostQuestion { project, placing: placing_of(placing), hosts })?;
+    let hosts = answer.hosts.into_iter().map(|(host, verdict)| HostAnswer::new(host, verdict)).collect();
+    Ok(Json(HostsAnswer { kind: answer.kind.name().to_owned(), hosts }))
+}
+
+fn placing_of(request: PlacingRequest) -> Placing {
+    let PlacingRequest { size, hint, marked, same_host, different_host } = request;
+    Placing { size, hint, marked, others: OtherInstances { same_host, different_host } }
 }
 
 /// An instance.
@@ -79,6 +110,40 @@ pub(crate) async fn show(
 ) -> Result<Json<InstanceBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
+}
+
+/// What preemptible instances came to in a period that is past. Of the caller's project; an administrator sees all.
+#[utoipa::path(
+    get, path = "/v1/preemptible", tag = "instances", operation_id = "show_preemptible_usage",
+    params(
+        ("start" = Option<String>, Query, description = "From when, as for usage"),
+        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+    ),
+    responses((status = 200, body = PreemptibleBody), (status = 400, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn preemptible(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<PreemptibleBody>, ApiError> {
+    session.allow(&app, Rule::UsageGet)?;
+    let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
+    let period = period::asked(&options, app.service().now())?;
+    let usage = app.service().preemptible_usage(period, project.as_ref()).await?;
+    let capacity = hours(usage.capacity_cores_us);
+    let part = if capacity > 0.0 { hours(usage.cores_us) / capacity } else { 0.0 };
+    let preemptible = PreemptibleUsage {
+        start: period.start().to_string(),
+        end: period.end().to_string(),
+        begun: usage.begun,
+        preempted: usage.preempted,
+        hours: hours(usage.ran_us),
+        core_hours: hours(usage.cores_us),
+        hours_lost: hours(usage.lost_us),
+        utilisation_gained: session.allow(&app, Rule::HostsGet).is_ok().then_some(part),
+    };
+    Ok(Json(PreemptibleBody { preemptible }))
 }
 
 /// Destroys an instance.
@@ -117,6 +182,8 @@ fn target(record: &InstanceRecord) -> Target<'_> {
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
     let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
-    let host = host.filter(|_| leased || session.allow(app, Rule::HostsGet).is_ok());
+    // One that waits is nowhere.
+    let placed = record.instance.status != InstanceStatus::Queued;
+    let host = host.filter(|_| placed && (leased || session.allow(app, Rule::HostsGet).is_ok()));
     Instance::of(record, host, app.service().safe_until(&record.instance))
 }

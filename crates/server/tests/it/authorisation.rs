@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 75] = [
+const MATRIX: [(&str, &str, &str); 77] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -73,6 +73,8 @@ const MATRIX: [(&str, &str, &str); 75] = [
     ("DELETE", "/v1/flavors/{flavor_id}", "admin"),
     ("GET", "/v1/instances", "admin member reader foreign"),
     ("POST", "/v1/instances", "admin member foreign"),
+    ("POST", "/v1/instances/filter", "admin"),
+    ("GET", "/v1/preemptible", "admin member reader foreign"),
     ("GET", "/v1/instances/{instance_id}", "admin member reader"),
     ("DELETE", "/v1/instances/{instance_id}", "admin member"),
     ("GET", "/v1/notifications", "admin member reader foreign"),

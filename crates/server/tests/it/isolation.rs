@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 75] = [
+const ROWS: [Row; 77] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -112,6 +112,8 @@ const ROWS: [Row; 75] = [
     row("DELETE", "/v1/flavors/{flavor_id}"),
     row("GET", "/v1/instances").with(&[("lease_id", "{lease}"), ("project_id", "q")]),
     row("POST", "/v1/instances").sending(instance_in_theirs),
+    row("POST", "/v1/instances/filter").sending(|_| json!({"hosts": ["r1-h01"], "project_id": "q"})),
+    row("GET", "/v1/preemptible").with(&[("start", "2030-01-01"), ("end", "now"), ("project_id", "q")]),
     row("GET", "/v1/instances/{instance_id}"),
     row("DELETE", "/v1/instances/{instance_id}"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),

@@ -1,6 +1,7 @@
 //! Preemptible instances through the API. Tests are named by the features of spec §6.
 
 use jiff::SignedDuration;
+use leases::preemption::Mark;
 use serde_json::{Value, json};
 use service::Settings;
 
@@ -34,6 +35,53 @@ async fn pre_03_b_a_hint_makes_an_instance_preemptible_and_its_owner_is_told_unt
         post(lease).await.error(),
         (400, "Malformed parameter scheduler_hints.preemptible".to_owned())
     );
+}
+
+#[tokio::test]
+async fn pre_03_c_d_properties_of_flavors_and_images_make_it_preemptible_where_the_operator_allows_that() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.preemption.marks.remove(&Mark::Image);
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    let preemptible = json!({"blazar:preemptible": "true"});
+    let request = |more: Value| {
+        let mut body = instance(&json!({}));
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        body
+    };
+    let made = site.post("/v1/instances", &request(json!({"flavor_properties": preemptible}))).await.ok(201);
+    assert_eq!(made["instance"]["kind"], "preemptible");
+    let image = site.post("/v1/instances", &request(json!({"image_properties": preemptible}))).await;
+    let not_allowed = "The instance's image makes it preemptible, which is not allowed here";
+    assert_eq!(image.error(), (403, not_allowed.to_owned()));
+    let both = json!({"flavor_properties": preemptible, "scheduler_hints": {"preemptible": false}});
+    let both = site.post("/v1/instances", &request(both)).await;
+    let contradiction = "The instance's flavor makes it preemptible, and its hint says that it is not";
+    assert_eq!(both.error(), (400, contradiction.to_owned()));
+}
+
+#[tokio::test]
+async fn pre_04_a_scheduler_asks_for_many_hosts_at_once() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.plan_rules.clear_ahead = Some(SignedDuration::from_mins(2));
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(2).await;
+    site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
+    let ask = async |body: Value| site.post("/v1/instances/filter", &body).await;
+    let answer = ask(json!({"scheduler_hints": {"preemptible": true}})).await.ok(200);
+    assert_eq!(answer["kind"], "preemptible");
+    let untils: Vec<&Value> =
+        answer["hosts"].as_array().expect("a list").iter().map(|host| &host["until"]).collect();
+    assert!(untils.contains(&&json!("2030-01-01 11:58:00")) && untils.contains(&&Value::Null), "{answer}");
+    let names = json!(["elsewhere", answer["hosts"][0]["host"]]);
+    let answer = ask(json!({"hosts": names, "vcpus": 99, "memory_mb": 1})).await.ok(200);
+    let hosts = answer["hosts"].clone();
+    let free = json!({"host": "elsewhere", "allowed": true, "until": null, "reason": null});
+    assert_eq!((&hosts[0], &hosts[1]["allowed"]), (&free, &json!(false)));
+    let wrong = ask(json!({"hosts": "elsewhere"})).await;
+    assert_eq!(wrong.error(), (400, "Malformed parameter hosts".to_owned()));
 }
 
 #[tokio::test]

@@ -62,6 +62,10 @@ impl Service {
             return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
         let machines = self.progress().machines.take();
+        if machines.is_some() {
+            // There may be room that was not seen before.
+            self.progress().queue_tried = None;
+        }
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let settled = self.settle_power(&writer, now).await?;
         let healed = self.heal(&writer, now).await?;
@@ -71,7 +75,9 @@ impl Service {
             | self.repack(&writer, now).await?
             // Last, since whoever was given a host may have been given one that a guest is to go to.
             | self.hunt_anew(&writer, now).await?
-            | self.depart(&writer, now).await?;
+            | self.depart(&writer, now).await?
+            | self.start_queued(&writer, now).await?
+            | self.announce(&writer, now).await?;
         let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;

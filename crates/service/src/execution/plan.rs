@@ -7,7 +7,7 @@ use leases::admission::heal_all;
 use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
-use leases::plan::{self, LeaseChange, Plan, PlanRules, World};
+use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
 use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, LeaseRecord, StoreError, Write};
 
@@ -59,6 +59,10 @@ impl Service {
         let world = World::new(&progress.observed, &state.history, &rules, now);
         let world = World { instances: &instances, gone: &gone, asleep: &state.asleep, ..world };
         let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);
+        if progress.announced != Some(state.revision) {
+            // Who makes way for it is not known yet.
+            plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));
+        }
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
             let said = progress.told.contains(&change.lease()) && changes_reason_only(change, &state);

@@ -141,6 +141,11 @@ pub(crate) struct Progress {
     pub power_planned: Option<Planned>,
     /// When leases were last looked at that could have hosts that draw less, and the last of them.
     pub repacked: Option<(Timestamp, Option<LeaseId>)>,
+    /// The revision at which all owners of preemptible instances knew when these make way. Only what is committed changes
+    /// that.
+    pub announced: Option<Revision>,
+    /// What was known when there was room for nobody who waits to be started anew.
+    pub queue_tried: Option<Revision>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.
@@ -150,6 +155,7 @@ pub(crate) struct Progress {
     pub cycles: u64,
     pub boots_failed: u64,
     pub last_start_delay_ms: u64,
+    pub preempted: u64,
 }
 
 impl Progress {
@@ -369,6 +375,7 @@ impl Progress {
             cycles: self.cycles,
             boots_failed: self.boots_failed,
             last_start_delay_ms: self.last_start_delay_ms,
+            preempted: self.preempted,
             ..Statistics::default()
         }
     }
@@ -393,8 +400,19 @@ mod tests {
     fn record(status: InstanceStatus, version: u64) -> InstanceRecord {
         let owner = Owner { project: ProjectId("red".into()), user: UserId("anna".into()) };
         let (kind, size) = (InstanceKind::Regular, GuestSize::default());
-        let instance =
-            Instance { id: GUEST, name: String::new(), owner, kind, size, host: HOST, status, reason: None };
+        let instance = Instance {
+            id: GUEST,
+            name: String::new(),
+            owner,
+            kind,
+            size,
+            host: HOST,
+            status,
+            launched_at: None,
+            departure: None,
+            requeue: false,
+            reason: None,
+        };
         let version = (1..version).fold(Version::FIRST, |version, _| version.next());
         InstanceRecord { instance, version, created_at: Timestamp::UNIX_EPOCH, updated_at: None }
     }

@@ -175,7 +175,9 @@ impl Service {
         let end_action = end_action(state, asked, self.settings.end_action, &grant.allocations);
         let identity = lease::NewLease { end_action, ..identity.clone() };
         let lead = self.settings.rules.before_end_lead;
-        Lease::new(identity, grant.terms, grant.allocations, lead).hunting(grant.hunt)
+        Lease::new(identity, grant.terms, grant.allocations, lead)
+            .hunting(grant.hunt)
+            .cleared_ahead(self.settings.plan_rules.clear_ahead)
     }
 
     /// Decides again with other hosts for leases that have not started, if there is not enough. What was refused stays

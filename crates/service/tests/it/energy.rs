@@ -10,7 +10,7 @@ use leases::host::Health;
 use leases::ids::HostId;
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize, Powered};
-use service::{EnergyMode, EnergySettings, NewInstance, NewLease, Settings};
+use service::{EnergyMode, EnergySettings, NewInstance, NewLease, Placing, Settings};
 use simulation::{World, caller, operator};
 
 use crate::terms::{
@@ -301,10 +301,8 @@ async fn energy_h_instances_are_started_on_hosts_that_are_on() {
     let size = GuestSize { vcpus: 12, memory_mib: 1024, disk_gib: 1 };
     let instance = || NewInstance {
         name: "web".to_owned(),
-        size: Some(size),
-        hint: None,
-        preemptible: None,
-        others: service::OtherInstances::default(),
+        placing: Placing { size: Some(size), hint: None, ..Placing::default() },
+        requeue: false,
     };
     let first = world.service.create_instance(&caller("p"), instance()).await.expect("host 1 has room");
     assert_eq!(first.instance.host, HostId(1));

@@ -11,8 +11,8 @@ use leases::plan::GuestSize;
 use leases::project::ProjectId;
 use leases::requirement::{Operator, Requirement};
 use service::{
-    FreePoolChange, NewFreePool, NewInstance, NewLease, NewMaintenance, NotFound, OtherInstances,
-    ServiceError, Settings,
+    FreePoolChange, NewFreePool, NewInstance, NewLease, NewMaintenance, NotFound, Placing, ServiceError,
+    Settings,
 };
 use simulation::{World, caller, operator};
 use store::LeaseRecord;
@@ -53,10 +53,8 @@ async fn start(world: &mut World, lease: LeaseId) {
     let size = GuestSize { vcpus: 1, memory_mib: 64, disk_gib: 1 };
     let new = NewInstance {
         name: "web".to_owned(),
-        size: Some(size),
-        hint: Some(LeaseHint::Lease(lease)),
-        preemptible: None,
-        others: OtherInstances::default(),
+        placing: Placing { size: Some(size), hint: Some(LeaseHint::Lease(lease)), ..Placing::default() },
+        requeue: false,
     };
     world.service.create_instance(&caller("p"), new).await.expect("active");
     world.touched();

@@ -11,7 +11,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{InstanceKind, InstanceStatus, LeaseHint};
 use leases::lease::EndAction;
 use leases::plan::{GuestOwner, GuestSize};
-use service::{NewInstance, NewLease, NotFound, OtherInstances, ServiceError};
+use service::{NewInstance, NewLease, NotFound, Placing, ServiceError};
 use simulation::{Setup, World, caller};
 use store::{InstanceRecord, LeaseRecord};
 
@@ -22,11 +22,14 @@ fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
     let size = GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 };
     NewInstance {
         name: "web".to_owned(),
-        size: Some(size),
-        hint: lease.map(LeaseHint::Lease),
-        preemptible: None,
-        others: OtherInstances::default(),
+        placing: Placing { size: Some(size), hint: lease.map(LeaseHint::Lease), ..Placing::default() },
+        requeue: false,
     }
+}
+
+fn with(hint: Option<LeaseHint>) -> NewInstance {
+    let new = new(1, None);
+    NewInstance { placing: Placing { hint, ..new.placing }, ..new }
 }
 
 async fn start(world: &mut World, new: NewInstance) -> Result<Arc<InstanceRecord>, ServiceError> {
@@ -119,9 +122,9 @@ async fn cls_08_c_a_lease_of_another_project_is_refused() {
     );
     let reservation = lease.lease.reservations[0].id;
     let hint = Some(LeaseHint::Reservation(reservation));
-    let others = world.service.create_instance(&caller("q"), NewInstance { hint, ..new(1, None) }).await;
+    let others = world.service.create_instance(&caller("q"), with(hint)).await;
     assert!(matches!(&others, Err(ServiceError::NotFound(NotFound::Reservation(_)))), "{others:?}");
-    let own = start(&mut world, NewInstance { hint, ..new(1, None) }).await.expect("its own");
+    let own = start(&mut world, with(hint)).await.expect("its own");
     assert_eq!(own.instance.kind, InstanceKind::Reserved { lease: id, reservation });
 }
 
@@ -173,8 +176,8 @@ async fn instances_of_a_reservation_for_instances_have_its_size_and_are_as_many(
     let lease = make(&mut world, asking(0, 60, vec![slots(2, 4)])).await.expect("room");
     world.run_until(at(1)).await;
     let hint = Some(LeaseHint::Lease(lease.lease.id));
-    let unsized_ = NewInstance { size: None, hint, ..new(1, None) };
-    let wrong = start(&mut world, NewInstance { hint, ..new(1, None) }).await;
+    let unsized_ = NewInstance { placing: Placing { hint, ..Placing::default() }, ..new(1, None) };
+    let wrong = start(&mut world, with(hint)).await;
     assert!(matches!(&wrong, Err(ServiceError::Invalid(why)) if why.contains("4 vCPUs")), "{wrong:?}");
     for _ in 0..2 {
         let instance = start(&mut world, unsized_.clone()).await.expect("a slot is free");
@@ -187,7 +190,7 @@ async fn instances_of_a_reservation_for_instances_have_its_size_and_are_as_many(
 #[tokio::test]
 async fn a_size_has_to_be_given_where_the_reservation_gives_none() {
     let mut world = world(1).await;
-    let missing = start(&mut world, NewInstance { size: None, ..new(1, None) }).await;
+    let missing = start(&mut world, NewInstance { placing: Placing::default(), ..new(1, None) }).await;
     assert!(matches!(&missing, Err(ServiceError::Invalid(why)) if why.contains("memory_mb")), "{missing:?}");
 }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod housekeeping;
 mod hunts;
 mod instances;
+mod interleavings;
 mod negotiating;
 mod preemptible;
 mod recurring;

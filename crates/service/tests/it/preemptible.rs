@@ -5,14 +5,18 @@ use std::sync::Arc;
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
 use leases::ids::GuestId;
-use leases::instance::InstanceKind;
+use leases::instance::{Departure, InstanceKind};
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
-use service::{NewInstance, NewLease, OtherInstances, ServiceError, Settings};
+use leases::preemption::{Mark, Marked};
+use leases::project::ProjectId;
+use service::{HostQuestion, NewInstance, NewLease, Placing, ServiceError, Settings};
 use simulation::{World, caller};
 use store::InstanceRecord;
 
-use crate::terms::{asking, at, hosts, hosts_of, make, minutes, settings, status, world_with};
+use crate::terms::{
+    asking, at, change, dates, hosts, hosts_of, make, minutes, settings, slots, status, world_with,
+};
 
 /// A service that allows them: guests have a minute to leave, and are asked to two minutes before a lease starts.
 fn allowing() -> Settings {
@@ -30,10 +34,12 @@ async fn world(hosts: u32) -> World {
 fn new(preemptible: Option<bool>) -> NewInstance {
     NewInstance {
         name: "batch".to_owned(),
-        size: Some(GuestSize { vcpus: 8, memory_mib: 1024, disk_gib: 10 }),
-        hint: None,
-        preemptible,
-        others: OtherInstances::default(),
+        placing: Placing {
+            size: Some(GuestSize { vcpus: 8, memory_mib: 1024, disk_gib: 10 }),
+            marked: Marked(Vec::from_iter(preemptible.map(|says| (Mark::Hint, says)))),
+            ..Placing::default()
+        },
+        requeue: false,
     }
 }
 
@@ -56,7 +62,8 @@ async fn pre_02_every_instance_has_one_kind_and_keeps_it() {
     let preemptible = start(&mut world).await.expect("room");
     let regular = world.service.create_instance(&caller("p"), new(None)).await.expect("room");
     let hint = Some(leases::instance::LeaseHint::Lease(lease.lease.id));
-    let reserved = NewInstance { hint, ..new(None) };
+    let plain = new(None);
+    let reserved = NewInstance { placing: Placing { hint, ..plain.placing.clone() }, ..plain };
     let reserved = world.service.create_instance(&caller("p"), reserved).await.expect("room");
     world.touched();
     world.settle().await;
@@ -99,6 +106,72 @@ async fn pre_04_they_run_where_the_next_lease_is_furthest_away_and_never_in_one(
 }
 
 #[tokio::test]
+async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_when() {
+    let mut world = world(4).await;
+    let mut leased = Vec::new();
+    for start in [0, 5, 300] {
+        let lease = make(&mut world, asking(start, 600, vec![hosts(1)])).await.expect("free");
+        leased.push(lease);
+    }
+    world.run_until(at(1)).await;
+    let name = |id| world.service.host(id).expect("taken on").host.name.clone();
+    let [active, soon, late] = [0, 1, 2].map(|number: usize| name(hosts_of(&leased[number])[0]));
+    let all: Vec<String> = world.service.hosts().iter().map(|host| host.host.name.clone()).collect();
+    let free = all.iter().find(|host| ![&active, &soon, &late].contains(host)).expect("four").clone();
+    let elsewhere = "elsewhere".to_owned();
+    let ask = |placing: Placing| {
+        let hosts = [&active, &soon, &late, &free, &elsewhere].map(Clone::clone).to_vec();
+        let question = HostQuestion { project: ProjectId("p".into()), placing, hosts: Some(hosts) };
+        let answer = world.service.hosts_for(&question).expect("an answer");
+        let verdicts = answer.hosts.into_iter().map(|(_, verdict)| verdict.map_err(|why| why.to_string()));
+        (answer.kind.name(), verdicts.collect::<Vec<_>>())
+    };
+    let no = |why: &str| Err(why.to_owned());
+    let taken = || no("a lease has it, or is about to");
+    let reserved = || no("it is reserved");
+    assert_eq!(
+        ask(new(None).placing),
+        ("regular", vec![taken(), reserved(), reserved(), Ok(None), Ok(None)])
+    );
+    let foreign = || no("it is not managed here");
+    let verdicts = vec![taken(), no("a lease of it starts too soon"), Ok(Some(at(298))), Ok(None), foreign()];
+    assert_eq!(ask(new(Some(true)).placing), ("preemptible", verdicts));
+    let hint = Some(leases::instance::LeaseHint::Lease(leased[0].lease.id));
+    let theirs = || no("it is not the reservation's");
+    let verdicts = vec![Ok(Some(at(600))), theirs(), theirs(), theirs(), foreign()];
+    assert_eq!(ask(Placing { hint, ..new(None).placing }), ("reserved", verdicts));
+    let large = GuestSize { vcpus: 17, memory_mib: 1, disk_gib: 1 };
+    let (_, verdicts) = ask(Placing { size: Some(large), ..new(None).placing });
+    assert_eq!(verdicts[3], no("it has no room"));
+}
+
+#[tokio::test]
+async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
+    let mut world = world(1).await;
+    let first = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(5)).await;
+    let second = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(6)).await;
+    // Of 16 CPUs each has 8.
+    let lease = make(&mut world, asking(30, 60, vec![slots(3, 2)])).await.expect("they make way").lease.id;
+    world.run_until(at(7)).await;
+    let departure = |id| world.service.instance(id).expect("it runs").instance.departure;
+    assert_eq!((departure(first), departure(second).map(|known| known.asked_at)), (None, Some(at(28))));
+    world.run_until(at(30) + SignedDuration::from_secs(1)).await;
+    assert_eq!(status(&world, lease), "ACTIVE");
+    assert_eq!((state(&world, first), state(&world, second)), ("ACTIVE", "gone"));
+    // What starts at once has to wait for it, and says so.
+    let lease = make(&mut world, asking(30, 60, vec![slots(1, 4)])).await.expect("it makes way").lease.id;
+    world.run_until(at(30) + SignedDuration::from_secs(5)).await;
+    let record = world.service.lease(lease).expect("there");
+    let reason = record.lease.reason.as_deref().unwrap_or_default();
+    assert!(reason.starts_with("preemptible instances on host 1 have until 2030-01-01T12:3"), "{reason}");
+    world.run_until(at(32)).await;
+    assert_eq!((status(&world, lease), state(&world, first)), ("ACTIVE", "gone"));
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
 async fn pre_06_07_08_they_leave_with_notice_and_the_lease_starts_on_time() {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("free");
@@ -112,8 +185,15 @@ async fn pre_06_07_08_they_leave_with_notice_and_the_lease_starts_on_time() {
     assert_eq!(asked(&world), Some(false));
     world.run_until(at(28) + SignedDuration::from_secs(1)).await;
     assert_eq!(asked(&world), Some(true));
+    let first_event = |world: &World| {
+        let lease = world.service.lease(lease.lease.id).expect("there");
+        let event = lease.lease.events()[0];
+        (event.kind.name(), event.at, event.status.name())
+    };
+    assert_eq!(first_event(&world), ("before_start_lease", at(28), "IN_PROGRESS"));
     world.run_until(at(29)).await;
     assert_eq!((asked(&world), status(&world, lease.lease.id)), (None, "PENDING"));
+    assert_eq!(first_event(&world), ("before_start_lease", at(28), "DONE"));
     world.run_until(at(30) + SignedDuration::from_secs(1)).await;
     assert_eq!((state(&world, instance.instance.id), status(&world, lease.lease.id)), ("gone", "ACTIVE"));
     assert_eq!(world.fleet.violations(), []);
@@ -180,4 +260,132 @@ async fn pre_03_a_instances_of_listed_projects_are_preemptible_unless_they_opt_o
         let made = world.service.create_instance(&caller("p"), new(asked)).await.expect("room");
         assert_eq!(made.instance.kind, kind);
     }
+}
+
+#[tokio::test]
+async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_there_is_room() {
+    let mut world = world(1).await;
+    let refused = NewInstance { requeue: true, ..new(None) };
+    let refused = world.service.create_instance(&caller("p"), refused).await;
+    assert!(matches!(refused, Err(ServiceError::Invalid(_))), "{refused:?}");
+    let stays = NewInstance { requeue: true, ..new(Some(true)) };
+    let first = world.service.create_instance(&caller("p"), stays).await.expect("room").instance.id;
+    let leaves = start(&mut world).await.expect("room").instance.id;
+    make(&mut world, asking(30, 90, vec![hosts(1)])).await.expect("they make way");
+    world.run_until(at(31)).await;
+    assert_eq!((state(&world, first), state(&world, leaves)), ("gone", "gone"));
+    let instances = world.service.instances(None, None);
+    let [waiting] = &instances[..] else { panic!("{instances:?}") };
+    let id = waiting.instance.id;
+    assert_eq!((state(&world, id), &waiting.instance.name[..]), ("QUEUED", "batch"));
+    let told = world.service.notifications(0, 1000).await.expect("the store works");
+    let told = told.iter().filter(|told| told.content.event_type == "instance.preempted");
+    let names: Vec<bool> = told.map(|told| told.content.payload.contains(&id.to_string())).collect();
+    assert_eq!(names.iter().filter(|named| **named).count(), 1, "one of both is told who comes after it");
+    world.run_until(at(89)).await;
+    assert_eq!(state(&world, id), "QUEUED");
+    world.run_until(at(91)).await;
+    assert_eq!(state(&world, id), "ACTIVE");
+    // And once more, until its owner does not want it any more.
+    make(&mut world, asking(110, 190, vec![hosts(1)])).await.expect("it makes way");
+    world.run_until(at(111)).await;
+    let instances = world.service.instances(None, None);
+    let again =
+        instances.iter().map(|record| record.instance.id).find(|other| *other != id).expect("it waits");
+    world.service.delete_instance(&caller("p"), again).await.expect("there");
+    assert_eq!(state(&world, again), "gone");
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn pre_10_who_has_as_many_as_it_may_gets_no_more_of_that_kind() {
+    let mut settings = allowing();
+    settings.quotas.preemptible.vcpus = Some(15);
+    settings.quotas.regular.instances = Some(1);
+    let mut world = world_with(4, settings, None, |fleet| fleet).await;
+    start(&mut world).await.expect("it may");
+    let over = start(&mut world).await.expect_err("16 CPUs").to_string();
+    let said = "Quota exceeded for preemptible instances: 8 of 15 vCPUs are in use, and 8 more are asked for";
+    assert_eq!(over, said);
+    world.service.create_instance(&caller("p"), new(None)).await.expect("these are counted apart");
+    let over = world.service.create_instance(&caller("p"), new(None)).await;
+    assert!(matches!(over, Err(ServiceError::OverQuota(_))), "{over:?}");
+    world.service.create_instance(&caller("q"), new(None)).await.expect("somebody else's");
+}
+
+/// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
+async fn told(world: &World) -> Vec<(String, Option<String>)> {
+    let notifications = world.service.notifications(0, 1000).await.expect("the store works");
+    let of_instances = notifications
+        .into_iter()
+        .map(|told| told.content)
+        .filter(|told| told.event_type.starts_with("instance."));
+    of_instances
+        .map(|told| {
+            let payload: serde_json::Value = serde_json::from_str(&told.payload).expect("JSON");
+            assert!(payload["host"].is_null() && payload["instance_id"].is_string(), "{payload}");
+            assert_eq!(told.project, ProjectId("p".into()));
+            (told.event_type, payload["departure"]["asked_at"].as_str().map(str::to_owned))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn pre_notice_owners_are_told_when_their_instances_make_way_and_when_they_need_not() {
+    let mut world = world(1).await;
+    let instance = start(&mut world).await.expect("room").instance.clone();
+    world.run_until(at(1)).await;
+    assert_eq!((instance.departure, told(&world).await), (None, vec![]));
+    let departure = |world: &World| world.service.instance(instance.id).expect("it runs").instance.departure;
+    let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("it makes way").lease.id;
+    world.run_until(at(2)).await;
+    assert_eq!(departure(&world), Some(Departure { asked_at: at(58), gone_by: at(60) }));
+    change(&mut world, lease, dates(Some(40), Some(90))).await.expect("it makes way");
+    world.run_until(at(3)).await;
+    assert_eq!(departure(&world), Some(Departure { asked_at: at(38), gone_by: at(40) }));
+    world.service.delete_lease(&caller("p"), lease).await.expect("there");
+    world.touched();
+    world.run_until(at(4)).await;
+    assert_eq!(departure(&world), None);
+    make(&mut world, asking(10, 90, vec![hosts(1)])).await.expect("it makes way");
+    world.run_until(at(11)).await;
+    assert_eq!(state(&world, instance.id), "gone");
+    let minute = |minute: i64| at(minute).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let planned = |at| ("instance.departure.planned".to_owned(), Some(minute(at)));
+    let expected = [
+        planned(58),
+        planned(38),
+        ("instance.departure.withdrawn".to_owned(), None),
+        planned(8),
+        ("instance.preempted".to_owned(), Some(minute(8))),
+    ];
+    assert_eq!(told(&world).await, expected);
+}
+
+#[tokio::test]
+async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
+    let mut world = world(2).await;
+    make(&mut world, asking(60, 90, vec![hosts(2)])).await.expect("free");
+    let preempted = start(&mut world).await.expect("room").instance.id;
+    let deleted = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(30)).await;
+    world.service.delete_instance(&caller("p"), deleted).await.expect("there");
+    world.touched();
+    world.run_until(at(70)).await;
+    assert_eq!((state(&world, preempted), state(&world, deleted)), ("gone", "gone"));
+    let period = leases::window::Window::new(at(0), at(70)).expect("forwards");
+    let whose = ProjectId("p".into());
+    let usage = world.service.preemptible_usage(period, Some(&whose)).await.expect("the store works");
+    assert_eq!((usage.begun, usage.preempted), (2, 1));
+    // The one ran until minute 30; the other was asked to leave in minute 58, and takes a minute.
+    let (minute, second) = (60_000_000_u128, 1_000_000_u128);
+    let (one, other) = (30 * minute, 59 * minute);
+    let near = |figure: u128, expected: u128| figure.abs_diff(expected) < 5 * second;
+    assert!(near(usage.ran_us, one + other), "{usage:?}");
+    assert!(near(usage.lost_us, other), "{usage:?}");
+    assert_eq!(usage.cores_us, 8 * usage.ran_us);
+    assert_eq!(usage.capacity_cores_us, 2 * 16 * 70 * minute);
+    let others = ProjectId("q".into());
+    let none = world.service.preemptible_usage(period, Some(&others)).await.expect("the store works");
+    assert_eq!((none.begun, none.preempted, none.ran_us, none.lost_us), (0, 0, 0, 0));
 }

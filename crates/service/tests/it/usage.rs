@@ -13,7 +13,7 @@ use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
 use leases::usage::{By, Event, Group, Query, Span, Totals};
 use leases::window::Window;
-use service::{HostSelector, NewFreePool, NewInstance, NewLease, OtherInstances, Parts, Service};
+use service::{HostSelector, NewFreePool, NewInstance, NewLease, Parts, Placing, Service};
 use simulation::{StoreFault, World, caller};
 use store::memory::MemoryStore;
 use store::{Commit, Store, UsageFilter};
@@ -45,10 +45,8 @@ async fn start_instance(world: &mut World, lease: Option<LeaseId>) {
     let size = GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 };
     let new = NewInstance {
         name: "web".to_owned(),
-        size: Some(size),
-        hint: lease.map(LeaseHint::Lease),
-        preemptible: None,
-        others: OtherInstances::default(),
+        placing: Placing { size: Some(size), hint: lease.map(LeaseHint::Lease), ..Placing::default() },
+        requeue: false,
     };
     world.service.create_instance(&caller("p"), new).await.expect("there is room");
     world.settle().await;
@@ -184,10 +182,12 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
         if minute >= 5 && !started && status(&world, id) == "ACTIVE" {
             let new = NewInstance {
                 name: "web".to_owned(),
-                size: Some(GuestSize { vcpus: 1, memory_mib: 1, disk_gib: 1 }),
-                hint: Some(LeaseHint::Lease(id)),
-                preemptible: None,
-                others: OtherInstances::default(),
+                placing: Placing {
+                    size: Some(GuestSize { vcpus: 1, memory_mib: 1, disk_gib: 1 }),
+                    hint: Some(LeaseHint::Lease(id)),
+                    ..Placing::default()
+                },
+                requeue: false,
             };
             // Whoever is not told whether it was done looks.
             started = world.service.create_instance(&caller("p"), new).await.is_ok()

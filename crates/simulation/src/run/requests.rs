@@ -8,11 +8,12 @@ use leases::ids::{GuestId, HostId};
 use leases::instance::{InstanceStatus, LeaseHint};
 use leases::lease::{Allocation, Lease};
 use leases::plan::GuestSize;
+use leases::preemption::{Mark, Marked};
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{LeaseFilter, NewInstance, OtherInstances, ServiceError};
+use service::{LeaseFilter, NewInstance, Placing, ServiceError};
 use store::LeaseRecord;
 
 use super::Simulation;
@@ -238,9 +239,12 @@ impl Simulation {
         };
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
         let allowed = hint.is_none() && self.ways.settings.preemption.allowed;
-        let preemptible = allowed.then_some(size.is_some_and(|size| size.vcpus < 4));
-        let (name, others) = ("instance".to_owned(), OtherInstances::default());
-        let new = NewInstance { name, size, hint, preemptible, others };
+        let preemptible = allowed && size.is_some_and(|size| size.vcpus < 4);
+        let requeue = preemptible && size.is_some_and(|size| size.vcpus < 3);
+        let mark = allowed.then_some((Mark::Hint, preemptible));
+        let marked = Marked(Vec::from_iter(mark));
+        let placing = Placing { size, hint, marked, ..Placing::default() };
+        let new = NewInstance { name: "instance".to_owned(), placing, requeue };
         match self.service().create_instance(&caller(&project), new).await {
             Ok(record) => {
                 self.note(format!("instance {:?}", record.instance));

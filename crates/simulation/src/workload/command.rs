@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{Figures, Pace, ReplayError, Trace, TraceError, Variant, replay};
+use super::{Arrivals, Figures, Pace, ReplayError, Trace, TraceError, Variant, replay};
 
 /// How it is called.
-pub const USAGE: &str = "simulation workload [--swf FILE]... [--lwf FILE]... [--variant NAME] [--limit JOBS] \
-                         [--seed N]";
+pub const USAGE: &str = "simulation workload [--swf FILE]... [--lwf FILE]... [--arrivals FILE] [--every N] \
+                         [--variant NAME] [--limit JOBS] [--seed N]";
 
 /// Why there are no figures.
 #[derive(Debug, Error)]
@@ -55,6 +55,7 @@ struct Line {
 pub fn command(arguments: &[String]) -> Result<String, CommandError> {
     let usage = CommandError::Usage;
     let (mut trace, mut variant, mut limit, mut seed) = (Trace::default(), Variant::ALL[0], usize::MAX, 1);
+    let (mut arrivals, mut every) = (None, 1);
     let mut arguments = arguments.iter();
     while let Some(flag) = arguments.next() {
         let value = arguments.next().ok_or_else(|| usage(format!("{flag} needs a value")))?;
@@ -62,6 +63,8 @@ pub fn command(arguments: &[String]) -> Result<String, CommandError> {
         match flag.as_str() {
             "--swf" => trace = trace.with(read(value, Trace::from_swf)?),
             "--lwf" => trace = trace.with(read(value, Trace::from_lwf)?),
+            "--arrivals" => arrivals = Some(value),
+            "--every" => every = value.parse().map_err(|_| usage(format!("{flag} cannot be '{value}'")))?,
             "--variant" => {
                 let unknown = || usage(format!("no variant is called '{value}'"));
                 variant = Variant::from_name(value).ok_or_else(unknown)?;
@@ -72,12 +75,16 @@ pub fn command(arguments: &[String]) -> Result<String, CommandError> {
         }
     }
     let trace = trace.first(limit);
-    let figures = replay(&trace, &variant, &Pace::default(), seed)?;
+    let arrivals = match arrivals {
+        Some(path) => read(path, |text| Arrivals::from_csv(text, every))?,
+        None => Arrivals::default(),
+    };
+    let figures = replay(&trace, &arrivals, &variant, &Pace::default(), seed)?;
     let line = Line { variant: variant.name, jobs: trace.jobs.len(), cancelled: trace.cancelled, figures };
     Ok(serde_json::to_string(&line)?)
 }
 
-fn read(path: &str, parse: impl Fn(&str) -> Result<Trace, TraceError>) -> Result<Trace, CommandError> {
+fn read<T>(path: &str, parse: impl Fn(&str) -> Result<T, TraceError>) -> Result<T, CommandError> {
     let path = PathBuf::from(path);
     match std::fs::read_to_string(&path) {
         Ok(text) => parse(&text).map_err(|source| CommandError::Trace { path, source }),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::filling::Fill;
 use super::replay::{Answer, Course};
 use super::trace::{Job, Start};
 
@@ -37,6 +38,8 @@ pub struct Figures {
     pub guests_moved: u64,
     /// Leases for which somebody was moved.
     pub hunts: u64,
+    /// What preemptible instances came to beside leases.
+    pub fill: Fill,
     /// What hosts drew.
     pub used_kwh: f64,
     /// What it saved to have hosts off instead of idle, as the service says.

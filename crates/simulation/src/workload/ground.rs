@@ -8,6 +8,8 @@ use leases::admission::Rules;
 use leases::energy;
 use leases::hunt::Hunting;
 use leases::ids::HostId;
+use leases::plan::{GuestSize, PlanRules};
+use leases::preemption::PreemptionRules;
 use service::{EnergyMode, EnergySettings, Settings};
 
 use super::variant::Variant;
@@ -25,6 +27,9 @@ const SHARED_RACK: &str = "r2";
 /// Where no lease is.
 pub(super) const OTHERS_RACK: &str = "r3";
 
+/// What each of them has.
+pub(super) const MACHINE: GuestSize = GuestSize { vcpus: 8, memory_mib: 65_536, disk_gib: 1000 };
+
 /// What a host draws when it is leased, is idle, or is off: that of a common machine with two sockets.
 pub(super) const BUSY_WATTS: u32 = 300;
 pub(super) const IDLE_WATTS: u32 = 120;
@@ -36,7 +41,7 @@ pub(super) fn layout(variant: &Variant) -> Layout {
         [(energy::BUSY_WATTS, BUSY_WATTS), (energy::IDLE_WATTS, IDLE_WATTS), (energy::OFF_WATTS, OFF_WATTS)];
     let capabilities: BTreeMap<String, String> =
         watts.into_iter().map(|(name, watts)| (name.to_owned(), watts.to_string())).collect();
-    let model = Model { capabilities, ..Model::of_size(8, 65_536, 1000) };
+    let model = Model { capabilities, ..Model::of_size(MACHINE.vcpus, MACHINE.memory_mib, MACHINE.disk_gib) };
     let rack = |name: &str, machines| Rack { name: name.to_owned(), machines, model: model.clone() };
     let mut racks = vec![rack(RESERVED_RACK, LEASED_HOSTS - SHARED_HOSTS), rack(SHARED_RACK, SHARED_HOSTS)];
     if variant.guests {
@@ -55,6 +60,9 @@ pub(super) fn hosts_with_guests() -> Vec<HostId> {
 pub(super) fn settings(variant: &Variant) -> Settings {
     let usual = Settings::default();
     let hunting = Hunting { enabled: variant.hunts, ..Hunting::default() };
+    // Whoever makes way is asked half a minute before that has to begin.
+    let ahead = usual.plan_rules.grace + SignedDuration::from_secs(30);
+    let clear_ahead = variant.fill.then_some(ahead);
     let mode = if variant.power { EnergyMode::On } else { EnergyMode::Off };
     Settings {
         rules: Rules { hunting, ..usual.rules.clone() },
@@ -64,6 +72,8 @@ pub(super) fn settings(variant: &Variant) -> Settings {
         // Nobody drives the service while a call waits.
         delete_wait: std::time::Duration::ZERO,
         keep_records: SignedDuration::from_hours(24),
+        plan_rules: PlanRules { clear_ahead, ..usual.plan_rules },
+        preemption: PreemptionRules { allowed: variant.fill, ..PreemptionRules::default() },
         energy: EnergySettings { mode, ..EnergySettings::default() },
         ..usual
     }

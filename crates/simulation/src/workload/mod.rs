@@ -5,10 +5,14 @@
 //! for as a lease with dates at the moment of its submission, any other as a best-effort lease. An owner whose job is
 //! done before its time deletes the lease. A [`Variant`] says what clients and the service do beside that.
 //!
+//! Beside leases, [`Arrivals`] of virtual machines may be preemptible instances that fill the gaps ([`Fill`]).
+//!
 //! `simulation workload --swf FILE --lwf FILE --variant NAME` prints the figures as a line of JSON.
 
+mod arrivals;
 mod command;
 mod figures;
+mod filling;
 mod ground;
 mod guests;
 mod replay;
@@ -17,8 +21,10 @@ mod tests;
 mod trace;
 mod variant;
 
+pub use arrivals::{Arrival, Arrivals};
 pub use command::{CommandError, command};
 pub use figures::{Answers, Figures, Share, Spread};
+pub use filling::Fill;
 pub use replay::{Pace, ReplayError, replay};
 pub use trace::{Field, Job, Start, Trace, TraceError, Wrong};
 pub use variant::Variant;

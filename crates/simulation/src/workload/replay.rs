@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fleet::Outcome;
 use fleet::simulated::{Between, Timing};
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::{HostId, LeaseId};
+use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::offer::OfferKind;
@@ -19,7 +19,9 @@ use service::{Caller, Done, NewLease, OpenError, ServiceError};
 use store::{Changes, LeaseRecord, Revision, Store, StoreError, Wording};
 use thiserror::Error;
 
+use super::arrivals::Arrivals;
 use super::figures::{Figures, hours, leased_node_ms};
+use super::filling::{Fill, Filling};
 use super::ground::{self, LEASED_HOSTS, OTHERS_RACK, RESERVED_RACK};
 use super::guests::Guests;
 use super::trace::{Job, Start, Trace};
@@ -129,14 +131,27 @@ enum Event {
     Finish(usize),
     /// A guest of somebody else comes.
     GuestComes,
+    /// A preemptible instance is asked for.
+    InstanceComes,
+    /// It is done.
+    InstanceLeaves(GuestId),
 }
 
-/// Replays a trace, and says what it came to. The same arguments give the same figures.
-pub fn replay(trace: &Trace, variant: &Variant, pace: &Pace, seed: u64) -> Result<Figures, ReplayError> {
+/// Replays a trace, and says what it came to. The same arguments give the same figures. The arrivals are those of
+/// preemptible instances, if there are any in this variant.
+pub fn replay(
+    trace: &Trace,
+    arrivals: &Arrivals,
+    variant: &Variant,
+    pace: &Pace,
+    seed: u64,
+) -> Result<Figures, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     // Nothing is interrupted for the sake of others: there are no others.
     runtime.block_on(tokio::task::unconstrained(async {
         let mut replay = Replay::begin(trace, variant, pace, seed).await?;
+        replay.filling = variant.fill.then(|| Filling::new(arrivals.clone()));
+        replay.expect_instance();
         replay.run().await?;
         replay.figures(pace).await
     }))
@@ -159,6 +174,7 @@ struct Replay<'a> {
     /// How long hosts were off before it began.
     off_before_ms: i64,
     guests: Option<Guests>,
+    filling: Option<Filling>,
     guests_moved: u64,
     hunts: u64,
 }
@@ -196,6 +212,7 @@ impl<'a> Replay<'a> {
             planned: 0,
             revision,
             guests,
+            filling: None,
             guests_moved: 0,
             hunts: 0,
         };
@@ -230,6 +247,12 @@ impl<'a> Replay<'a> {
         let pause = self.guests.as_mut().map(Guests::pause);
         if let Some(pause) = pause {
             self.plan(self.world.now() + pause, Event::GuestComes);
+        }
+    }
+
+    fn expect_instance(&mut self) {
+        if let Some(next) = self.filling.as_ref().and_then(Filling::next) {
+            self.plan(self.at(next.at_s).max(self.world.now()), Event::InstanceComes);
         }
     }
 
@@ -282,6 +305,22 @@ impl<'a> Replay<'a> {
                     guests.come(&self.world.fleet);
                 }
                 self.expect_guest();
+            }
+            Event::InstanceComes => {
+                let came = match &mut self.filling {
+                    Some(filling) => filling.come(&self.world).await?,
+                    None => None,
+                };
+                if let Some((id, runs_s)) = came {
+                    let done = self.world.now() + SignedDuration::from_secs(runs_s);
+                    self.plan(done, Event::InstanceLeaves(id));
+                }
+                self.expect_instance();
+            }
+            Event::InstanceLeaves(id) => {
+                if let Some(filling) = &mut self.filling {
+                    filling.finish(&self.world, id).await?;
+                }
             }
         }
         self.world.touched();
@@ -406,6 +445,12 @@ impl<'a> Replay<'a> {
                 self.became(place, record.as_ref());
             }
         }
+        let now_ms = self.now_ms();
+        if let Some(filling) = &mut self.filling {
+            for (id, record) in &delta.instances {
+                filling.became(*id, record.as_ref(), now_ms);
+            }
+        }
         Ok(())
     }
 
@@ -464,6 +509,9 @@ impl<'a> Replay<'a> {
             guests: self.guests.as_ref().map_or(0, |guests| guests.came),
             guests_moved: self.guests_moved,
             hunts: self.hunts,
+            fill: self.filling.as_ref().map_or_else(Fill::default, |filling| {
+                filling.figures(self.now_ms(), leased_ms, LEASED_HOSTS)
+            }),
             used_kwh: watt_hours / 1000.0,
             saved_kwh: saved as f64 / 3.6e9,
             switched_off: report.values().map(|pool| pool.switched_off).sum(),

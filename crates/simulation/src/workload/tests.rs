@@ -1,5 +1,7 @@
 //! Small workloads, whose figures can be found with pen and paper.
 
+use std::fmt::Write;
+
 use fleet::simulated::{Between, Timing};
 
 use super::*;
@@ -11,13 +13,23 @@ const SWF: &str = "1 0 0 1800 -1 -1 -1 144 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n\
 const LWF: &str = "0 7200 1800 1800 72 1 1024 0 'NONE.img' 600\n\
                    100 7200 1800 1800 100 1 1024 0 'NONE.img' 600\n";
 
+/// Every ten minutes one that fills a machine comes and wants to run for six hours; every tenth only for ten minutes.
+fn arrivals() -> Arrivals {
+    let mut csv = "arrival_s,batch,vcpus,mem_gib,duration_s,censored\n".to_owned();
+    for number in 0..100 {
+        let runs_s = if number % 10 == 0 { 600 } else { 21_600 };
+        writeln!(csv, "{},{number},8,64,{runs_s},0", number * 600).expect("there is memory");
+    }
+    Arrivals::from_csv(&csv, 1).expect("a record")
+}
+
 fn trace(swf: &str, lwf: &str) -> Trace {
     Trace::from_swf(swf).expect("a trace").with(Trace::from_lwf(lwf).expect("a trace"))
 }
 
 fn served(trace: &Trace, variant: &str) -> Figures {
     let variant = Variant::from_name(variant).expect("a variant");
-    replay(trace, &variant, &Pace::default(), 1).expect("figures")
+    replay(trace, &arrivals(), &variant, &Pace::default(), 1).expect("figures")
 }
 
 fn near(one: f64, other: f64) -> bool {
@@ -87,12 +99,13 @@ fn a_reservation_that_is_late_is_seen() {
     // Every call takes half a minute, so that handing over takes more than one.
     let timing = Timing { call: Between::secs(30, 30), ..Pace::default().timing };
     let slow = Pace { timing, ..Pace::default() };
-    let figures = replay(&trace("", LWF), &Variant::ALL[0], &slow, 1).expect("figures");
+    let figures = replay(&trace("", LWF), &Arrivals::default(), &Variant::ALL[0], &slow, 1).expect("figures");
     assert_eq!(figures.late_starts, 1, "{figures:#?}");
     assert!(figures.longest_handover_s > 60.0);
     // And so is one that never starts: it is over before that.
     let short = LWF.replace("1800 1800", "60 60");
-    let figures = replay(&trace("", &short), &Variant::ALL[0], &slow, 1).expect("figures");
+    let figures =
+        replay(&trace("", &short), &Arrivals::default(), &Variant::ALL[0], &slow, 1).expect("figures");
     assert_eq!((figures.late_starts, figures.reservations.failed), (1, 1));
 }
 
@@ -120,6 +133,23 @@ fn a_hunt_moves_guests_away_that_are_in_the_way_of_a_job() {
     assert!(hunting.guests_moved > 0, "{hunting:#?}");
     // Reservations have hosts where no guest is.
     assert_eq!((hunting.late_starts, hunting.reservations), (0, beside.reservations));
+}
+
+#[test]
+fn preemptible_instances_fill_gaps_and_nobody_is_late_for_them() {
+    let later = LWF.replace(" 7200 ", " 36000 ");
+    let (plain, filled) = (served(&trace(SWF, &later), "plain"), served(&trace(SWF, &later), "fill"));
+    assert_eq!((filled.late_starts, filled.reservations), (0, plain.reservations));
+    let fill = filled.fill;
+    assert_eq!(fill.requests, fill.started + fill.refused + fill.in_vain, "{fill:#?}");
+    assert!(fill.done > 0 && fill.core_hours > fill.lost_core_hours, "{fill:#?}");
+    assert!(fill.utilisation > filled.utilisation, "{filled:#?}");
+    assert_eq!(plain.fill, Fill::default());
+    // They are on as few machines as come in ten hours; the reservation is for half of all.
+    let wide = later.replace(" 72 ", " 144 ");
+    let everywhere = served(&trace(SWF, &wide), "fill");
+    assert_eq!((everywhere.late_starts, everywhere.reservations.accepted), (0, 1));
+    assert!(everywhere.fill.preempted > 10 && everywhere.fill.lost_core_hours > 100.0, "{everywhere:#?}");
 }
 
 #[test]

@@ -80,6 +80,14 @@ pub enum Wrong {
         /// What is there.
         value: String,
     },
+    /// A field is no amount.
+    #[error("{field} is '{value}', which is no amount of GiB")]
+    NoAmount {
+        /// Which field.
+        field: Field,
+        /// What is there.
+        value: String,
+    },
     /// A number makes no sense.
     #[error("{field} is {value}, and has to be between {least} and {most}")]
     OutOfRange {
@@ -107,6 +115,12 @@ pub enum Field {
     Runs,
     /// How many hosts.
     Nodes,
+    /// Which batch.
+    Batch,
+    /// How many CPUs.
+    Cores,
+    /// How much memory.
+    Memory,
 }
 
 impl fmt::Display for Field {
@@ -117,6 +131,9 @@ impl fmt::Display for Field {
             Self::Asked => "the duration asked for",
             Self::Runs => "the time that it ran",
             Self::Nodes => "the number of nodes",
+            Self::Batch => "the batch",
+            Self::Cores => "the number of CPUs",
+            Self::Memory => "the memory",
         })
     }
 }
@@ -181,28 +198,36 @@ impl Trace {
 
 /// A line that is not empty, and its number.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+pub(super) struct Line<'a> {
     number: usize,
     text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    fn all(text: &'a str) -> impl Iterator<Item = Self> {
+    pub fn all(text: &'a str) -> impl Iterator<Item = Self> {
         let lines = (1..).zip(text.lines().map(str::trim));
         lines.map(|(number, text)| Self { number, text }).filter(|line| !line.text.is_empty())
     }
 
-    fn wrong(self, what: Wrong) -> TraceError {
+    pub fn wrong(self, what: Wrong) -> TraceError {
         TraceError { line: self.number, what }
     }
 
     fn words(self, expected: usize) -> Result<Vec<&'a str>, TraceError> {
-        let words: Vec<&str> = self.text.split_whitespace().collect();
+        self.counted(self.text.split_whitespace().collect(), expected)
+    }
+
+    /// The same with another character between them.
+    pub fn words_between(self, separator: char, expected: usize) -> Result<Vec<&'a str>, TraceError> {
+        self.counted(self.text.split(separator).map(str::trim).collect(), expected)
+    }
+
+    fn counted(self, words: Vec<&'a str>, expected: usize) -> Result<Vec<&'a str>, TraceError> {
         let found = words.len();
         if found == expected { Ok(words) } else { Err(self.wrong(Wrong::Fields { expected, found })) }
     }
 
-    fn number(
+    pub fn number(
         self,
         words: &[&str],
         place: usize,

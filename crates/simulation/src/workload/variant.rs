@@ -15,20 +15,30 @@ pub struct Variant {
     pub guests: bool,
     /// They are moved out of the way of best-effort leases.
     pub hunts: bool,
+    /// Preemptible instances fill the gaps.
+    pub fill: bool,
 }
 
 impl Variant {
-    const PLAIN: Self =
-        Self { name: "plain", offers: false, waitlist: false, power: false, guests: false, hunts: false };
+    const PLAIN: Self = Self {
+        name: "plain",
+        offers: false,
+        waitlist: false,
+        power: false,
+        guests: false,
+        hunts: false,
+        fill: false,
+    };
 
     /// All of them. Those with guests have advance reservations on fewer hosts, so they compare with each other only.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PLAIN,
         Self { name: "offers", offers: true, ..Self::PLAIN },
         Self { name: "waitlist", waitlist: true, ..Self::PLAIN },
         Self { name: "power", power: true, ..Self::PLAIN },
         Self { name: "guests", guests: true, ..Self::PLAIN },
         Self { name: "hunts", guests: true, hunts: true, ..Self::PLAIN },
+        Self { name: "fill", fill: true, ..Self::PLAIN },
     ];
 
     /// That of this name.

@@ -41,13 +41,14 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
-        let Extras { hints, marks } = extras_from_json(row.extras.as_deref())?;
+        let Extras { hints, before_start, marks } = extras_from_json(row.extras.as_deref())?;
         let lease = Lease {
             id,
             name: plain(row.name),
             owner: Owner { project: ProjectId(plain(row.project)), user: UserId(plain(row.user_id)) },
             lease_type: named("lease type", &row.lease_type, |name| LeaseType::from_parts(name, deadline))?,
             window: window(row.starts_us, row.ends_us)?,
+            before_start,
             before_end: maybe_instant(row.before_end_us)?,
             end_action: named("end action", &row.end_action, end_action_from_name)?,
             reservations: reservations.into_values().collect(),

@@ -13,8 +13,8 @@ use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::housekeeping::Marks;
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus};
-use leases::lease::{Allocation, EndAction, EventStatuses, Lease, Reservation};
+use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use leases::lease::{Allocation, BeforeStart, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::GuestSize;
 use leases::project::{Owner, ProjectId, UserId};
@@ -139,6 +139,9 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
         size: GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 20 },
         host: HostId(3),
         status: InstanceStatus::Building,
+        launched_at: Some(at(1)),
+        requeue: true,
+        departure: Some(Departure { asked_at: at(50), gone_by: at(60) }),
         reason: Some("because".to_owned()),
     };
     InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }
@@ -170,6 +173,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         owner: owner(),
         lease_type: LeaseType::Schedule,
         window,
+        before_start: None,
         before_end: None,
         end_action: EndAction::DeleteGuests,
         reservations: reservations.collect(),
@@ -307,6 +311,8 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         location: Some(Location::Different),
         group: Some(GroupPolicy::SoftAntiAffinity),
     });
+    record.lease.before_start =
+        Some(BeforeStart { ahead: SignedDuration::from_secs(90), status: EventStatus::InProgress });
     record.lease.marks = Marks {
         used: true,
         unused_warned_at: Some(at(4)),

@@ -1,12 +1,14 @@
-//! What few leases have, as one JSON document: scheduler hints, and what housekeeping has done about them.
+//! What few leases have, as one JSON document: scheduler hints, what is done before the start, and what housekeeping has
+//! done about them.
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
 use leases::housekeeping::Marks;
 use leases::ids::{HostId, LeaseId};
-use leases::lease::Lease;
+use leases::lease::{BeforeStart, Lease};
+use leases::status::EventStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +20,8 @@ use super::{Unreadable, from_hex, from_json, hex, json, named, requirement_from_
 pub struct Extras {
     /// Scheduler hints.
     pub hints: Hints,
+    /// What is done before the start.
+    pub before_start: Option<BeforeStart>,
     /// What housekeeping has done.
     pub marks: Marks,
 }
@@ -29,7 +33,15 @@ struct Document {
     #[serde(skip_serializing_if = "is_default")]
     hints: HintsDocument,
     #[serde(skip_serializing_if = "is_default")]
+    before_start: Option<BeforeStartDocument>,
+    #[serde(skip_serializing_if = "is_default")]
     marks: MarksDocument,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct BeforeStartDocument {
+    ahead_s: i64,
+    status: String,
 }
 
 /// Instants in microseconds.
@@ -82,15 +94,24 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// The document of a lease; none if there is nothing to say.
 pub fn extras_json(lease: &Lease) -> Option<String> {
-    let document = Document { hints: hints_document(&lease.hints), marks: marks_document(&lease.marks) };
+    let before_start = lease.before_start.map(|BeforeStart { ahead, status }| BeforeStartDocument {
+        ahead_s: ahead.as_secs(),
+        status: status.name().to_owned(),
+    });
+    let (hints, marks) = (hints_document(&lease.hints), marks_document(&lease.marks));
+    let document = Document { hints, before_start, marks };
     (!is_default(&document)).then(|| json(&document))
 }
 
 /// What the document tells of; nothing if there is none.
 pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
     let Some(text) = text else { return Ok(Extras::default()) };
-    let Document { hints, marks } = from_json("lease", text)?;
-    Ok(Extras { hints: hints_of(hints)?, marks: marks_of(&marks)? })
+    let Document { hints, before_start, marks } = from_json("lease", text)?;
+    let before_start = before_start.map(|document| {
+        let status = named("event status", &document.status, EventStatus::from_name)?;
+        Ok::<_, Unreadable>(BeforeStart { ahead: SignedDuration::from_secs(document.ahead_s), status })
+    });
+    Ok(Extras { hints: hints_of(hints)?, before_start: before_start.transpose()?, marks: marks_of(&marks)? })
 }
 
 fn marks_document(marks: &Marks) -> MarksDocument {

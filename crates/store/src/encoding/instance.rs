@@ -1,11 +1,13 @@
 //! Instances as JSON documents.
 
+use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::GuestSize;
 use leases::project::{Owner, ProjectId, UserId};
 use serde::{Deserialize, Serialize};
 
+use super::lease::instant;
 use super::{Unreadable, from_hex, from_json, hex, json, named};
 
 /// The document. A field that is added later needs a default: documents of before are still read.
@@ -23,6 +25,13 @@ struct Document {
     disk_gib: u32,
     host: u64,
     status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    launched_us: Option<i64>,
+    /// When it is asked to leave, and when it is gone, of one that makes way for a lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    departure_us: Option<(i64, i64)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    requeue: bool,
     reason: Option<String>,
 }
 
@@ -43,6 +52,11 @@ pub fn instance_json(instance: &Instance) -> String {
         disk_gib: instance.size.disk_gib,
         host: instance.host.0,
         status: instance.status.name().to_owned(),
+        launched_us: instance.launched_at.map(Timestamp::as_microsecond),
+        departure_us: instance
+            .departure
+            .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
+        requeue: instance.requeue,
         reason: instance.reason.clone(),
     })
 }
@@ -59,6 +73,8 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         None => InstanceKind::Regular,
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;
+    let departure =
+        |(asked, gone)| Ok::<_, Unreadable>(Departure { asked_at: instant(asked)?, gone_by: instant(gone)? });
     Ok(Instance {
         id,
         kind,
@@ -67,6 +83,9 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         status: named("instance status", &document.status, InstanceStatus::from_name)?,
         owner: Owner { project: ProjectId(document.project), user: UserId(document.user) },
         name: document.name,
+        launched_at: document.launched_us.map(instant).transpose()?,
+        departure: document.departure_us.map(departure).transpose()?,
+        requeue: document.requeue,
         reason: document.reason,
     })
 }

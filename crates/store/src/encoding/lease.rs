@@ -110,11 +110,12 @@ impl<'a> LeaseRow<'a> {
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
-        let Extras { hints, marks } = extras_from_json(self.extras.as_deref())?;
+        let Extras { hints, before_start, marks } = extras_from_json(self.extras.as_deref())?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
             window: window.map_err(|error| Unreadable::new("window", &self.id, error))?,
+            before_start,
             before_end: self.before_end_us.map(instant).transpose()?,
             end_action: named("end action", &self.end_action, end_action_from_name)?,
             reservations,

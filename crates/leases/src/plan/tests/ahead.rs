@@ -1,6 +1,8 @@
 //! Hosts that are cleared of preemptible guests before a lease starts (seed 004).
 
 use super::*;
+use crate::instance::{Departure, InstanceKind, InstanceStatus};
+use crate::lease::EventKind;
 
 /// A lease from minute 10 on, and two minutes to clear its host before.
 fn stage() -> Stage {
@@ -14,13 +16,21 @@ fn stage() -> Stage {
 #[test]
 fn pre_08_preemptible_guests_have_left_when_the_lease_starts() {
     let mut stage = stage();
+    let event = |stage: &Stage| stage.leases[0].before_start.map(|event| (event.ahead, event.status));
+    assert_eq!(event(&stage), None, "it was made before that was wanted");
+    assert_eq!(stage.perform(7), []);
+    assert_eq!(event(&stage), Some((minutes(2), EventStatus::Undone)));
     assert_eq!(stage.plan(7).wake_at, Some(at(8)));
     let stop = Action::StopGuest(ONE, GuestId(7));
     assert_eq!(stage.perform(8), [Action::Fence(ONE), stop]);
     assert_eq!(stage.status(0), LeaseStatus::Pending);
+    assert_eq!(event(&stage), Some((minutes(2), EventStatus::InProgress)));
+    let first = stage.leases[0].events()[0];
+    assert_eq!((first.kind, first.at), (EventKind::BeforeStartLease, at(8)));
     assert_eq!(stage.plan(8).wake_at, Some(at(9)), "when its grace is over");
     assert_eq!(stage.perform(9), [Action::DeleteGuest(ONE, GuestId(7))]);
     assert_eq!(stage.plan(9).wake_at, Some(at(10)));
+    assert_eq!(event(&stage), Some((minutes(2), EventStatus::Done)));
     assert_eq!(stage.perform(10), [Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
     assert_eq!(stage.status(0), LeaseStatus::Active);
 }
@@ -40,11 +50,91 @@ fn pre_09_the_fence_comes_before_anybody_leaves_and_goes_if_the_lease_does() {
 }
 
 #[test]
+fn pre_08_the_event_is_armed_anew_if_the_lease_is_put_off_and_done_in_vain_if_it_never_starts() {
+    let mut stage = stage();
+    stage.perform(8);
+    let status = |stage: &Stage| stage.leases[0].before_start.expect("begun").status;
+    assert_eq!(status(&stage), EventStatus::InProgress);
+    stage.leases[0].window = window(20, 60);
+    stage.perform(9);
+    assert_eq!(status(&stage), EventStatus::Undone);
+    stage.host(1).health = Health::Failed;
+    for minute in [18, 20, 60] {
+        stage.perform(minute);
+    }
+    assert_eq!((stage.status(0), status(&stage)), (LeaseStatus::Error, EventStatus::Error));
+}
+
+#[test]
 fn pre_05_nobody_else_is_asked_to_leave_before_the_start() {
     let mut stage = stage();
     stage.host(1).guests = vec![guest(8, GuestOwner::Other), guest(9, GuestOwner::Lease(LeaseId(99)))];
     assert_eq!(stage.perform(8), [Action::Fence(ONE)]);
     assert_eq!(stage.perform(9), []);
+}
+
+/// Host 1 with three preemptible instances, of which the first makes way for a lease of four slots from minute 10 on.
+fn shared() -> Stage {
+    let asked = InstancesTerms {
+        size: InstanceSize::new(1, 1024, 10).expect("a size"),
+        amount: NonZeroU32::new(4).expect("some"),
+        affinity: Affinity::Any,
+        requirement: Requirement::NONE,
+        survives: None,
+    };
+    let terms = Terms::new(window(10, 60), None, vec![ReservationTerms::Instances(asked)]).expect("terms");
+    let lease = Lease::new(new_lease(1, 1), terms, vec![Allocation::Slots([(ONE, 4)].into())], None);
+    let mut stage = Stage { leases: vec![lease], ..stage() };
+    stage.host(1).guests = [7, 8, 9].map(|id| guest(id, GuestOwner::Preemptible)).into();
+    for id in [7, 8, 9] {
+        let departure = (id == 7).then(|| Departure { asked_at: at(8), gone_by: at(10) });
+        let preemptible = instances::instance(InstanceKind::Preemptible);
+        let status = if id == 9 { InstanceStatus::Building } else { InstanceStatus::Active };
+        stage.instances.push(Instance { id: GuestId(id), departure, status, ..preemptible });
+    }
+    stage
+}
+
+#[test]
+fn pre_06_those_who_make_way_for_room_on_a_host_leave_before_it_is_granted_and_the_others_stay() {
+    let mut stage = shared();
+    assert_eq!(stage.perform(7), []);
+    assert_eq!(stage.perform(8), [Action::StopGuest(ONE, GuestId(7))]);
+    let event = |stage: &Stage| stage.leases[0].before_start.map(|event| event.status);
+    assert_eq!((stage.host(1).place, event(&stage)), (Place::FreePool, Some(EventStatus::InProgress)));
+    assert_eq!(stage.perform(9), [Action::DeleteGuest(ONE, GuestId(7))]);
+    stage.gone.insert(GuestId(7));
+    assert_eq!(stage.perform(9), []);
+    assert_eq!(event(&stage), Some(EventStatus::Done));
+    assert_eq!(stage.perform(10), [Action::Grant(ONE, FIRST, 4)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+    assert_eq!(stage.host(1).guests.len(), 2);
+}
+
+#[test]
+fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so() {
+    let mut stage = shared();
+    stage.rules.clear_ahead = None;
+    stage.instances[0].departure = Some(Departure { asked_at: at(10), gone_by: at(10) });
+    assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
+    assert_eq!(stage.status(0), LeaseStatus::Starting);
+    let reason = stage.leases[0].reason.clone().expect("it waits");
+    assert_eq!(reason, "preemptible instances on host 1 have until 1970-01-01T00:11:00Z to shut down");
+    assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
+    assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn pre_09_who_makes_way_before_it_was_started_is_not_started() {
+    let mut stage = shared();
+    stage.instances.retain(|instance| instance.id == GuestId(7));
+    stage.instances[0].status = InstanceStatus::Building;
+    stage.host(1).guests.clear();
+    assert_eq!(stage.perform(8), []);
+    let reason = stage.instances[0].reason.as_deref();
+    assert_eq!(reason, Some("a lease needs its place before it could be started"));
+    assert_eq!(stage.instances[0].status, InstanceStatus::Error);
+    assert_eq!(stage.perform(10), [Action::Grant(ONE, FIRST, 4)]);
 }
 
 #[test]

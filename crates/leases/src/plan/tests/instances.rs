@@ -7,7 +7,7 @@ use crate::project::{Owner, ProjectId, UserId};
 
 const SEVEN: GuestId = GuestId(7);
 
-fn instance(kind: InstanceKind) -> Instance {
+pub(super) fn instance(kind: InstanceKind) -> Instance {
     Instance {
         id: SEVEN,
         name: "web".to_owned(),
@@ -16,6 +16,9 @@ fn instance(kind: InstanceKind) -> Instance {
         size: GuestSize { vcpus: 1, memory_mib: 1024, disk_gib: 10 },
         host: ONE,
         status: InstanceStatus::Building,
+        launched_at: None,
+        departure: None,
+        requeue: false,
         reason: None,
     }
 }

@@ -1,0 +1,101 @@
+//! `allot preemptible`.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::dates::{When, shown, zone_name};
+use super::table::text;
+use super::wire::{plain, read};
+use super::{ClientError, Session};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List preemptible instances, and when they make way
+    List(Whose),
+    /// What preemptible instances came to
+    Report(Report),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Whose {
+    /// Those of that project; for administrators
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// From when; the beginning of this month (UTC) if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Until when; now if it is not said
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
+}
+
+pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
+    match command {
+        Command::List(whose) => list(whose, session).await,
+        Command::Report(wanted) => report(wanted, session).await,
+    }
+}
+
+async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let query: Vec<_> = whose.project.map(|project| ("project_id", project)).into_iter().collect();
+    let answer = session.connection.get("/v1/instances", &query).await?;
+    let mut found: Vec<Value> = read(&answer, "instances")?;
+    found.retain(|instance| instance["kind"] == "preemptible");
+    if session.json {
+        return session.print_json(&serde_json::json!({ "instances": found }));
+    }
+    if found.is_empty() {
+        return session.print(
+            "There are no preemptible instances. `allot instance create --preemptible` starts one, where it is allowed.",
+        );
+    }
+    let zone = zone_name(&session.zone);
+    let (asked, gone) = (format!("ASKED TO LEAVE ({zone})"), format!("GONE BY ({zone})"));
+    let mut table = session.style.table(&["ID", "NAME", "PROJECT", "STATUS", "RUNS SINCE", &asked, &gone]);
+    for instance in &found {
+        let time = |value: &Value| value.as_str().map_or_else(String::new, |time| shown(time, &session.zone));
+        table.add_row([
+            plain(&instance["id"]),
+            plain(&instance["name"]),
+            plain(&instance["project_id"]),
+            plain(&instance["status"]),
+            time(&instance["launched_at"]),
+            time(&instance["departure"]["asked_at"]),
+            time(&instance["departure"]["gone_by"]),
+        ]);
+    }
+    session.print(&text(&table))
+}
+
+async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let now = session.now().await;
+    let mut query: Vec<_> = wanted.whose.project.map(|project| ("project_id", project)).into_iter().collect();
+    for (name, text) in [("start", &wanted.from), ("end", &wanted.to)] {
+        if let Some(text) = text {
+            let instant = When::parse(text, now, &session.zone)?.instant(now);
+            query.push((name, instant.to_string()));
+        }
+    }
+    let answer = session.connection.get("/v1/preemptible", &query).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let found = &answer["preemptible"];
+    let number = |name: &str| found[name].as_f64().unwrap_or_default();
+    let mut table = session.style.table(&["WHAT", "AMOUNT"]);
+    table.add_row(["instances begun".to_owned(), plain(&found["begun"])]);
+    table.add_row(["instances preempted".to_owned(), plain(&found["preempted"])]);
+    table.add_row(["hours run".to_owned(), format!("{:.2}", number("hours"))]);
+    table.add_row(["core-hours used".to_owned(), format!("{:.2}", number("core_hours"))]);
+    table.add_row(["hours of those that were preempted".to_owned(), format!("{:.2}", number("hours_lost"))]);
+    if let Some(part) = found["utilisation_gained"].as_f64() {
+        table.add_row(["utilisation gained".to_owned(), format!("{:.1} %", 100.0 * part)]);
+    }
+    session.print(&text(&table))
+}

@@ -1,0 +1,93 @@
+//! When preemptible instances make way for leases (seed 004, spec PRE-06).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::Admission;
+use crate::calendar::Booking;
+use crate::host::Host;
+use crate::ids::{GuestId, LeaseId};
+use crate::instance::{Instance, InstanceKind};
+use crate::plan::FENCE_TOLERANCE;
+use crate::preemption::{Candidate, victims};
+use crate::resources::Resources;
+use crate::window::{Window, later};
+
+const SECONDS_PER_MINUTE: i64 = 60;
+
+impl Admission<'_> {
+    /// Which of the instances on a host make way, as far as leases are known, and for each when the lease starts that needs
+    /// its place. Before a lease of the whole host all leave that are preemptible; before one of room on it only as many
+    /// as it takes for the rest to fit beside what is reserved then.
+    ///
+    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start.
+    pub fn making_way<'i>(
+        &self,
+        host: &Host,
+        instances: impl IntoIterator<Item = &'i Instance>,
+        starts: impl Fn(LeaseId) -> Option<Timestamp>,
+    ) -> BTreeMap<GuestId, Timestamp> {
+        let (mut staying, others): (Vec<&Instance>, Vec<&Instance>) =
+            instances.into_iter().partition(|instance| instance.kind == InstanceKind::Preemptible);
+        let mut beside = Resources::default();
+        for other in others {
+            beside.add(1, &other.size.resources());
+        }
+        let mut leaving = BTreeMap::new();
+        for (window, booking) in self.known(host) {
+            // What is booked begins in the present if the lease has begun.
+            let start = starts(booking.lease).unwrap_or(window.start());
+            let candidates: Vec<Candidate<'_>> =
+                staying.iter().map(|instance| self.candidate(instance, start)).collect();
+            let mut going = if booking.used.is_some() {
+                victims(&candidates, &self.room_beside(host, &beside, window.start()))
+            } else {
+                staying.iter().map(|instance| instance.id).collect()
+            };
+            if window.end() <= later(self.now, FENCE_TOLERANCE) {
+                // By somebody else's clock it is over: nobody is told anew to leave for it.
+                let told = |instance: &&&Instance| {
+                    instance.departure.is_some_and(|departure| departure.gone_by == start)
+                };
+                let told: BTreeSet<GuestId> = staying.iter().filter(told).map(|told| told.id).collect();
+                going.retain(|id| told.contains(id));
+            }
+            staying.retain(|instance| !going.contains(&instance.id));
+            leaving.extend(going.into_iter().map(|id| (id, start)));
+        }
+        leaving
+    }
+
+    /// What is booked of the host, and is not over.
+    fn known(&self, host: &Host) -> impl Iterator<Item = (Window, &Booking)> {
+        self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now)
+    }
+
+    /// What is left of the host then, beside what is booked and that much.
+    fn room_beside(&self, host: &Host, beside: &Resources, at: Timestamp) -> Resources {
+        let mut used = beside.clone();
+        let then = self.known(host).filter(|(window, _)| window.contains(at));
+        for slots in then.filter_map(|(_, booking)| booking.used.as_ref()) {
+            used.add(1, slots);
+        }
+        let mut room = host.capacity();
+        room.subtract(1, &used);
+        room
+    }
+
+    /// The instance as one that may have to make way for a lease that starts then.
+    fn candidate<'i>(&self, instance: &'i Instance, start: Timestamp) -> Candidate<'i> {
+        let ran = instance.launched_at.map_or(0, |since| start.duration_since(since).as_secs());
+        let minutes = u64::try_from(ran / SECONDS_PER_MINUTE).unwrap_or(0);
+        // Who was asked to leave leaves, whatever was made or deleted since.
+        let asked = |start| instance.departure.is_some_and(|known| known.gone_by <= start);
+        Candidate {
+            id: instance.id,
+            size: instance.size,
+            work: minutes.saturating_mul(instance.size.vcpus.into()),
+            project: &instance.owner.project,
+            leaves: instance.is_departing(self.now) && asked(start),
+        }
+    }
+}

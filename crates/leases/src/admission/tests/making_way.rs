@@ -1,0 +1,68 @@
+//! Preemptible instances that make way for leases (spec PRE-06).
+
+use super::*;
+use crate::ids::GuestId;
+use crate::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use crate::plan::GuestSize;
+
+/// One of so many CPUs on host 1 that has run since then.
+fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
+    Instance {
+        id: GuestId(id),
+        name: "batch".to_owned(),
+        owner: owner(),
+        kind,
+        size: GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 },
+        host: HostId(1),
+        status: InstanceStatus::Active,
+        launched_at: Some(at(since)),
+        departure: None,
+        requeue: false,
+        reason: None,
+    }
+}
+
+fn preemptible(id: u128, vcpus: u32, since: i64) -> Instance {
+    instance(id, InstanceKind::Preemptible, vcpus, since)
+}
+
+/// Who leaves host 1, and for a lease that starts when.
+fn leaving(cloud: &Cloud, instances: &[Instance]) -> Vec<(u128, i64)> {
+    let admission = cloud.admission(0);
+    let host = cloud.inventory.host(HostId(1)).expect("there");
+    let leaving = admission.making_way(host, instances, |_| None);
+    leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
+}
+
+#[test]
+fn pre_06_for_room_on_a_host_only_as_many_leave_as_it_takes_for_the_whole_all_do() {
+    let mut cloud = Cloud::new(1);
+    let there = [preemptible(1, 4, -10), preemptible(2, 4, -5), preemptible(3, 8, -60)];
+    assert_eq!(leaving(&cloud, &there), []);
+    cloud.lease(1, window(30, 60), vec![instances(3, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), [(2, 30)], "it has run for the shortest time");
+    cloud.lease(2, window(40, 60), vec![instances(3, 2, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), [(2, 30), (3, 40)], "13 CPUs are left of 16, then 7");
+    cloud.lease(3, window(90, 99), vec![hosts(1, 1)]);
+    assert_eq!(leaving(&cloud, &there), [(1, 90), (2, 30), (3, 40)]);
+}
+
+#[test]
+fn pre_06_room_that_others_use_is_not_there() {
+    let mut cloud = Cloud::new(1);
+    let there = [preemptible(1, 4, 0), instance(2, InstanceKind::Regular, 8, 0)];
+    cloud.lease(1, window(30, 60), vec![instances(4, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), []);
+    cloud.lease(2, window(45, 60), vec![instances(1, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), [(1, 45)]);
+}
+
+#[test]
+fn pre_06_whoever_was_asked_to_leave_is_the_one_who_leaves() {
+    let mut cloud = Cloud::new(1);
+    let mut there = [preemptible(1, 8, -9), preemptible(2, 8, -1)];
+    cloud.lease(1, window(5, 60), vec![instances(8, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), [(2, 5)]);
+    there[0].departure = Some(Departure { asked_at: at(0), gone_by: at(5) });
+    assert_eq!(leaving(&cloud, &there), [(1, 5)]);
+}

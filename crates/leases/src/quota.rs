@@ -1,0 +1,163 @@
+//! How much instances beside leases a project may have (spec PRE-10).
+//!
+//! Those that are preemptible are counted apart, with limits of their own: they use what nobody else does. What runs in
+//! a lease is limited by the lease.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::plan::GuestSize;
+use crate::project::ProjectId;
+
+/// What a project may have at a time; no limit where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// How many instances.
+    pub instances: Option<u64>,
+    /// Their virtual CPUs.
+    pub vcpus: Option<u64>,
+    /// Their memory, MiB.
+    pub memory_mib: Option<u64>,
+}
+
+/// The quotas of both kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// Of instances that stay.
+    pub regular: Quota,
+    /// Of those that make way for leases.
+    pub preemptible: Quota,
+}
+
+/// What there is a limit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Instances.
+    Instances,
+    /// Virtual CPUs.
+    Vcpus,
+    /// Memory, MiB.
+    Memory,
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instances => "instances",
+            Self::Vcpus => "vCPUs",
+            Self::Memory => "MiB of memory",
+        })
+    }
+}
+
+/// A project would have more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "Quota exceeded for {kind} instances: {used} of {limit} {what} are in use, and {asked} more are asked for"
+)]
+pub struct OverQuota {
+    /// Of which kind of instances, by its name.
+    pub kind: &'static str,
+    /// What there would be too much of.
+    pub what: Counted,
+    /// How much the project has.
+    pub used: u64,
+    /// How much more it asks for.
+    pub asked: u64,
+    /// How much it may have.
+    pub limit: u64,
+}
+
+impl Quotas {
+    /// Whether the project may have another one of that kind and size beside these. Those in leases do not count, nor do
+    /// those that could not be started.
+    pub fn check<'i>(
+        &self,
+        project: &ProjectId,
+        (kind, size): (InstanceKind, GuestSize),
+        instances: impl Iterator<Item = &'i Instance>,
+    ) -> Result<(), OverQuota> {
+        let quota = match kind {
+            InstanceKind::Reserved { .. } => return Ok(()),
+            InstanceKind::Regular => &self.regular,
+            InstanceKind::Preemptible => &self.preemptible,
+        };
+        if *quota == Quota::default() {
+            return Ok(());
+        }
+        let counts = |instance: &&Instance| {
+            instance.kind == kind
+                && instance.owner.project == *project
+                && instance.status != InstanceStatus::Error
+        };
+        let (mut count, mut vcpus, mut memory_mib) = (0, 0, 0);
+        for instance in instances.filter(counts) {
+            count += 1;
+            vcpus += u64::from(instance.size.vcpus);
+            memory_mib += u64::from(instance.size.memory_mib);
+        }
+        let limits = [
+            (Counted::Instances, count, 1, quota.instances),
+            (Counted::Vcpus, vcpus, size.vcpus.into(), quota.vcpus),
+            (Counted::Memory, memory_mib, size.memory_mib.into(), quota.memory_mib),
+        ];
+        for (what, used, asked, limit) in limits {
+            if let Some(limit) = limit.filter(|limit| used + asked > *limit) {
+                return Err(OverQuota { kind: kind.name(), what, used, asked, limit });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
+    use crate::project::{Owner, UserId};
+
+    const SIZE: GuestSize = GuestSize { vcpus: 4, memory_mib: 1024, disk_gib: 10 };
+
+    fn instance(kind: InstanceKind, project: &str, status: InstanceStatus) -> Instance {
+        let owner = Owner { project: ProjectId(project.into()), user: UserId("u".into()) };
+        let (launched_at, departure, requeue, reason) = (None, None, false, None);
+        let (id, name, size, host) = (GuestId(1), "web".to_owned(), SIZE, HostId(1));
+        Instance { id, name, owner, kind, size, host, status, launched_at, departure, requeue, reason }
+    }
+
+    #[test]
+    fn pre_10_preemptible_instances_are_counted_apart_and_have_limits_of_their_own() {
+        let (regular, preemptible) = (InstanceKind::Regular, InstanceKind::Preemptible);
+        let reserved = InstanceKind::Reserved { lease: LeaseId(1), reservation: ReservationId(1) };
+        let there = [
+            instance(regular, "p", InstanceStatus::Active),
+            instance(preemptible, "p", InstanceStatus::Building),
+            instance(preemptible, "p", InstanceStatus::Active),
+            // None of these counts.
+            instance(preemptible, "q", InstanceStatus::Active),
+            instance(preemptible, "p", InstanceStatus::Error),
+            instance(reserved, "p", InstanceStatus::Active),
+        ];
+        let project = ProjectId("p".into());
+        let quotas = |regular, preemptible| Quotas { regular, preemptible };
+        let of = |instances, vcpus, memory_mib| Quota { instances, vcpus, memory_mib };
+        let said = |quotas: Quotas, kind| {
+            let verdict = quotas.check(&project, (kind, SIZE), there.iter());
+            verdict.err().map(|over| (over.what, over.used, over.limit))
+        };
+        let any = Quota::default();
+        assert_eq!(said(quotas(any, any), preemptible), None);
+        assert_eq!(said(quotas(of(Some(1), None, None), any), preemptible), None);
+        let two = of(Some(2), None, None);
+        assert_eq!(said(quotas(any, two), preemptible), Some((Counted::Instances, 2, 2)));
+        assert_eq!(said(quotas(two, two), regular), None);
+        assert_eq!(said(quotas(any, of(Some(3), Some(12), None)), preemptible), None, "as much as it may");
+        let eleven = of(None, Some(11), None);
+        assert_eq!(said(quotas(any, eleven), preemptible), Some((Counted::Vcpus, 8, 11)));
+        let little = of(None, None, Some(2047));
+        assert_eq!(said(quotas(little, any), regular), Some((Counted::Memory, 1024, 2047)));
+        assert_eq!(said(quotas(little, little), reserved), None, "its lease is its limit");
+    }
+}

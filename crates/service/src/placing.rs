@@ -1,0 +1,144 @@
+//! Where an instance may run: what kind of instance a request makes (spec PRE-02, PRE-03), and on which hosts it may be.
+//!
+//! An external scheduler asks the same as is decided for instances of the service's own ([`Service::hosts_for`]).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::{Admission, Within, size_of_instances};
+use leases::instance::{InstanceKind, LeaseHint, reservation_for};
+use leases::lease::{Lease, Reservation};
+use leases::plan::GuestSize;
+use leases::project::ProjectId;
+use store::LeaseRecord;
+
+use crate::hints::places;
+use crate::state::State;
+use crate::{HostAnswer, HostQuestion, HostRefusal, NotFound, Placing, Service, ServiceError};
+
+/// What kind of instance it is, and where it may be.
+pub(crate) struct Place<'a> {
+    pub kind: InstanceKind,
+    pub within: Within<'a>,
+    pub size: Option<GuestSize>,
+}
+
+impl Service {
+    /// What kind of instance a request of the project makes, and where it may be.
+    pub(crate) fn place_of<'a>(
+        &self,
+        state: &'a State,
+        project: &'a ProjectId,
+        placing: &Placing,
+        now: Timestamp,
+    ) -> Result<Place<'a>, ServiceError> {
+        let Some(hint) = placing.hint else {
+            let (kind, within) = self.beside_leases(project, placing)?;
+            return Ok(Place { kind, within, size: placing.size });
+        };
+        placing.marked.in_lease()?;
+        let (lease, reservation) = part_of(&lease_of(state, project, hint)?.lease, hint, now)?;
+        Ok(Place {
+            kind: InstanceKind::Reserved { lease: lease.id, reservation: reservation.id },
+            within: Within::Reservation(lease, reservation),
+            size: size_of(placing.size, size_of_instances(&reservation.terms))?,
+        })
+    }
+
+    /// Where an instance that is part of no lease may run.
+    fn beside_leases<'a>(
+        &self,
+        project: &'a ProjectId,
+        placing: &Placing,
+    ) -> Result<(InstanceKind, Within<'a>), ServiceError> {
+        let rules = &self.settings.preemption;
+        if !rules.makes_preemptible(project, &placing.marked)? {
+            return Ok((InstanceKind::Regular, Within::FreePool(project)));
+        }
+        Ok((InstanceKind::Preemptible, Within::Gap(project, self.least_gap())))
+    }
+
+    /// For how long nobody may have the host of a preemptible instance that is started now: its least lifetime, and so long
+    /// before the lease that comes next it is asked to leave.
+    pub(crate) fn least_gap(&self) -> SignedDuration {
+        let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
+        self.settings.preemption.least_lifetime.saturating_add(ahead)
+    }
+
+    /// Which hosts may have such an instance, and until when: what [`Service::create_instance`] would choose from. Nothing
+    /// is kept free by asking.
+    pub fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
+        let (state, now) = (self.state(), self.now());
+        let Place { kind, within, size } =
+            self.place_of(&state, &question.project, &question.placing, now)?;
+        let hints = places(&state, &question.project, &question.placing.others)?;
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let filter = |observed: &_| {
+            let verdicts = admission.filter(within, size, &hints, (state.inventory.hosts(), observed));
+            verdicts.into_iter().map(|(host, verdict)| (host.name.as_str(), verdict)).collect::<Vec<_>>()
+        };
+        // Guests that are about to be there need room; who has no size asks for none.
+        let verdicts = match size {
+            Some(_) => filter(&self.expected(&state)),
+            None => filter(&self.progress().observed),
+        };
+        let leaves = |until: Timestamp| match kind {
+            InstanceKind::Preemptible => self.settings.plan_rules.clears_at(until).max(now),
+            InstanceKind::Reserved { .. } | InstanceKind::Regular => until,
+        };
+        let verdicts = verdicts.into_iter().map(|(name, verdict)| {
+            (name, verdict.map(|until| until.map(leaves)).map_err(HostRefusal::Unfit))
+        });
+        let Some(names) = &question.hosts else {
+            let hosts = verdicts.map(|(name, verdict)| (name.to_owned(), verdict)).collect();
+            return Ok(HostAnswer { kind, hosts });
+        };
+        let known: HashMap<&str, _> = verdicts.collect();
+        // Whoever is on hosts of others is in nobody's way here.
+        let not_managed = || match kind {
+            InstanceKind::Regular => Ok(None),
+            InstanceKind::Reserved { .. } | InstanceKind::Preemptible => Err(HostRefusal::NotManaged),
+        };
+        let verdict =
+            |name: &String| (name.clone(), known.get(name.as_str()).copied().unwrap_or_else(not_managed));
+        Ok(HostAnswer { kind, hosts: names.iter().map(verdict).collect() })
+    }
+}
+
+/// The lease that is meant, if it is the project's: of others' it is not said that they are there.
+fn lease_of<'a>(
+    state: &'a State,
+    project: &ProjectId,
+    hint: LeaseHint,
+) -> Result<&'a Arc<LeaseRecord>, ServiceError> {
+    let (id, unknown) = match hint {
+        LeaseHint::Lease(id) => (Some(id), NotFound::Lease(id)),
+        LeaseHint::Reservation(id) => (state.leases.of_reservation(id), NotFound::Reservation(id)),
+    };
+    let found = id.and_then(|id| state.leases.get(id));
+    found.filter(|record| record.lease.owner.project == *project).ok_or(ServiceError::NotFound(unknown))
+}
+
+/// Where in the lease the instance is to be.
+fn part_of(lease: &Lease, hint: LeaseHint, now: Timestamp) -> Result<(&Lease, &Reservation), ServiceError> {
+    let reservation = reservation_for(lease, hint).filter(|_| now < lease.window.end());
+    reservation.map(|reservation| (lease, reservation)).ok_or_else(|| {
+        ServiceError::Conflict(format!(
+            "Lease {} is {}: instances can be started in a lease that is ACTIVE, before its end, on its hosts",
+            lease.id,
+            lease.status.name()
+        ))
+    })
+}
+
+/// The size that is asked for, or that of the reservation, if it is for instances of one size.
+fn size_of(asked: Option<GuestSize>, reserved: Option<GuestSize>) -> Result<Option<GuestSize>, ServiceError> {
+    match (asked, reserved) {
+        (Some(asked), Some(reserved)) if asked != reserved => Err(ServiceError::Invalid(format!(
+            "the reservation is for instances of {} vCPUs, {} MiB of memory and {} GiB of disk; leave the size out",
+            reserved.vcpus, reserved.memory_mib, reserved.disk_gib
+        ))),
+        (asked, reserved) => Ok(reserved.or(asked)),
+    }
+}

@@ -1,0 +1,118 @@
+//! Preemptible instances that have made way and are started anew as soon as there is room (seed 004, spec §6).
+//!
+//! What was started once is never started again: another one, with the same terms, takes the place of who has left.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::{Admission, Within};
+use leases::hints::InstanceHints;
+use leases::ids::{GuestId, HostId};
+use leases::instance::{Instance, InstanceStatus};
+use leases::plan::{Guest, Observed};
+use store::{Commit, InstanceRecord, StoreError, Version, Write};
+
+use crate::Service;
+use crate::instances::{change, seize};
+use crate::notices;
+use crate::state::State;
+use crate::writing::Writer;
+
+/// So many are started in one commit: it is decided for one after the other.
+const AT_ONCE: usize = 64;
+
+/// One that can be started: as it was, and what is written.
+type Start = (Arc<InstanceRecord>, Vec<Write>);
+
+impl Service {
+    /// The one that takes the place of an instance, if the change means that it has made way and is to be started anew.
+    pub(crate) fn successor(
+        &self,
+        before: &InstanceRecord,
+        write: &Write,
+        now: Timestamp,
+    ) -> Option<InstanceRecord> {
+        let instance = &before.instance;
+        let given_up = |after: &InstanceRecord| {
+            instance.status == InstanceStatus::Building && after.instance.status == InstanceStatus::Deleting
+        };
+        let makes_way = match write {
+            Write::Instance { record, .. } => instance.is_departing(now) && given_up(record),
+            write => notices::preempted(before, write, now),
+        };
+        (instance.requeue && makes_way).then(|| InstanceRecord {
+            instance: instance.successor(GuestId(self.parts.ids.uuid())),
+            version: Version::FIRST,
+            // It keeps its turn.
+            created_at: before.created_at,
+            updated_at: Some(now),
+        })
+    }
+
+    /// Starts instances that wait, as far as there is room. Says whether there was any to start.
+    pub(crate) async fn start_queued(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let starts = {
+            let state = self.state();
+            if self.progress().queue_tried == Some(state.revision) {
+                return Ok(false);
+            }
+            self.startable(&state, now)
+        };
+        if starts.is_empty() {
+            // Until something changes: as time goes on gaps become shorter only.
+            let known = self.state().revision;
+            self.progress().queue_tried = Some(known);
+            return Ok(false);
+        }
+        let commit_of = |starts: &[Start]| Commit {
+            writes: starts.iter().flat_map(|(_, writes)| writes.iter().cloned()).collect(),
+            ..Commit::new(now)
+        };
+        let tell = |(before, _): &Start| {
+            tracing::info!(instance = %before.instance.id, "an instance that has made way is started anew");
+        };
+        writer.commit_all_or_each(&starts, commit_of, tell).await
+    }
+
+    /// Those that wait for which there is room now, in the order of their creation.
+    fn startable(&self, state: &State, now: Timestamp) -> Vec<Start> {
+        let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
+        let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();
+        if waiting.is_empty() || !self.settings.preemption.allowed {
+            return Vec::new();
+        }
+        waiting.sort_by_key(|record| (record.created_at, record.instance.id));
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let mut observed = self.expected(state);
+        let (mut in_vain, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for record in waiting {
+            let terms = (record.instance.owner.project.clone(), record.instance.size);
+            if starts.len() == AT_ONCE || in_vain.contains(&terms) {
+                continue;
+            }
+            let Some(host) = self.gap_for(&admission, &record.instance, &observed) else {
+                in_vain.push(terms);
+                continue;
+            };
+            let Some(known) = state.hosts.get(&host) else { continue };
+            if let Some(seen) = observed.hosts.get_mut(&host) {
+                let owner = record.instance.kind.guest_owner();
+                seen.guests
+                    .push(Guest { size: record.instance.size, ..Guest::new(record.instance.id, owner) });
+            }
+            let new = Instance { host, ..record.instance.becoming(InstanceStatus::Building) };
+            let started = Instance { departure: self.departure_of_new(state, &new, now), ..new };
+            let mut writes = vec![change(&record, started, now)];
+            writes.extend(seized.insert(host).then(|| seize(known)));
+            starts.push((record, writes));
+        }
+        starts
+    }
+
+    /// A host for a preemptible instance.
+    fn gap_for(&self, admission: &Admission<'_>, instance: &Instance, observed: &Observed) -> Option<HostId> {
+        let within = Within::Gap(&instance.owner.project, self.least_gap());
+        admission.host_for(within, instance.size, &InstanceHints::default(), observed).ok()
+    }
+}
