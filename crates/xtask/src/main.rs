@@ -99,6 +99,9 @@ Measurements
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
                                   counts (--bless: record them anew)
+  bench fill [--json]           the same jobs with and without preemptible instances in the gaps, which
+      --trace T --limit N         come as virtual machines came to a public cloud (every 40th batch)
+      --every N --ours PATH
   bench workload [--json]       a month of reservations among jobs of a real machine, replayed with
       --trace T --variant V       and without offers, waitlist, hunts and saved power
       --limit N --seed S          (default: three traces, all variants, all jobs, 1)

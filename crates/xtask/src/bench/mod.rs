@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the programs cost.
 
+mod fill;
 mod hunts;
 pub mod instructions;
 mod leases;
@@ -16,6 +17,7 @@ use crate::arguments::Arguments;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
+        Some("fill") => fill::main(arguments),
         Some("hunts") => hunts::main(arguments),
         Some("leases") => leases::main(arguments),
         Some("placement") => placement::main(arguments),
@@ -23,6 +25,6 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
         Some("workload") => workload::main(arguments),
-        _ => bail!("bench what? hunts, leases, placement, quality, scaling, instructions or workload"),
+        _ => bail!("bench what? fill, hunts, leases, placement, quality, scaling, instructions or workload"),
     }
 }

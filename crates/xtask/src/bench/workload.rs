@@ -16,9 +16,9 @@ use crate::places::{self, cargo};
 use crate::run::{must_run, output_of};
 
 /// Where the traces are, in the reference material.
-const TRACES: &str = "data/haizea/blue.tar.xz";
+pub(super) const TRACES: &str = "data/haizea/blue.tar.xz";
 /// Which are replayed unless others are named: how long, and what is injected.
-const USUAL: [&str; 3] = [
+pub(super) const USUAL: [&str; 3] = [
     "15days/work_10-dur_2h-size_2medium",
     "15days/work_30-dur_2h-size_2medium",
     "30days/work_15-dur_2h-size_2medium",
@@ -75,7 +75,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 }
 
 /// Builds the simulation as fast as it gets.
-fn released() -> Result<PathBuf> {
+pub(super) fn released() -> Result<PathBuf> {
     must_run(cargo().args(["build", "--quiet", "--release", "--package", "simulation"]))?;
     Ok(places::target().join("release/simulation"))
 }

@@ -5,6 +5,7 @@
 
 mod cloud;
 mod latency;
+mod preemptible;
 mod refusals;
 mod report;
 mod starts;
@@ -54,6 +55,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         throughput::run(&ours, throughput::Sizes { hosts, leases: many, samples }, &mut report)?;
     } else {
         service(&ours, sizes, &mut report)?;
+        preemptible::run(&ours, sizes.hosts, sizes.samples, &mut report)?;
         start_up(&ours, sizes, &mut report)?;
         usage::run(&ours, None, &mut report)?;
         core(&mut report)?;
@@ -85,7 +87,7 @@ fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     latency::lists(server.caller(), report)?;
     refusals::run(server.caller(), &mut cloud, sizes.samples / 2, report)?;
     eprintln!("waiting for {} leases that begin at the same time", sizes.hosts);
-    starts::run(server.caller(), &cloud, report)?;
+    starts::run(server.caller(), &cloud, "", report)?;
     server.stop()?;
     Ok(())
 }

@@ -19,8 +19,8 @@ const WANTED_MILLIS: f64 = 1000.0;
 /// After that, leases that have not begun are given up.
 const PATIENCE_SECONDS: i64 = 60;
 
-/// As many leases of one host as there are hosts.
-pub fn run(caller: &Caller, cloud: &Cloud, report: &mut Report) -> Result<()> {
+/// As many leases of one host as there are hosts. What was before is said in the report.
+pub fn run(caller: &Caller, cloud: &Cloud, before: &str, report: &mut Report) -> Result<()> {
     let last = newest(caller)?;
     // A full minute that leaves time to ask for all of them.
     let start = Minute::now().plus(2);
@@ -33,7 +33,7 @@ pub fn run(caller: &Caller, cloud: &Cloud, report: &mut Report) -> Result<()> {
     ensure!(Timestamp::now() < start.instant(), "asking for the leases took longer than until their start");
     let late = arrivals(caller, start, &mut waiting, last)?;
     ensure!(waiting.is_empty(), "{} of {} leases did not begin", waiting.len(), cloud.hosts());
-    let name = format!("lateness of {} starts at once", cloud.hosts());
+    let name = format!("lateness of {} starts at once{before}", cloud.hosts());
     report.add(Row::of(&name, late)?.wanted_below(WANTED_MILLIS));
     Ok(())
 }

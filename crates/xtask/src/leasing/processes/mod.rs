@@ -1,4 +1,5 @@
-//! The service as a process that is killed, has no room to write, and whose clock is set.
+//! The service as a process that is killed, has no room to write, and whose clock is set; and that has preemptible
+//! instances leave.
 //!
 //! When a process is killed is left to chance within a round, as power cuts are. What was acknowledged is there
 //! afterwards in every run.
@@ -6,6 +7,7 @@
 mod clock;
 mod full_disk;
 mod kills;
+mod preemptible;
 
 use anyhow::Result;
 
@@ -24,5 +26,6 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     kills::run(&mut cases, ours)?;
     full_disk::run(&mut cases, ours)?;
     clock::run(&mut cases, ours)?;
+    preemptible::run(&mut cases, ours)?;
     Ok(cases.tally())
 }

@@ -1,0 +1,195 @@
+//! `cargo xtask bench fill`: what preemptible instances make of the gaps between leases.
+//!
+//! Arrivals of virtual machines at a public cloud are asked for as preemptible instances beside a workload of leases, and
+//! the crate `simulation` replays both, without them and with them. The traces are in the reference material.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::workload::{TRACES, USUAL, released};
+use crate::arguments::Arguments;
+use crate::places;
+use crate::run::{must_run, output_of};
+
+/// Where the arrivals are, in the reference material, and what makes a table of them.
+const ARRIVALS: &str = "data/azure-v1";
+const BATCHES: &str = "v1.dev.txt.xz";
+const LIFETIMES: &str = "v1.dev.c2100000.txt.xz";
+/// A public cloud is larger than the machine that the leases are of: every so-many-th batch comes.
+const EVERY: u32 = 40;
+
+/// What is replayed, and how.
+#[derive(Debug)]
+struct Options {
+    traces: Vec<String>,
+    every: String,
+    limit: Option<String>,
+}
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let usual = || USUAL.iter().map(|name| (*name).to_owned()).collect();
+    let options = Options {
+        traces: arguments.text("--trace")?.map_or_else(usual, |trace| vec![trace]),
+        every: arguments.value("--every", EVERY)?.to_string(),
+        limit: arguments.text("--limit")?,
+    };
+    let json = arguments.switch("--json");
+    let ours = arguments.text("--ours")?.map(PathBuf::from);
+    arguments.finish()?;
+    let found = |path: &str| places::shared().map(|shared| shared.join(path)).filter(|path| path.exists());
+    let (Some(leases), Some(arrivals)) = (found(TRACES), found(ARRIVALS)) else {
+        println!(
+            "skipped: the traces are in ../shared/{TRACES} and ../shared/{ARRIVALS} (or in $ALLOT_SHARED)"
+        );
+        return Ok(());
+    };
+    let directory = tempfile::tempdir()?;
+    output_of(Command::new("tar").arg("-xf").arg(&leases).arg("-C").arg(directory.path()))?;
+    let table = directory.path().join("arrivals.csv");
+    let mut python = Command::new("python3");
+    python.arg(arrivals.join("to_csv.py")).arg(arrivals.join(BATCHES)).arg(arrivals.join(LIFETIMES));
+    must_run(python.stdout(File::create(&table)?))?;
+    let simulation = ours.map_or_else(released, Ok)?;
+    let mut rows = Vec::new();
+    for trace in &options.traces {
+        if !json {
+            println!("{trace}\n{}", heading());
+        }
+        for variant in ["plain", "fill"] {
+            let traces = directory.path().join("blue");
+            let row = replay(&simulation, (&traces, trace), (&table, variant), &options)?;
+            if !json {
+                println!("{}", line(&row)?);
+            }
+            rows.push(row);
+        }
+    }
+    if json {
+        println!("{}", Value::Array(rows.clone()));
+    }
+    conclude(&rows)
+}
+
+/// Replays a trace without preemptible instances, or with them.
+fn replay(
+    simulation: &Path,
+    (traces, trace): (&Path, &str),
+    (arrivals, variant): (&Path, &str),
+    options: &Options,
+) -> Result<Value> {
+    let Some((stream, _)) = trace.split_once('/') else {
+        bail!("a trace is called like {}, not '{trace}'", USUAL[0]);
+    };
+    let mut command = Command::new(simulation);
+    command.arg("workload");
+    command.arg("--swf").arg(traces.join(format!("{stream}.swf")));
+    command.arg("--lwf").arg(traces.join(format!("injected/{trace}.lwf")));
+    command.arg("--arrivals").arg(arrivals);
+    command.args(["--every", &options.every, "--variant", variant]);
+    command.args(options.limit.iter().flat_map(|limit| ["--limit", limit]));
+    let began = Instant::now();
+    let said = output_of(&mut command)?;
+    let took = began.elapsed().as_secs_f64();
+    let figures: Value = serde_json::from_str(&said).context("the simulation does not say figures")?;
+    Ok(json!({"trace": trace, "took_s": took, "figures": figures}))
+}
+
+fn heading() -> String {
+    format!(
+        "{:<6} {:>8} {:>5} {:>8} {:>7} {:>9} {:>9} {:>8} {:>8} {:>9} {:>10} {:>10} {:>6}",
+        "",
+        "reserved",
+        "late",
+        "at most",
+        "leased",
+        "with them",
+        "instances",
+        "refused",
+        "done",
+        "preempted",
+        "core-hours",
+        "of it lost",
+        "took"
+    )
+}
+
+/// A row of the table.
+fn line(row: &Value) -> Result<String> {
+    let figures = &row["figures"];
+    let number = |at: &Value| at.as_f64().context("a figure is missing");
+    let fill = &figures["fill"];
+    // Without them nobody says so.
+    let leased = number(&figures["utilisation"])?;
+    let together = number(&fill["utilisation"])?.max(leased);
+    Ok(format!(
+        "{:<6} {:>8} {:>5} {:>7.2}s {:>6.1}% {:>8.1}% {:>9} {:>8} {:>8} {:>9} {:>10.0} {:>10.0} {:>5.0}s",
+        figures["variant"].as_str().context("a name is missing")?,
+        number(&figures["reservations"]["accepted"])?,
+        number(&figures["late_starts"])?,
+        number(&figures["longest_handover_s"])?,
+        100.0 * leased,
+        100.0 * together,
+        number(&fill["requests"])?,
+        number(&fill["refused"])?,
+        number(&fill["done"])?,
+        number(&fill["preempted"])?,
+        number(&fill["core_hours"])?,
+        number(&fill["lost_core_hours"])?,
+        number(&row["took_s"])?,
+    ))
+}
+
+/// An error if a reservation was late, or if there are others than without preemptible instances: leases do not see them.
+fn conclude(rows: &[Value]) -> Result<()> {
+    for pair in rows.chunks(2) {
+        let [plain, filled] = pair else { bail!("a row is missing") };
+        let trace = &filled["trace"];
+        if [plain, filled].iter().any(|row| row["figures"]["late_starts"].as_u64() != Some(0)) {
+            bail!("reservations were late: {trace}");
+        }
+        let accepted = |row: &Value| row["figures"]["reservations"]["accepted"].clone();
+        if accepted(plain) != accepted(filled) {
+            bail!("of {trace} other reservations were accepted beside preemptible instances");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(variant: &str, late: u64, accepted: u64) -> Value {
+        let fill = json!({
+            "requests": 9, "refused": 1, "done": 5, "preempted": 3, "core_hours": 80.5, "lost_core_hours": 12.0,
+            "utilisation": 0.75,
+        });
+        let figures = json!({
+            "variant": variant, "reservations": {"accepted": accepted}, "late_starts": late,
+            "longest_handover_s": 0.75, "utilisation": 0.5, "fill": fill,
+        });
+        json!({"trace": "a/b", "took_s": 2.0, "figures": figures})
+    }
+
+    #[test]
+    fn a_row_says_what_the_gaps_were_good_for() {
+        let line = line(&row("fill", 0, 4)).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words.join(" "), "fill 4 0 0.75s 50.0% 75.0% 9 1 5 3 80 12 2s");
+        assert!(super::line(&json!({"figures": {}})).is_err());
+    }
+
+    #[test]
+    fn leases_that_are_late_or_others_fail_the_bench() {
+        assert!(conclude(&[row("plain", 0, 4), row("fill", 0, 4)]).is_ok());
+        assert!(conclude(&[row("plain", 0, 4), row("fill", 1, 4)]).is_err());
+        assert!(conclude(&[row("plain", 0, 4), row("fill", 0, 3)]).is_err());
+        assert!(conclude(&[row("plain", 0, 4)]).is_err());
+    }
+}
