@@ -39,13 +39,15 @@ pub struct Instance {
     pub reason: Option<String>,
 }
 
-/// When a preemptible instance makes way for a lease (spec §6, the notice that its owner has).
+/// When a preemptible instance makes way (spec §6, the notice that its owner has).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// When it is asked to shut down.
     pub asked_at: Timestamp,
     /// When the lease starts, by which it is gone.
     pub gone_by: Timestamp,
+    /// It makes way for an instance of its own project instead, which is started then (spec PRE-10).
+    pub for_own: bool,
 }
 
 /// Where an instance may run.

@@ -19,7 +19,7 @@ use crate::writing::Writer;
 impl Service {
     /// When whoever is on a host makes way for a lease of it that starts then.
     pub(crate) fn departure_for(&self, start: Timestamp) -> Departure {
-        Departure { asked_at: self.settings.plan_rules.clears_at(start), gone_by: start }
+        Departure { asked_at: self.settings.plan_rules.clears_at(start), gone_by: start, for_own: false }
     }
 
     /// When an instance that is to be started there makes way, if it is preemptible and a lease of its host is known.
@@ -78,7 +78,12 @@ impl Service {
         for (host, there) in by_host {
             let Some(host) = state.inventory.host(host) else { continue };
             let leaving = admission.making_way(host, there.iter().map(|record| &record.instance), starts);
-            for record in there.into_iter().filter(|record| preemptible(record)) {
+            // Whoever leaves for an instance of its project leaves whatever becomes of leases.
+            let for_own = |record: &Arc<InstanceRecord>| {
+                record.instance.departure.is_some_and(|departure| departure.for_own)
+            };
+            let open = |record: &&Arc<InstanceRecord>| preemptible(record) && !for_own(record);
+            for record in there.into_iter().filter(open) {
                 let departure = leaving.get(&record.instance.id).map(|start| self.departure_for(*start));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Admission;
+use leases::admission::{Admission, NoHost};
+use leases::hints::InstanceHints;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, InstanceChange, Observed};
 use leases::project::{Owner, ProjectId};
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
@@ -14,6 +15,7 @@ use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Ver
 use crate::hints::places;
 use crate::notices;
 use crate::placing::Place;
+use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
@@ -114,13 +116,17 @@ impl Service {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let now = self.now();
-            let (instance, host) = self.propose_instance(caller, id, &new, now)?;
+            let Proposal { instance, host, displaced } = self.propose_instance(caller, id, &new, now)?;
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "instance.create", &id));
             commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
             commit.writes.push(seize(&host));
+            for (before, write) in &displaced {
+                commit.notifications.extend(notices::of_instance(before, write, None, now));
+            }
+            commit.writes.extend(displaced.into_iter().map(|(_, write)| write));
             match writer.commit(commit).await {
                 Ok(()) => {
                     self.wake.notify_one();
@@ -139,7 +145,7 @@ impl Service {
         id: GuestId,
         new: &NewInstance,
         now: Timestamp,
-    ) -> Result<(Instance, Arc<HostRecord>), ServiceError> {
+    ) -> Result<Proposal, ServiceError> {
         let state = self.state();
         let Place { kind, within, size } = self.place_of(&state, &caller.project, &new.placing, now)?;
         let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
@@ -149,7 +155,19 @@ impl Service {
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let observed = self.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
-        let host = admission.host_for(within, size, &hints, &observed)?;
+        let found = admission.host_for(within, size, &hints, &observed);
+        let (host, displaced) = match found {
+            Ok(host) => (host, Vec::new()),
+            Err(NoHost::NoRoom { .. })
+                if kind == InstanceKind::Regular && hints == InstanceHints::default() =>
+            {
+                let all = state.instances.iter().map(|record| &record.instance);
+                let room = admission.displacing(&caller.project, size, &observed, all);
+                let (host, leaving) = room.ok_or(ServiceError::from(found.unwrap_err()))?;
+                (host, self.displace(&state, &leaving, now))
+            }
+            Err(error) => return Err(error.into()),
+        };
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
         let (name, status) = (new.name.clone(), InstanceStatus::Building);
         let (launched_at, departure, requeue, reason) = (None, None, new.requeue, None);
@@ -159,8 +177,25 @@ impl Service {
         let new =
             Instance { id, name, owner, kind, size, host, status, launched_at, departure, requeue, reason };
         let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
-        let host = state.hosts.get(&host).cloned();
-        Ok((instance, host.ok_or_else(overtaken)?))
+        let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
+        Ok(Proposal { instance, host, displaced })
+    }
+
+    /// Has preemptible instances make way at once for one of their own project.
+    fn displace(
+        &self,
+        state: &State,
+        leaving: &BTreeSet<GuestId>,
+        now: Timestamp,
+    ) -> Vec<(Arc<InstanceRecord>, Write)> {
+        let gone_by = now + self.settings.plan_rules.grace;
+        let departure = Some(Departure { asked_at: now, gone_by, for_own: true });
+        let leave = |id: &GuestId| {
+            let before = state.instances.get(*id)?.clone();
+            let write = change(&before, Instance { departure, ..before.instance.clone() }, now);
+            Some((before, write))
+        };
+        leaving.iter().filter_map(leave).collect()
     }
 
     /// Until when a preemptible instance may stay, unless its host fails: when it is asked to make way for the next lease that
@@ -241,6 +276,14 @@ impl Service {
         self.refresh().await?;
         Ok(self.instance(id).filter(|record| record.instance.status == InstanceStatus::Building))
     }
+}
+
+/// An instance as it would be, the host that it would be on, and those of its project that make way for it, as they are and
+/// with what is written.
+struct Proposal {
+    instance: Instance,
+    host: Arc<HostRecord>,
+    displaced: Vec<(Arc<InstanceRecord>, Write)>,
 }
 
 /// What becomes of an instance.

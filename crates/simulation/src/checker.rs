@@ -56,6 +56,8 @@ pub(crate) struct Checker {
     skew: SignedDuration,
     /// Instances that the service said are started, and whether it said that they are deleted.
     instances: BTreeMap<GuestId, bool>,
+    /// Preemptible instances that make way for others of their projects.
+    displaced: BTreeSet<GuestId>,
 }
 
 type Verdict = Result<(), String>;
@@ -78,6 +80,7 @@ impl Checker {
             several,
             skew,
             instances: BTreeMap::new(),
+            displaced: BTreeSet::new(),
         }
     }
 
@@ -128,7 +131,7 @@ impl Checker {
                 let seen = fleet.look(host);
                 let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
                 if let Some(guest) = owner {
-                    self.check_removal(step, guest.owner, host)?;
+                    self.check_removal(step, &guest, host)?;
                 }
             }
             Action::MoveGuest(host, guest, to) => {
@@ -143,17 +146,22 @@ impl Checker {
     }
 
     /// A guest goes only for a lease that wants its place, or with its lease.
-    fn check_removal(&self, step: &ClaimedStep, owner: GuestOwner, host: HostId) -> Verdict {
+    fn check_removal(&self, step: &ClaimedStep, guest: &Guest, host: HostId) -> Verdict {
         let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
-        let removable = match owner {
+        let removable = match guest.owner {
             GuestOwner::Other => false,
             // One of several services may not know yet what became of the lease.
-            GuestOwner::Preemptible => step.lease.is_some_and(|id| {
-                self.several || self.before.get(&id).is_some_and(|record| has(&record.lease))
-            }),
+            GuestOwner::Preemptible => match step.lease {
+                Some(id) => self.several || self.before.get(&id).is_some_and(|record| has(&record.lease)),
+                None => self.displaced.contains(&guest.id),
+            },
             GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
         };
-        if removable { Ok(()) } else { Err(format!("{} although it is of {owner:?}", step.claim.action)) }
+        if removable {
+            Ok(())
+        } else {
+            Err(format!("{} although it is of {:?}", step.claim.action, guest.owner))
+        }
     }
 
     /// A guest is moved only out of the way of a lease that hunts, or with its lease's end, by its plan, and to where no
@@ -213,6 +221,9 @@ impl Checker {
             check_promise(lease, &contents.hosts)?;
         }
         self.check_ends(&leases, contents, fleet)?;
+        let displaced = contents.instances.iter().map(|record| &record.instance);
+        let displaced = displaced.filter(|i| i.departure.is_some_and(|departure| departure.for_own));
+        self.displaced.extend(displaced.map(|instance| instance.id));
         self.before = leases;
         self.check_machines(contents, fleet)
     }

@@ -159,8 +159,7 @@ impl Admission<'_> {
             if let Some(coming) = coming.get(&host.id) {
                 used.add(1, coming);
             }
-            let capacity =
-                pool.map_or_else(|| host.capacity(), |pool| pool.overcommitted(host).capacity());
+            let capacity = pool.map_or_else(|| host.capacity(), |pool| pool.overcommitted(host).capacity());
             capacity.slots(&used, &size.resources()) > 0
         };
         let verdict = |host: &'h Host| {

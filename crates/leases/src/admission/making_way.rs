@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::Admission;
+use super::{Admission, Within};
 use crate::calendar::Booking;
 use crate::host::Host;
-use crate::ids::{GuestId, LeaseId};
-use crate::instance::{Instance, InstanceKind};
-use crate::plan::FENCE_TOLERANCE;
+use crate::ids::{GuestId, HostId, LeaseId};
+use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed};
 use crate::preemption::{Candidate, victims};
+use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::window::{Window, later};
 
@@ -57,6 +58,53 @@ impl Admission<'_> {
             leaving.extend(going.into_iter().map(|id| (id, start)));
         }
         leaving
+    }
+
+    /// A host for an instance of the project that is part of no lease and for which there is no room, if as few as can be
+    /// of the project's own preemptible instances make way there for it; and which (spec PRE-10).
+    pub fn displacing<'i>(
+        &self,
+        project: &ProjectId,
+        size: GuestSize,
+        observed: &Observed,
+        instances: impl IntoIterator<Item = &'i Instance>,
+    ) -> Option<(HostId, BTreeSet<GuestId>)> {
+        let own = |instance: &&Instance| {
+            let runs = matches!(instance.status, InstanceStatus::Active | InstanceStatus::Building);
+            let leaves = instance.departure.is_some_and(|departure| departure.for_own);
+            instance.kind == InstanceKind::Preemptible
+                && instance.owner.project == *project
+                && runs
+                && !leaves
+        };
+        let mut by_host: BTreeMap<HostId, Vec<Candidate<'_>>> = BTreeMap::new();
+        for instance in instances.into_iter().filter(own) {
+            by_host.entry(instance.host).or_default().push(self.candidate(instance, self.now));
+        }
+        let mut best: Option<((usize, u64, HostId), BTreeSet<GuestId>)> = None;
+        for (id, candidates) in by_host {
+            let Some((host, seen)) = self.inventory.host(id).zip(observed.hosts.get(&id)) else { continue };
+            if self.fits(Within::FreePool(project), host, Some(seen)).is_err() {
+                continue;
+            }
+            let mut used = size.resources();
+            let goes = |guest: &Guest| candidates.iter().any(|candidate| candidate.id == guest.id);
+            for guest in seen.guests.iter().filter(|guest| !goes(guest)) {
+                used.add(1, &guest.size.resources());
+            }
+            let mut room = host.capacity();
+            if !used.fits_into(&room) {
+                continue;
+            }
+            room.subtract(1, &used);
+            let going = victims(&candidates, &room);
+            let work = candidates.iter().filter(|candidate| going.contains(&candidate.id));
+            let cost = (going.len(), work.map(|candidate| candidate.work).sum(), id);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, going));
+            }
+        }
+        best.map(|((.., host), going)| (host, going))
     }
 
     /// What is booked of the host, and is not over.

@@ -164,7 +164,7 @@ fn drained(
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
             GuestOwner::Preemptible => {
-                let until = stop(effort, host, guest, lease);
+                let until = stop(effort, host, guest, Some(lease));
                 effort.waits(lease.id, Waiting::Leaving { host, until });
             }
             GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
@@ -210,20 +210,20 @@ pub(super) fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
 /// Preemptible guests leave before the lease starts. Everybody else has time until then.
 fn ask_to_leave(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease: &Lease) {
     for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
-        stop(effort, host, guest, lease);
+        stop(effort, host, guest, Some(lease));
     }
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed. Says until when it has time.
-pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) -> Timestamp {
-    let (now, grace) = (effort.world.now, effort.world.rules.grace);
+pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: Option<&Lease>) -> Timestamp {
+    let (now, grace, lease) = (effort.world.now, effort.world.rules.grace, lease.map(|lease| lease.id));
     let Some(since) = guest.stopping_since else {
-        effort.step(Action::StopGuest(host, guest.id), Some(lease.id));
+        effort.step(Action::StopGuest(host, guest.id), lease);
         return later(now, grace);
     };
     let deadline = later(since, grace);
     if deadline <= now {
-        effort.step(Action::DeleteGuest(host, guest.id), Some(lease.id));
+        effort.step(Action::DeleteGuest(host, guest.id), lease);
     } else {
         effort.wake(deadline);
     }

@@ -45,7 +45,7 @@ pub(super) fn plan_instances(effort: &mut Effort<'_>, claims: &Claims<'_>) -> Ve
         if let Some(change) = next(effort, claims, instance, seen.get(&instance.id).copied()) {
             changes.push(change);
         } else {
-            plan_steps(effort, instance, seen.get(&instance.id).copied());
+            plan_steps(effort, claims, instance, seen.get(&instance.id).copied());
         }
     }
     changes
@@ -136,13 +136,19 @@ fn destroyed(effort: &Effort<'_>, instance: &Instance) -> bool {
     world.history.done.contains_key(&destroy) || host_is_gone
 }
 
-fn plan_steps(effort: &mut Effort<'_>, instance: &Instance, seen: Option<(HostId, &Guest)>) {
+fn plan_steps(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    instance: &Instance,
+    seen: Option<(HostId, &Guest)>,
+) {
     let host = effort.world.observed.hosts.get(&instance.host);
-    if host.is_none_or(|host| host.health == Health::Failed) {
-        return;
-    }
+    let Some(host) = host.filter(|host| host.health != Health::Failed) else { return };
+    let in_the_way = || host.guests.iter().any(|guest| claims.leaves_for_own(guest.id));
     let lease = instance.kind.lease();
     match (instance.status, seen) {
+        // It is started once those have gone that make way for it.
+        (InstanceStatus::Building, None) if instance.kind == InstanceKind::Regular && in_the_way() => {}
         (InstanceStatus::Building, None) => {
             effort.step(Action::StartGuest(instance.host, instance.id), lease);
         }

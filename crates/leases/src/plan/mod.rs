@@ -318,6 +318,12 @@ impl<'a> Claims<'a> {
         self.reservations.get(&reservation).map(|(lease, _)| *lease)
     }
 
+    /// Whether it leaves now for an instance of its own project.
+    fn leaves_for_own(&self, guest: GuestId) -> bool {
+        let leaving = self.leaving.get(&guest).and_then(|instance| instance.departure);
+        leaving.is_some_and(|departure| departure.for_own)
+    }
+
     /// Slots of the host that are wanted, by reservation, with its lease.
     fn slots(&self, host: HostId) -> impl Iterator<Item = (ReservationId, LeaseId, u32)> + '_ {
         let wanted = self.slots.get(&host).into_iter().flatten();

@@ -63,13 +63,20 @@ fn make_room(
     host: HostId,
     observed: &ObservedHost,
 ) -> Option<Timestamp> {
+    if observed.place == Place::FreePool {
+        for guest in &observed.guests {
+            if claims.leaves_for_own(guest.id) {
+                stop(effort, host, guest, None);
+            }
+        }
+    }
     let whole = claims.hosts.contains_key(&host)
         || claims.coming.get(&host).is_some_and(|lease| is_near(effort, lease));
     let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole)?;
     let mut in_the_way = None;
     for guest in &observed.guests {
-        if let Some(leaving) = claims.leaving.get(&guest.id) {
-            let deadline = stop(effort, host, guest, lease);
+        if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_for_own(guest.id)) {
+            let deadline = stop(effort, host, guest, Some(lease));
             let late = leaving.departure.is_some_and(|departure| departure.gone_by <= effort.world.now);
             in_the_way = in_the_way.max(late.then_some(deadline));
         }

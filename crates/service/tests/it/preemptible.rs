@@ -313,6 +313,32 @@ async fn pre_10_who_has_as_many_as_it_may_gets_no_more_of_that_kind() {
     world.service.create_instance(&caller("q"), new(None)).await.expect("somebody else's");
 }
 
+#[tokio::test]
+async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
+    let mut world = world(1).await;
+    let first = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(5)).await;
+    let second = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(6)).await;
+    let others = world.service.create_instance(&caller("q"), new(None)).await;
+    assert!(matches!(others, Err(ServiceError::NoHost(_))), "somebody else's stay: {others:?}");
+    let regular = world.service.create_instance(&caller("p"), new(None)).await.expect("there is room");
+    let regular = regular.instance.id;
+    world.touched();
+    let departure = world.service.instance(second).expect("it has time").instance.departure;
+    assert_eq!(departure, Some(Departure { asked_at: at(6), gone_by: at(7), for_own: true }));
+    world.run_until(at(6) + SignedDuration::from_secs(10)).await;
+    assert_eq!((state(&world, second), state(&world, regular)), ("ACTIVE", "BUILD"));
+    world.run_until(at(8)).await;
+    assert_eq!(
+        [first, second, regular].map(|id| state(&world, id).to_owned()),
+        ["ACTIVE", "gone", "ACTIVE"].map(str::to_owned)
+    );
+    let told: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
+    assert_eq!(told, ["instance.departure.planned", "instance.preempted"]);
+    assert_eq!(world.fleet.violations(), []);
+}
+
 /// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
 async fn told(world: &World) -> Vec<(String, Option<String>)> {
     let notifications = world.service.notifications(0, 1000).await.expect("the store works");
@@ -339,10 +365,10 @@ async fn pre_notice_owners_are_told_when_their_instances_make_way_and_when_they_
     let departure = |world: &World| world.service.instance(instance.id).expect("it runs").instance.departure;
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("it makes way").lease.id;
     world.run_until(at(2)).await;
-    assert_eq!(departure(&world), Some(Departure { asked_at: at(58), gone_by: at(60) }));
+    assert_eq!(departure(&world), Some(Departure { asked_at: at(58), gone_by: at(60), for_own: false }));
     change(&mut world, lease, dates(Some(40), Some(90))).await.expect("it makes way");
     world.run_until(at(3)).await;
-    assert_eq!(departure(&world), Some(Departure { asked_at: at(38), gone_by: at(40) }));
+    assert_eq!(departure(&world), Some(Departure { asked_at: at(38), gone_by: at(40), for_own: false }));
     world.service.delete_lease(&caller("p"), lease).await.expect("there");
     world.touched();
     world.run_until(at(4)).await;

@@ -141,7 +141,7 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
         status: InstanceStatus::Building,
         launched_at: Some(at(1)),
         requeue: true,
-        departure: Some(Departure { asked_at: at(50), gone_by: at(60) }),
+        departure: Some(Departure { asked_at: at(50), gone_by: at(60), for_own: true }),
         reason: Some("because".to_owned()),
     };
     InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }

@@ -30,6 +30,9 @@ struct Document {
     /// When it is asked to leave, and when it is gone, of one that makes way for a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     departure_us: Option<(i64, i64)>,
+    /// It leaves for an instance of its own project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    for_own: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     requeue: bool,
     reason: Option<String>,
@@ -56,6 +59,7 @@ pub fn instance_json(instance: &Instance) -> String {
         departure_us: instance
             .departure
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
+        for_own: instance.departure.is_some_and(|departure| departure.for_own),
         requeue: instance.requeue,
         reason: instance.reason.clone(),
     })
@@ -73,8 +77,10 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         None => InstanceKind::Regular,
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;
-    let departure =
-        |(asked, gone)| Ok::<_, Unreadable>(Departure { asked_at: instant(asked)?, gone_by: instant(gone)? });
+    let for_own = document.for_own;
+    let departure = |(asked, gone)| {
+        Ok::<_, Unreadable>(Departure { asked_at: instant(asked)?, gone_by: instant(gone)?, for_own })
+    };
     Ok(Instance {
         id,
         kind,

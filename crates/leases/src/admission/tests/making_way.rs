@@ -3,7 +3,7 @@
 use super::*;
 use crate::ids::GuestId;
 use crate::instance::{Departure, Instance, InstanceKind, InstanceStatus};
-use crate::plan::GuestSize;
+use crate::plan::{GuestSize, Observed, ObservedHost};
 
 /// One of so many CPUs on host 1 that has run since then.
 fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
@@ -58,11 +58,35 @@ fn pre_06_room_that_others_use_is_not_there() {
 }
 
 #[test]
+fn pre_10_an_instance_displaces_as_few_of_its_own_project_as_can_be_and_nobody_elses() {
+    let cloud = Cloud::new(2);
+    let mut there: Vec<Instance> = (1..=4).map(|id| preemptible(id, 4, -10)).collect();
+    there.extend((5..=6).map(|id| Instance { host: HostId(2), ..preemptible(id, 8, -10) }));
+    let mut observed = Observed::default();
+    for host in [1, 2] {
+        let seen = ObservedHost { guests: Vec::new(), ..ObservedHost::free() };
+        observed.hosts.insert(HostId(host), seen);
+    }
+    guests_to_come(&mut observed, there.iter());
+    let room_for = |vcpus, there: &[Instance]| {
+        let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
+        let found = cloud.admission(0).displacing(&owner().project, size, &observed, there);
+        found.map(|(host, going)| (host.0, going.into_iter().map(|id| id.0).collect::<Vec<_>>()))
+    };
+    assert_eq!(room_for(8, &there), Some((2, vec![5])), "one of eight CPUs, not two of four");
+    assert_eq!(room_for(4, &there), Some((1, vec![1])), "it has done less");
+    assert_eq!(room_for(17, &there), None);
+    there[4].owner.project = crate::project::ProjectId("another".into());
+    there[5].owner.project = there[4].owner.project.clone();
+    assert_eq!(room_for(8, &there), Some((1, vec![1, 2])));
+}
+
+#[test]
 fn pre_06_whoever_was_asked_to_leave_is_the_one_who_leaves() {
     let mut cloud = Cloud::new(1);
     let mut there = [preemptible(1, 8, -9), preemptible(2, 8, -1)];
     cloud.lease(1, window(5, 60), vec![instances(8, 1, Affinity::Any)]);
     assert_eq!(leaving(&cloud, &there), [(2, 5)]);
-    there[0].departure = Some(Departure { asked_at: at(0), gone_by: at(5) });
+    there[0].departure = Some(Departure { asked_at: at(0), gone_by: at(5), for_own: false });
     assert_eq!(leaving(&cloud, &there), [(1, 5)]);
 }

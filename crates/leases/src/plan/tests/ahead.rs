@@ -87,7 +87,7 @@ fn shared() -> Stage {
     let mut stage = Stage { leases: vec![lease], ..stage() };
     stage.host(1).guests = [7, 8, 9].map(|id| guest(id, GuestOwner::Preemptible)).into();
     for id in [7, 8, 9] {
-        let departure = (id == 7).then(|| Departure { asked_at: at(8), gone_by: at(10) });
+        let departure = (id == 7).then(|| Departure { asked_at: at(8), gone_by: at(10), for_own: false });
         let preemptible = instances::instance(InstanceKind::Preemptible);
         let status = if id == 9 { InstanceStatus::Building } else { InstanceStatus::Active };
         stage.instances.push(Instance { id: GuestId(id), departure, status, ..preemptible });
@@ -115,7 +115,7 @@ fn pre_06_those_who_make_way_for_room_on_a_host_leave_before_it_is_granted_and_t
 fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so() {
     let mut stage = shared();
     stage.rules.clear_ahead = None;
-    stage.instances[0].departure = Some(Departure { asked_at: at(10), gone_by: at(10) });
+    stage.instances[0].departure = Some(Departure { asked_at: at(10), gone_by: at(10), for_own: false });
     assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
     assert_eq!(stage.status(0), LeaseStatus::Starting);
     let reason = stage.leases[0].reason.clone().expect("it waits");

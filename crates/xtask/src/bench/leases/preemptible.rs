@@ -16,7 +16,7 @@ use crate::run::Executable;
 /// To ask where an instance may run, of a thousand hosts, in milliseconds.
 const WANTED_MILLIS: f64 = 1.0;
 /// So long it may take until as many instances run as there are hosts.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// Asks, and has a lease of every host start after an instance has made way there.
@@ -27,7 +27,7 @@ pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report)
         .with(["--preemptible-enabled", "true", "--preemptible-least-lifetime", "1s"])
         .with(["--leases-grace", "5s", "--preemptible-margin", "5s"]);
     let server = launch.start()?;
-    let mut cloud = Cloud::new(hosts);
+    let cloud = Cloud::new(hosts);
     eprintln!("taking on {hosts} hosts");
     cloud.take_on_hosts(server.caller())?;
     eprintln!("asking where preemptible instances may run");
