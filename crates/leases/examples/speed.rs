@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Changes, Rules};
+use leases::admission::{Admission, Changes, Rules, Within};
 use leases::calendar::Calendar;
+use leases::hints::InstanceHints;
 use leases::host::{Host, Inventory};
 use leases::hunt::Surroundings;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
@@ -143,6 +144,22 @@ fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
     report("hunt for 20 of 1,000 hosts with 8,000 guests", times);
 }
 
+/// Which of all hosts may have a preemptible instance, and until when: what an external scheduler asks.
+fn filters(inventory: &Inventory, calendar: &Calendar, numbers: &mut Numbers) {
+    let (rules, project) = (Rules::default(), owner().project);
+    let observed = inhabited(inventory, numbers);
+    let admission = Admission::new(calendar, inventory, &rules, hour(1000));
+    let within = Within::Gap(&project, SignedDuration::from_mins(12));
+    let size = Some(GuestSize { vcpus: 2, memory_mib: 4096, disk_gib: 20 });
+    let (mut times, hints) = (Vec::new(), InstanceHints::default());
+    for _ in 0..200 {
+        let hosts = (inventory.hosts(), &observed);
+        let verdicts = timed(&mut times, || admission.filter(within, size, &hints, hosts));
+        assert_eq!(verdicts.len() as u64, HOSTS);
+    }
+    report("which of 1,000 hosts may have an instance", times);
+}
+
 fn report(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -213,4 +230,5 @@ fn main() {
     }
     report("plan for all leases after a long outage", times);
     hunts(&inventory, &mut numbers);
+    filters(&inventory, &calendar, &mut numbers);
 }

@@ -165,12 +165,8 @@ impl Admission<'_> {
         let verdict = |host: &'h Host| {
             let seen = observed.hosts.get(&host.id);
             let fits = self.fits(within, host, seen);
-            let fits = if seen.is_none_or(|seen| has_room(host, seen)) {
-                fits
-            } else {
-                fits.and(Err(Unfit::NoRoom))
-            };
-            (host, fits)
+            let room = |_: &_| seen.is_none_or(|seen| has_room(host, seen));
+            (host, fits.and_then(|until| Some(until).filter(room).ok_or(Unfit::NoRoom)))
         };
         let mut verdicts: Vec<_> = hosts.map(verdict).collect();
         let on = verdicts.iter().filter(|(_, fits)| fits.is_ok()).map(|(host, _)| host.id).collect();
@@ -191,8 +187,9 @@ impl Admission<'_> {
     /// From when on somebody else has the host, or some of it; never if that is not known yet. What runs there until then
     /// is in nobody's way. What has begun already counts from when it began.
     pub fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
-        let bookings = self.calendar.bookings(host).filter(|(window, _)| window.end() > self.now);
-        bookings.map(|(window, _)| window.start()).min()
+        // They are in the order of their starts.
+        let first = self.calendar.bookings(host).find(|(window, _)| window.end() > self.now);
+        first.map(|(window, _)| window.start())
     }
 
     /// Of hosts with room for it, those that nobody else has for longest.

@@ -61,7 +61,11 @@ impl Service {
         let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);
         if progress.announced != Some(state.revision) {
             // Who makes way for it is not known yet.
+            let all = plan.steps.len();
             plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));
+            if plan.steps.len() < all {
+                plan.wake_at = Some(now);
+            }
         }
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
