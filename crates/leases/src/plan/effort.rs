@@ -32,14 +32,10 @@ pub enum Waiting {
         /// The guest.
         guest: GuestId,
     },
-    /// Preemptible guests are on a host that were asked to shut down too late to have gone by now.
-    #[error("preemptible instances on host {host} have until {until} to shut down")]
-    Leaving {
-        /// The host.
-        host: HostId,
-        /// When they are deleted.
-        until: Timestamp,
-    },
+    /// Preemptible guests are on a host that were asked to shut down too late to have gone by now. It is not said until
+    /// when: each has its own time.
+    #[error("preemptible instances on host {0} have their time to shut down")]
+    Leaving(HostId),
     /// Nothing could be found for a reservation.
     #[error("nothing is available for reservation {0}")]
     NothingAllocated(ReservationId),

@@ -164,8 +164,8 @@ fn drained(
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
             GuestOwner::Preemptible => {
-                let until = stop(effort, host, guest, Some(lease));
-                effort.waits(lease.id, Waiting::Leaving { host, until });
+                stop(effort, host, guest, Some(lease));
+                effort.waits(lease.id, Waiting::Leaving(host));
             }
             GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
                 Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
@@ -214,18 +214,17 @@ fn ask_to_leave(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, 
     }
 }
 
-/// A preemptible guest is asked to shut down, and deleted when its grace time has passed. Says until when it has time.
-pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: Option<&Lease>) -> Timestamp {
-    let (now, grace, lease) = (effort.world.now, effort.world.rules.grace, lease.map(|lease| lease.id));
+/// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
+pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: Option<&Lease>) {
+    let lease = lease.map(|lease| lease.id);
     let Some(since) = guest.stopping_since else {
         effort.step(Action::StopGuest(host, guest.id), lease);
-        return later(now, grace);
+        return;
     };
-    let deadline = later(since, grace);
-    if deadline <= now {
+    let deadline = later(since, effort.world.rules.grace);
+    if deadline <= effort.world.now {
         effort.step(Action::DeleteGuest(host, guest.id), lease);
     } else {
         effort.wake(deadline);
     }
-    deadline
 }

@@ -4,8 +4,6 @@
 //! them beside what is reserved. Which of them have to go was decided before, and is noted with their instances
 //! ([`crate::admission::Admission::making_way`]).
 
-use jiff::Timestamp;
-
 use super::Claims;
 use super::effort::{Effort, Waiting};
 use super::handover::{doomed, is_near, stop};
@@ -25,7 +23,7 @@ pub(super) fn plan_slots(
     observed: &ObservedHost,
 ) {
     let failed = observed.health == Health::Failed;
-    let in_the_way = if failed { None } else { make_room(effort, claims, host, observed) };
+    let in_the_way = !failed && make_room(effort, claims, host, observed);
     let mut others_leave = false;
     for &reservation in observed.slots.keys() {
         if claims.slots(host).all(|(wanted, ..)| wanted != reservation) {
@@ -47,22 +45,16 @@ pub(super) fn plan_slots(
             effort.waits(lease, Waiting::HostFailed(host));
         } else if others_leave || observed.place != Place::FreePool {
             effort.waits(lease, Waiting::TakingBack(host));
-        } else if let Some(until) = in_the_way {
-            effort.waits(lease, Waiting::Leaving { host, until });
+        } else if in_the_way {
+            effort.waits(lease, Waiting::Leaving(host));
         } else {
             effort.step(Action::Grant(host, reservation, count), Some(lease));
         }
     }
 }
 
-/// Preemptible guests whose place a lease needs leave before it starts. If any is there that should be gone by now, says
-/// until when it has time.
-fn make_room(
-    effort: &mut Effort<'_>,
-    claims: &Claims<'_>,
-    host: HostId,
-    observed: &ObservedHost,
-) -> Option<Timestamp> {
+/// Preemptible guests whose place a lease needs leave before it starts. Says whether any is there that should be gone by now.
+fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) -> bool {
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
             if claims.leaves_for_own(guest.id) {
@@ -72,13 +64,14 @@ fn make_room(
     }
     let whole = claims.hosts.contains_key(&host)
         || claims.coming.get(&host).is_some_and(|lease| is_near(effort, lease));
-    let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole)?;
-    let mut in_the_way = None;
+    let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole);
+    let Some(lease) = lease else { return false };
+    let mut in_the_way = false;
     for guest in &observed.guests {
         if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_for_own(guest.id)) {
-            let deadline = stop(effort, host, guest, Some(lease));
-            let late = leaving.departure.is_some_and(|departure| departure.gone_by <= effort.world.now);
-            in_the_way = in_the_way.max(late.then_some(deadline));
+            stop(effort, host, guest, Some(lease));
+            let now = effort.world.now;
+            in_the_way |= leaving.departure.is_some_and(|departure| departure.gone_by <= now);
         }
     }
     in_the_way

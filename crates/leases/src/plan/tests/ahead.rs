@@ -116,10 +116,14 @@ fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so
     let mut stage = shared();
     stage.rules.clear_ahead = None;
     stage.instances[0].departure = Some(Departure { asked_at: at(10), gone_by: at(10), for_own: false });
+    stage.settle(10);
+    let settled = stage.leases[0].clone();
+    assert_eq!(stage.plan(10).changes, [], "what it says does not change with the time");
+    assert_eq!(stage.leases[0], settled);
     assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
     assert_eq!(stage.status(0), LeaseStatus::Starting);
     let reason = stage.leases[0].reason.clone().expect("it waits");
-    assert_eq!(reason, "preemptible instances on host 1 have until 1970-01-01T00:11:00Z to shut down");
+    assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
     assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
