@@ -135,6 +135,16 @@ impl Instance {
         !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued)
     }
 
+    /// Whether it runs or is about to, and nobody has it destroyed.
+    pub fn is_to_run(&self) -> bool {
+        matches!(self.status, InstanceStatus::Building | InstanceStatus::Active)
+    }
+
+    /// Whether it makes way for an instance of its own project, whatever becomes of leases.
+    pub fn leaves_for_own(&self) -> bool {
+        self.departure.is_some_and(|departure| departure.for_own)
+    }
+
     /// Whether it makes way for a lease now, or has to: it was to be asked to.
     pub fn is_departing(&self, now: Timestamp) -> bool {
         self.kind == InstanceKind::Preemptible

@@ -283,12 +283,17 @@ impl Lease {
         Self { standing, ..self }
     }
 
+    /// Whether it has hosts, or room on any.
+    pub fn is_on_hosts(&self) -> bool {
+        let on_hosts =
+            |reservation: &Reservation| !matches!(reservation.allocation, Allocation::FloatingIps(_));
+        self.reservations.iter().any(on_hosts)
+    }
+
     /// The lease with its hosts being cleared so long before it starts, if it has any, or room on any.
     #[must_use]
     pub fn cleared_ahead(self, ahead: Option<SignedDuration>) -> Self {
-        let on_hosts =
-            |reservation: &Reservation| !matches!(reservation.allocation, Allocation::FloatingIps(_));
-        let ahead = ahead.filter(|_| self.reservations.iter().any(on_hosts));
+        let ahead = ahead.filter(|_| self.is_on_hosts());
         let before_start = ahead.map(|ahead| BeforeStart { ahead, status: EventStatus::Undone });
         Self { before_start, ..self }
     }

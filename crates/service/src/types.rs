@@ -190,7 +190,7 @@ pub struct NewFloatingIp {
 }
 
 /// An instance that is to be started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInstance {
     /// Its name.
     pub name: String,

@@ -222,7 +222,7 @@ impl Checker {
         }
         self.check_ends(&leases, contents, fleet)?;
         let displaced = contents.instances.iter().map(|record| &record.instance);
-        let displaced = displaced.filter(|i| i.departure.is_some_and(|departure| departure.for_own));
+        let displaced = displaced.filter(|instance| instance.leaves_for_own());
         self.displaced.extend(displaced.map(|instance| instance.id));
         self.before = leases;
         self.check_machines(contents, fleet)

@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{When, show_seconds, zone_name};
+use super::dates::{show_seconds, zone_name};
+use super::period::Past;
 use super::table::text;
 use super::wire::read;
 use super::{ClientError, Session};
@@ -28,12 +29,8 @@ pub(crate) struct Plan {
 
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// From when; the beginning of this month (UTC) if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// Until when; now if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    past: Past,
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,14 +147,7 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
 }
 
 async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let now = session.now().await;
-    let mut query = Vec::new();
-    for (name, text) in [("start", &wanted.from), ("end", &wanted.to)] {
-        if let Some(text) = text {
-            let instant = When::parse(text, now, &session.zone)?.instant(now);
-            query.push((name, instant.to_string()));
-        }
-    }
+    let query = wanted.past.query(session).await?;
     let Some(answer) = ask("/v1/energy/report", &query, session).await? else { return Ok(()) };
     let pools: Vec<Line> = read(&answer, "pools")?;
     let time = |name: &str| shown(answer[name].as_str().unwrap_or_default(), session);

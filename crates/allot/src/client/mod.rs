@@ -20,6 +20,7 @@ mod lease;
 mod lease_pool;
 mod login;
 mod maintenance;
+mod period;
 mod preemptible;
 mod requirement;
 mod table;

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::dates::{When, shown, zone_name};
+use super::dates::{shown, zone_name};
+use super::period::Past;
 use super::table::text;
 use super::wire::{plain, read};
 use super::{ClientError, Session};
@@ -25,12 +26,8 @@ pub(crate) struct Whose {
 
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// From when; the beginning of this month (UTC) if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// Until when; now if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    past: Past,
     #[command(flatten)]
     whose: Whose,
 }
@@ -74,14 +71,8 @@ async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError
 }
 
 async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let now = session.now().await;
-    let mut query: Vec<_> = wanted.whose.project.map(|project| ("project_id", project)).into_iter().collect();
-    for (name, text) in [("start", &wanted.from), ("end", &wanted.to)] {
-        if let Some(text) = text {
-            let instant = When::parse(text, now, &session.zone)?.instant(now);
-            query.push((name, instant.to_string()));
-        }
-    }
+    let mut query = wanted.past.query(session).await?;
+    query.extend(wanted.whose.project.map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/preemptible", &query).await?;
     if session.json {
         return session.print_json(&answer);

@@ -4,7 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dates::{When, show_seconds, zone_name};
+use super::dates::{show_seconds, zone_name};
+use super::period::Past;
 use super::table::text;
 use super::wire::read;
 use super::{ClientError, Session};
@@ -40,12 +41,8 @@ enum Format {
 
 #[derive(Args, Debug)]
 struct Period {
-    /// From when; the beginning of this month (UTC) if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-    /// Until when; now if it is not said
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    past: Past,
     /// Only of this project; of others for administrators only
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
@@ -112,14 +109,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 
 /// What is the same for all questions.
 async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientError> {
-    let now = session.now().await;
-    let mut query = Vec::new();
-    for (name, text) in [("start", &period.from), ("end", &period.to)] {
-        if let Some(text) = text {
-            let instant = When::parse(text, now, &session.zone)?.instant(now);
-            query.push((name, instant.to_string()));
-        }
-    }
+    let mut query = period.past.query(session).await?;
     query.extend(period.project.clone().map(|project| ("project_id", project)));
     query.extend(period.lease.clone().map(|lease| ("lease_id", lease)));
     Ok(query)

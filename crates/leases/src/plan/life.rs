@@ -225,12 +225,10 @@ pub(super) fn left_behind<'a>(
 
 /// How far the hosts of a pending lease are cleared, if that changes.
 fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
-    let ahead = world.rules.clear_ahead?;
-    let before = lease.clone().cleared_ahead(Some(ahead)).before_start?;
-    let before =
-        BeforeStart { status: lease.before_start.map_or(before.status, |known| known.status), ..before };
+    let ahead = world.rules.clear_ahead.filter(|_| lease.is_on_hosts())?;
+    let before = lease.before_start.map_or(EventStatus::Undone, |known| known.status);
     let at = world.rules.clears_at(lease.window.start());
-    let status = match before.status {
+    let status = match before {
         EventStatus::Undone if at <= world.now => EventStatus::InProgress,
         EventStatus::InProgress if cleared(lease, world) => EventStatus::Done,
         // It starts later than it was to. By somebody else's clock it may have begun.
@@ -239,7 +237,7 @@ fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
         }
         status => status,
     };
-    let after = BeforeStart { status, ..before };
+    let after = BeforeStart { ahead, status };
     (Some(after) != lease.before_start).then_some(after)
 }
 

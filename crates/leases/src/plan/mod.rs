@@ -320,8 +320,7 @@ impl<'a> Claims<'a> {
 
     /// Whether it leaves now for an instance of its own project.
     fn leaves_for_own(&self, guest: GuestId) -> bool {
-        let leaving = self.leaving.get(&guest).and_then(|instance| instance.departure);
-        leaving.is_some_and(|departure| departure.for_own)
+        self.leaving.get(&guest).is_some_and(|instance| instance.leaves_for_own())
     }
 
     /// Slots of the host that are wanted, by reservation, with its lease.

@@ -3,11 +3,10 @@
 //! Text with commas, a heading, and a machine in a line: when it came, the number of the batch that it came in, its CPUs,
 //! memory in GiB, how long it ran, and whether it still ran when the record ended.
 
-use super::trace::{Field, Line, TraceError, Wrong};
+use super::trace::{Field, Line, MOST_SECONDS, TraceError, Wrong};
 
 /// How many fields a line has.
 const FIELDS: usize = 6;
-const MOST_SECONDS: i64 = 10_000_000_000;
 const MOST_CORES: i64 = 1024;
 const MIB_PER_GIB: f64 = 1024.0;
 const MOST_GIB: f64 = 65_536.0;

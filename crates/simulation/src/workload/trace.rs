@@ -14,7 +14,7 @@ use thiserror::Error;
 const SWF_FIELDS: usize = 18;
 const LWF_FIELDS: usize = 10;
 /// Later than this, or longer, is no trace of anything: some three hundred years.
-const MOST_SECONDS: i64 = 10_000_000_000;
+pub(super) const MOST_SECONDS: i64 = 10_000_000_000;
 /// More hosts than this nobody asks for.
 const MOST_NODES: i64 = 1_000_000;
 

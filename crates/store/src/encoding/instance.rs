@@ -59,7 +59,7 @@ pub fn instance_json(instance: &Instance) -> String {
         departure_us: instance
             .departure
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
-        for_own: instance.departure.is_some_and(|departure| departure.for_own),
+        for_own: instance.leaves_for_own(),
         requeue: instance.requeue,
         reason: instance.reason.clone(),
     })

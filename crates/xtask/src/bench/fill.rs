@@ -4,14 +4,13 @@
 //! the crate `simulation` replays both, without them and with them. The traces are in the reference material.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use anyhow::{Context, Result};
+use serde_json::Value;
 
-use super::workload::{TRACES, USUAL, released};
+use super::workload::{TRACES, USUAL, conclude, released, replay};
 use crate::arguments::Arguments;
 use crate::places;
 use crate::run::{must_run, output_of};
@@ -63,7 +62,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         }
         for variant in ["plain", "fill"] {
             let traces = directory.path().join("blue");
-            let row = replay(&simulation, (&traces, trace), (&table, variant), &options)?;
+            let way = (variant, options.limit.as_deref());
+            let more = ["--arrivals".as_ref(), table.as_os_str(), "--every".as_ref(), options.every.as_ref()];
+            let row = replay(&simulation, (&traces, trace), way, more)?;
             if !json {
                 println!("{}", line(&row)?);
             }
@@ -74,30 +75,6 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         println!("{}", Value::Array(rows.clone()));
     }
     conclude(&rows)
-}
-
-/// Replays a trace without preemptible instances, or with them.
-fn replay(
-    simulation: &Path,
-    (traces, trace): (&Path, &str),
-    (arrivals, variant): (&Path, &str),
-    options: &Options,
-) -> Result<Value> {
-    let Some((stream, _)) = trace.split_once('/') else {
-        bail!("a trace is called like {}, not '{trace}'", USUAL[0]);
-    };
-    let mut command = Command::new(simulation);
-    command.arg("workload");
-    command.arg("--swf").arg(traces.join(format!("{stream}.swf")));
-    command.arg("--lwf").arg(traces.join(format!("injected/{trace}.lwf")));
-    command.arg("--arrivals").arg(arrivals);
-    command.args(["--every", &options.every, "--variant", variant]);
-    command.args(options.limit.iter().flat_map(|limit| ["--limit", limit]));
-    let began = Instant::now();
-    let said = output_of(&mut command)?;
-    let took = began.elapsed().as_secs_f64();
-    let figures: Value = serde_json::from_str(&said).context("the simulation does not say figures")?;
-    Ok(json!({"trace": trace, "took_s": took, "figures": figures}))
 }
 
 fn heading() -> String {
@@ -145,17 +122,10 @@ fn line(row: &Value) -> Result<String> {
     ))
 }
 
-/// An error if a reservation was late, whether or not somebody had to make way for it.
-fn conclude(rows: &[Value]) -> Result<()> {
-    let late = |row: &&Value| row["figures"]["late_starts"].as_u64() != Some(0);
-    match rows.iter().find(late) {
-        Some(row) => bail!("reservations were late: {} with {}", row["trace"], row["figures"]["variant"]),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn row(variant: &str, late: u64) -> Value {

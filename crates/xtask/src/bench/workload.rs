@@ -4,6 +4,7 @@
 //! for each of its variants: without anything else, with offers, with the waitlist, saving power, and beside guests of
 //! others with and without hunts. The traces are in the reference material.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -61,7 +62,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
             println!("{trace}\n{}", heading());
         }
         for variant in &options.variants {
-            let row = replay(&simulation, &directory.path().join("blue"), trace, variant, &options)?;
+            let way = (variant.as_str(), options.limit.as_deref());
+            let more = ["--seed", &options.seed];
+            let row = replay(&simulation, (&directory.path().join("blue"), trace), way, more)?;
             if !json {
                 println!("{}", line(&row)?);
             }
@@ -80,8 +83,13 @@ pub(super) fn released() -> Result<PathBuf> {
     Ok(places::target().join("release/simulation"))
 }
 
-/// Replays a trace in one way.
-fn replay(simulation: &Path, traces: &Path, trace: &str, variant: &str, options: &Options) -> Result<Value> {
+/// Replays the first jobs of a trace in one way, with more arguments to the simulation.
+pub(super) fn replay(
+    simulation: &Path,
+    (traces, trace): (&Path, &str),
+    (variant, limit): (&str, Option<&str>),
+    more: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<Value> {
     let Some((stream, _)) = trace.split_once('/') else {
         bail!("a trace is called like {}, not '{trace}'", USUAL[0]);
     };
@@ -89,8 +97,8 @@ fn replay(simulation: &Path, traces: &Path, trace: &str, variant: &str, options:
     command.arg("workload");
     command.arg("--swf").arg(traces.join(format!("{stream}.swf")));
     command.arg("--lwf").arg(traces.join(format!("injected/{trace}.lwf")));
-    command.args(["--variant", variant, "--seed", &options.seed]);
-    command.args(options.limit.iter().flat_map(|limit| ["--limit", limit]));
+    command.args(["--variant", variant]);
+    command.args(limit.into_iter().flat_map(|limit| ["--limit", limit])).args(more);
     let began = Instant::now();
     let said = output_of(&mut command)?;
     let took = began.elapsed().as_secs_f64();
@@ -152,7 +160,7 @@ fn line(row: &Value) -> Result<String> {
 }
 
 /// An error if a reservation was late anywhere: whoever was promised a start has it.
-fn conclude(rows: &[Value]) -> Result<()> {
+pub(super) fn conclude(rows: &[Value]) -> Result<()> {
     let late = |row: &&Value| row["figures"]["late_starts"].as_u64() != Some(0);
     let late: Vec<String> = rows
         .iter()
