@@ -8,7 +8,7 @@ use super::{Admission, Within};
 use crate::calendar::Booking;
 use crate::host::Host;
 use crate::ids::{GuestId, HostId, LeaseId};
-use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::instance::{Instance, InstanceKind};
 use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed};
 use crate::preemption::{Candidate, victims};
 use crate::project::ProjectId;
@@ -22,7 +22,8 @@ impl Admission<'_> {
     /// its place. Before a lease of the whole host all leave that are preemptible; before one of room on it only as many
     /// as it takes for the rest to fit beside what is reserved then.
     ///
-    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start.
+    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves for
+    /// those that it does not know: what is held for an offer need not become a lease.
     pub fn making_way<'i>(
         &self,
         host: &Host,
@@ -36,13 +37,17 @@ impl Admission<'_> {
             beside.add(1, &other.size.resources());
         }
         let mut leaving = BTreeMap::new();
-        for (window, booking) in self.known(host) {
-            // What is booked begins in the present if the lease has begun.
-            let start = starts(booking.lease).unwrap_or(window.start());
+        let known = self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now);
+        // What is booked begins in the present if the lease has begun, so the lease is asked.
+        let known: Vec<Known<'_>> = known
+            .filter_map(|(window, booking)| Some(Known { window, start: starts(booking.lease)?, booking }))
+            .collect();
+        for Known { window, start, booking } in &known {
+            let start = *start;
             let candidates: Vec<Candidate<'_>> =
                 staying.iter().map(|instance| self.candidate(instance, start)).collect();
             let mut going = if booking.used.is_some() {
-                victims(&candidates, &self.room_beside(host, &beside, window.start()))
+                victims(&candidates, &room_beside(host, &beside, &known, window.start()))
             } else {
                 staying.iter().map(|instance| instance.id).collect()
             };
@@ -70,12 +75,10 @@ impl Admission<'_> {
         instances: impl IntoIterator<Item = &'i Instance>,
     ) -> Option<(HostId, BTreeSet<GuestId>)> {
         let own = |instance: &&Instance| {
-            let runs = matches!(instance.status, InstanceStatus::Active | InstanceStatus::Building);
-            let leaves = instance.departure.is_some_and(|departure| departure.for_own);
             instance.kind == InstanceKind::Preemptible
                 && instance.owner.project == *project
-                && runs
-                && !leaves
+                && instance.is_to_run()
+                && !instance.leaves_for_own()
         };
         let mut by_host: BTreeMap<HostId, Vec<Candidate<'_>>> = BTreeMap::new();
         for instance in instances.into_iter().filter(own) {
@@ -107,23 +110,6 @@ impl Admission<'_> {
         best.map(|((.., host), going)| (host, going))
     }
 
-    /// What is booked of the host, and is not over.
-    fn known(&self, host: &Host) -> impl Iterator<Item = (Window, &Booking)> {
-        self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now)
-    }
-
-    /// What is left of the host then, beside what is booked and that much.
-    fn room_beside(&self, host: &Host, beside: &Resources, at: Timestamp) -> Resources {
-        let mut used = beside.clone();
-        let then = self.known(host).filter(|(window, _)| window.contains(at));
-        for slots in then.filter_map(|(_, booking)| booking.used.as_ref()) {
-            used.add(1, slots);
-        }
-        let mut room = host.capacity();
-        room.subtract(1, &used);
-        room
-    }
-
     /// The instance as one that may have to make way for a lease that starts then.
     fn candidate<'i>(&self, instance: &'i Instance, start: Timestamp) -> Candidate<'i> {
         let ran = instance.launched_at.map_or(0, |since| start.duration_since(since).as_secs());
@@ -138,4 +124,24 @@ impl Admission<'_> {
             leaves: instance.is_departing(self.now) && asked(start),
         }
     }
+}
+
+/// What is booked of a host for a lease, and is not over.
+struct Known<'a> {
+    window: Window,
+    /// When the lease starts, or started.
+    start: Timestamp,
+    booking: &'a Booking,
+}
+
+/// What is left of the host then, beside what is booked and that much.
+fn room_beside(host: &Host, beside: &Resources, known: &[Known<'_>], at: Timestamp) -> Resources {
+    let mut used = beside.clone();
+    let then = known.iter().filter(|known| known.window.contains(at));
+    for slots in then.filter_map(|known| known.booking.used.as_ref()) {
+        used.add(1, slots);
+    }
+    let mut room = host.capacity();
+    room.subtract(1, &used);
+    room
 }

@@ -1,7 +1,7 @@
 //! Preemptible instances that make way for leases (spec PRE-06).
 
 use super::*;
-use crate::ids::GuestId;
+use crate::ids::{GuestId, LeaseId};
 use crate::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use crate::plan::{GuestSize, Observed, ObservedHost};
 
@@ -26,11 +26,18 @@ fn preemptible(id: u128, vcpus: u32, since: i64) -> Instance {
     instance(id, InstanceKind::Preemptible, vcpus, since)
 }
 
+/// The number of what is held for an offer, and is no lease.
+const HELD: u128 = 99;
+
 /// Who leaves host 1, and for a lease that starts when.
 fn leaving(cloud: &Cloud, instances: &[Instance]) -> Vec<(u128, i64)> {
     let admission = cloud.admission(0);
     let host = cloud.inventory.host(HostId(1)).expect("there");
-    let leaving = admission.making_way(host, instances, |_| None);
+    let starts = |id| {
+        let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
+        booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| window.start())
+    };
+    let leaving = admission.making_way(host, instances, starts);
     leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
 }
 
@@ -45,6 +52,18 @@ fn pre_06_for_room_on_a_host_only_as_many_leave_as_it_takes_for_the_whole_all_do
     assert_eq!(leaving(&cloud, &there), [(2, 30), (3, 40)], "13 CPUs are left of 16, then 7");
     cloud.lease(3, window(90, 99), vec![hosts(1, 1)]);
     assert_eq!(leaving(&cloud, &there), [(1, 90), (2, 30), (3, 40)]);
+}
+
+#[test]
+fn pre_06_nobody_leaves_for_what_is_held_for_an_offer() {
+    let mut cloud = Cloud::new(1);
+    let there = [preemptible(1, 8, 0)];
+    cloud.lease(HELD, window(30, 60), vec![instances(9, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), []);
+    cloud.lease(1, window(30, 60), vec![instances(6, 1, Affinity::Any)]);
+    assert_eq!(leaving(&cloud, &there), [], "what is held takes no room from them either");
+    cloud.lease(2, window(90, 99), vec![hosts(1, 1)]);
+    assert_eq!(leaving(&cloud, &there), [(1, 90)]);
 }
 
 #[test]
