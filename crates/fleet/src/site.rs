@@ -1,7 +1,7 @@
 //! Where a host is, and how it gets elsewhere: the rules that all drivers share.
 
 use leases::ids::{LeaseId, ReservationId};
-use leases::plan::Place;
+use leases::plan::{GuestOwner, Place};
 use serde::{Deserialize, Serialize};
 
 use crate::saved::{id, id_or_none};
@@ -44,12 +44,14 @@ impl Site {
         }
     }
 
-    /// Whether guests are moved away from it on behalf of that lease: to get the host, or to give it back.
-    pub(crate) fn lets_go(self, lease: Option<LeaseId>) -> bool {
+    /// Whether guests of that owner are moved away from it on behalf of that lease: to get the host, or room on it, or to
+    /// give it back.
+    pub(crate) fn lets_go(self, lease: Option<LeaseId>, owner: GuestOwner) -> bool {
         match self {
             Self::Fenced { .. } => true,
             Self::Held { lease: holder, .. } => holder.is_some() && holder == lease,
-            Self::Elsewhere | Self::FreePool => false,
+            Self::FreePool => owner == GuestOwner::Preemptible,
+            Self::Elsewhere => false,
         }
     }
 

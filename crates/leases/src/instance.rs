@@ -48,6 +48,25 @@ pub struct Departure {
     pub gone_by: Timestamp,
     /// It makes way for an instance of its own project instead, which is started then (spec PRE-10).
     pub for_own: bool,
+    /// The host that it is moved to before it would be asked, if there is another gap for it.
+    pub moves_to: Option<HostId>,
+}
+
+impl Departure {
+    /// Before a lease that starts then.
+    pub fn for_lease(asked_at: Timestamp, start: Timestamp) -> Self {
+        Self { asked_at, gone_by: start, for_own: false, moves_to: None }
+    }
+
+    /// At once, for an instance of its own project.
+    pub fn for_own(now: Timestamp, gone_by: Timestamp) -> Self {
+        Self { asked_at: now, gone_by, for_own: true, moves_to: None }
+    }
+
+    /// Whether it is the same to its owner, wherever it is moved.
+    pub fn is_at(&self, other: &Self) -> bool {
+        (self.asked_at, self.gone_by, self.for_own) == (other.asked_at, other.gone_by, other.for_own)
+    }
 }
 
 /// Where an instance may run.
@@ -143,6 +162,11 @@ impl Instance {
     /// Whether it makes way for an instance of its own project, whatever becomes of leases.
     pub fn leaves_for_own(&self) -> bool {
         self.departure.is_some_and(|departure| departure.for_own)
+    }
+
+    /// The host that it is to be moved to, if another one.
+    pub fn moves_to(&self) -> Option<HostId> {
+        self.departure.and_then(|departure| departure.moves_to).filter(|to| *to != self.host)
     }
 
     /// Whether it makes way for a lease now, or has to: it was to be asked to.

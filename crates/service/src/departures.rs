@@ -19,7 +19,7 @@ use crate::writing::Writer;
 impl Service {
     /// When whoever is on a host makes way for a lease of it that starts then.
     pub(crate) fn departure_for(&self, start: Timestamp) -> Departure {
-        Departure { asked_at: self.settings.plan_rules.clears_at(start), gone_by: start, for_own: false }
+        Departure::for_lease(self.settings.plan_rules.asks_at(start), start)
     }
 
     /// When an instance that is to be started there makes way, if it is preemptible and a lease of its host is known.
@@ -84,7 +84,9 @@ impl Service {
             };
             let open = |record: &&Arc<InstanceRecord>| preemptible(record) && !for_own(record);
             for record in there.into_iter().filter(open) {
+                let known = record.instance.departure;
                 let departure = leaving.get(&record.instance.id).map(|start| self.departure_for(*start));
+                let departure = departure.map(|new| known.filter(|known| known.is_at(&new)).unwrap_or(new));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {
                     changes.push((Arc::clone(record), change(record, after, now)));

@@ -189,7 +189,7 @@ impl Service {
         now: Timestamp,
     ) -> Vec<(Arc<InstanceRecord>, Write)> {
         let gone_by = now + self.settings.plan_rules.grace;
-        let departure = Some(Departure { asked_at: now, gone_by, for_own: true });
+        let departure = Some(Departure::for_own(now, gone_by));
         let leave = |id: &GuestId| {
             let before = state.instances.get(*id)?.clone();
             let write = change(&before, Instance { departure, ..before.instance.clone() }, now);

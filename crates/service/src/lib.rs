@@ -26,6 +26,7 @@ mod placing;
 mod proposals;
 mod queue;
 mod reading;
+mod relocation;
 mod settings;
 mod state;
 mod types;

@@ -77,7 +77,9 @@ pub(crate) fn of_instance(
 ) -> Option<NewNotification> {
     let (event_type, record) = match write {
         Write::Instance { record, .. } => match (before.instance.departure, record.instance.departure) {
-            (was, is) if was == is => return None,
+            (None, None) => return None,
+            // Where it is moved is the operator's business.
+            (Some(was), Some(is)) if was.is_at(&is) => return None,
             (_, Some(_)) => (DEPARTURE_PLANNED, &**record),
             (_, None) => (DEPARTURE_WITHDRAWN, &**record),
         },

@@ -84,7 +84,7 @@ impl Service {
             None => filter(&self.progress().observed),
         };
         let leaves = |until: Timestamp| match kind {
-            InstanceKind::Preemptible => self.settings.plan_rules.clears_at(until).max(now),
+            InstanceKind::Preemptible => self.settings.plan_rules.asks_at(until).max(now),
             InstanceKind::Reserved { .. } | InstanceKind::Regular => until,
         };
         let verdicts = verdicts.into_iter().map(|(name, verdict)| {

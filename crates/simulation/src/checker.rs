@@ -1,6 +1,8 @@
 //! What must always hold (design §6), checked from what is in the store and on the machines, and from what
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
+mod guests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::simulated::SimulatedFleet;
@@ -11,12 +13,11 @@ use leases::instance::{Instance, InstanceStatus};
 use leases::lease::EndAction;
 use leases::lease::{Allocation, Lease, Reservation};
 use leases::lease_type::LeaseType;
-use leases::plan::{Action, Guest, GuestOwner, ObservedHost, Place};
+use leases::plan::{GuestOwner, ObservedHost, Place};
 use leases::resources::Resources;
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
 use leases::window::Window;
-use service::ClaimedStep;
 use store::{HostRecord, LeaseRecord, Snapshot};
 
 /// What is known of a lease from the answers to calls.
@@ -58,6 +59,8 @@ pub(crate) struct Checker {
     instances: BTreeMap<GuestId, bool>,
     /// Preemptible instances that make way for others of their projects.
     displaced: BTreeSet<GuestId>,
+    /// Where preemptible instances were to be moved.
+    relocated: BTreeSet<(GuestId, HostId)>,
 }
 
 type Verdict = Result<(), String>;
@@ -81,6 +84,7 @@ impl Checker {
             skew,
             instances: BTreeMap::new(),
             displaced: BTreeSet::new(),
+            relocated: BTreeSet::new(),
         }
     }
 
@@ -121,88 +125,6 @@ impl Checker {
         }
     }
 
-    /// A step was claimed, and is about to be carried out.
-    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
-        match step.claim.action {
-            Action::Release(host, reservation) => {
-                self.released.insert((host, reservation));
-            }
-            Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
-                let seen = fleet.look(host);
-                let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
-                if let Some(guest) = owner {
-                    self.check_removal(step, &guest, host)?;
-                }
-            }
-            Action::MoveGuest(host, guest, to) => {
-                let seen = fleet.look(host);
-                if let Some(guest) = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest)) {
-                    self.check_move(step, &guest, (host, to), now)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// A guest goes only for a lease that wants its place, or with its lease.
-    fn check_removal(&self, step: &ClaimedStep, guest: &Guest, host: HostId) -> Verdict {
-        let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
-        let removable = match guest.owner {
-            GuestOwner::Other => false,
-            // One of several services may not know yet what became of the lease.
-            GuestOwner::Preemptible => match step.lease {
-                Some(id) => self.several || self.before.get(&id).is_some_and(|record| has(&record.lease)),
-                None => self.displaced.contains(&guest.id),
-            },
-            GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
-        };
-        if removable {
-            Ok(())
-        } else {
-            Err(format!("{} although it is of {:?}", step.claim.action, guest.owner))
-        }
-    }
-
-    /// A guest is moved only out of the way of a lease that hunts, or with its lease's end, by its plan, and to where no
-    /// lease is.
-    fn check_move(
-        &self,
-        step: &ClaimedStep,
-        guest: &Guest,
-        (from, to): (HostId, HostId),
-        now: Timestamp,
-    ) -> Verdict {
-        if guest.owner == GuestOwner::Preemptible {
-            return Err(format!("{} although it would have made way", step.claim.action));
-        }
-        let lease = step.lease.and_then(|id| self.before.get(&id)).map(|record| &record.lease);
-        // One of several services may not know yet what became of the lease; and what is going on may go on.
-        if self.several || guest.moving_to == Some(to) {
-            return Ok(());
-        }
-        let has =
-            |lease: &Lease, host| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
-        let needed = lease.is_some_and(|lease| {
-            let own = guest.owner == GuestOwner::Lease(lease.id);
-            (lease.status == LeaseStatus::Starting || (lease.departing() && own))
-                && lease
-                    .hunt
-                    .as_ref()
-                    .is_some_and(|hunt| hunt.move_of(guest.id, from).is_some_and(|m| m.to == to))
-                && has(lease, from)
-        });
-        if !needed {
-            return Err(format!("{} without need: {lease:?}", step.claim.action));
-        }
-        let others = self.before.values().map(|record| &record.lease).filter(|lease| lease.keeps_resources());
-        let keeps = |lease: &&Lease| has(lease, to) && now < lease.window.end();
-        match others.into_iter().find(keeps) {
-            Some(lease) => Err(format!("{} although lease {} has that host", step.claim.action, lease.id)),
-            None => Ok(()),
-        }
-    }
-
     /// Checks all of it.
     pub fn check(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         let leases: BTreeMap<LeaseId, LeaseRecord> =
@@ -221,9 +143,10 @@ impl Checker {
             check_promise(lease, &contents.hosts)?;
         }
         self.check_ends(&leases, contents, fleet)?;
-        let displaced = contents.instances.iter().map(|record| &record.instance);
-        let displaced = displaced.filter(|instance| instance.leaves_for_own());
+        let instances = || contents.instances.iter().map(|record| &record.instance);
+        let displaced = instances().filter(|instance| instance.leaves_for_own());
         self.displaced.extend(displaced.map(|instance| instance.id));
+        self.relocated.extend(instances().filter_map(|instance| Some((instance.id, instance.moves_to()?))));
         self.before = leases;
         self.check_machines(contents, fleet)
     }

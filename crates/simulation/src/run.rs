@@ -264,7 +264,9 @@ fn allow_preemptible(seed: u64, settings: &mut Settings) {
     settings.preemption.allowed = true;
     settings.preemption.least_lifetime = SignedDuration::from_mins(rng.random_range(0..10));
     let ahead = settings.plan_rules.grace + SignedDuration::from_secs(rng.random_range(0..600));
-    settings.plan_rules.clear_ahead = Some(ahead);
+    let moving = rng.random_bool(0.5).then(|| SignedDuration::from_secs(rng.random_range(0..900)));
+    settings.plan_rules.moving_time = moving.unwrap_or_default();
+    settings.plan_rules.clear_ahead = Some(ahead + settings.plan_rules.moving_time);
 }
 
 impl Simulation {
@@ -592,6 +594,13 @@ impl Simulation {
         // Hosts that fail or fall silent now recover before that.
         self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
             .await?;
+        // Where power is saved, a host may be on its way back to the free pool just now.
+        for _ in 0..10 {
+            if check_calm(&self.world.store.contents().await, &self.world.fleet).is_ok() {
+                break;
+            }
+            self.go_on_until(self.world.now() + SignedDuration::from_secs(30)).await?;
+        }
         let contents = self.world.store.contents().await;
         self.checker.check_instances(&contents)?;
         let (usage, events) = self.world.store.contents_usage().await;

@@ -228,6 +228,9 @@ settings! {
     /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
     /// leases.grace before that
     "preemptible.margin" preemptible_margin: Span = "30s" as "DURATION";
+    /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for not at
+    /// all
+    "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
     /// How many preemptible instances a project may have; without it, as many as there is room for
     "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";
     /// How many virtual CPUs these may have together

@@ -320,8 +320,10 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             grace: configuration.grace.0,
             clear_ahead: configuration.preemptible.then(|| {
                 let leaving = configuration.grace.0.saturating_add(configuration.preemptible_margin.0);
+                let leaving = leaving.saturating_add(configuration.preemptible_moving_time.0);
                 leaving.saturating_add(configuration.longest_clock_skew.0)
             }),
+            moving_time: configuration.preemptible_moving_time.0,
             before_end: configuration.before_end_action,
             longest_departure: configuration.hunt_longest.0,
             moves_at_once: configuration.moves_at_once.max(1),

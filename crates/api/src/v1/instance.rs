@@ -73,6 +73,8 @@ pub struct Departure {
     pub asked_at: String,
     /// When the lease starts, by which it is gone.
     pub gone_by: String,
+    /// Whether it is to be moved to another host before that, so that it need not leave.
+    pub moves: bool,
 }
 
 impl Instance {
@@ -97,6 +99,7 @@ impl Instance {
             departure: instance.departure.map(|departure| Departure {
                 asked_at: created_at(departure.asked_at),
                 gone_by: created_at(departure.gone_by),
+                moves: instance.moves_to().is_some(),
             }),
             launched_at: instance.launched_at.map(created_at),
             requeue: instance.requeue,

@@ -252,10 +252,10 @@ impl Guests for HooksFleet {
         let _turn = self.turn(host).await?;
         let there = {
             let ledger = self.ledger();
-            let record = ledger.hosts.get(&host).filter(|record| record.site.lets_go(key.lease));
-            record
-                .and_then(|record| record.seen.as_ref())
-                .is_some_and(|seen| seen.guests.contains_key(&guest))
+            ledger.hosts.get(&host).is_some_and(|record| {
+                let seen = record.seen.as_ref().and_then(|seen| seen.guests.get(&guest));
+                seen.is_some_and(|seen| record.site.lets_go(key.lease, seen.owner))
+            })
         };
         if self.is_late(key) || !there {
             return Ok(Outcome::Done);

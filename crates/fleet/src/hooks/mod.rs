@@ -62,7 +62,8 @@
 //! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
 //! `"lease"` if a lease is given, as `"preemptible"` if that is the `guest_kind`, else as `"other"`. `on_delete` may come for a guest that is not there.
 //!
-//! **Moving guests**, of others out of a best-effort lease's way or a lease's own when it ends, takes `on_migrate`, and that `check` says of them what
+//! **Moving guests**, of others out of a best-effort lease's way, a lease's own when it ends, or preemptible ones to
+//! another gap, takes `on_migrate`, and that `check` says of them what
 //! they use and what it takes: beside the above `"project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20,
 //! "movable": {}`. Without `movable` a guest stays where it is. In `movable` may be `"copied_disk_gib"` (0: storage that
 //! both hosts reach), `"downtime_ms"`, `"priority"`, `"requires"` (traits) and `"apart"` (groups of which no two guests

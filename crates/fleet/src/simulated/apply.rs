@@ -278,10 +278,10 @@ impl State {
         now: Timestamp,
     ) -> Result<Outcome, FleetError> {
         let host = self.working(from)?;
-        let leaves = host.site.lets_go(lease);
-        let Some(moving) = host.guests.get(&guest).filter(|_| leaves).cloned() else {
+        let Some(moving) = host.guests.get(&guest).cloned() else { return Ok(Outcome::Done) };
+        if !host.site.lets_go(lease, moving.owner) {
             return Ok(Outcome::Done);
-        };
+        }
         match moving.moving_to {
             Some(target) if target == to => return Ok(Outcome::Pending),
             Some(target) => {

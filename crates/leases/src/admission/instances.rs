@@ -353,12 +353,14 @@ pub fn size_of_instances(terms: &ReservationTerms) -> Option<GuestSize> {
 }
 
 /// What was observed, with a guest for each instance that is expected on its host and was not seen anywhere: it is
-/// about to be there.
+/// about to be there; and with those moving that are about to be moved.
 pub fn guests_to_come<'a>(observed: &mut Observed, instances: impl Iterator<Item = &'a Instance>) {
     let mut expected: BTreeMap<_, _> =
         instances.filter(|instance| instance.needs_place()).map(|instance| (instance.id, instance)).collect();
-    for guest in observed.hosts.values().flat_map(|host| &host.guests) {
-        expected.remove(&guest.id);
+    for guest in observed.hosts.values_mut().flat_map(|host| &mut host.guests) {
+        if let Some(instance) = expected.remove(&guest.id) {
+            guest.moving_to = guest.moving_to.or(instance.moves_to());
+        }
     }
     for instance in expected.into_values() {
         if let Some(host) = observed.hosts.get_mut(&instance.host) {

@@ -21,6 +21,7 @@ mod offers;
 mod order;
 mod reallocate;
 mod refusal;
+mod relocating;
 mod repacking;
 mod replanning;
 mod room;

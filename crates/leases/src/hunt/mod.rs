@@ -31,7 +31,7 @@ use crate::status::LeaseStatus;
 /// After so many failures a guest is not moved to that host any more.
 const ATTEMPTS: u32 = 3;
 /// A guest that so many hosts have not got in the end is left alone.
-const DESTINATIONS: usize = 3;
+pub(crate) const DESTINATIONS: usize = 3;
 
 /// What the operator has laid down for hunts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +189,7 @@ impl Surroundings<'_> {
 
     /// Hosts that the guest has not got to in the end.
     fn failed_destinations(&self, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
-        self.history.failures.iter().filter_map(move |(action, failures)| match action {
-            Action::MoveGuest(_, moved, to) if *moved == guest && failures.times >= ATTEMPTS => Some(*to),
-            _ => None,
-        })
+        failed_destinations(self.history, guest)
     }
 
     /// Whether somebody stands in the lease's way who is not about to leave: whom no move concerns, or one that
@@ -287,6 +284,14 @@ fn subtract(left: &mut [i64; 3], size: GuestSize) {
     for (left, used) in left.iter_mut().zip([size.vcpus, size.memory_mib, size.disk_gib]) {
         *left -= i64::from(used);
     }
+}
+
+/// Hosts that a guest has not got to in the end.
+pub(crate) fn failed_destinations(history: &History, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
+    history.failures.iter().filter_map(move |(action, failures)| match action {
+        Action::MoveGuest(_, moved, to) if *moved == guest && failures.times >= ATTEMPTS => Some(*to),
+        _ => None,
+    })
 }
 
 /// The guest, if it is on that host.

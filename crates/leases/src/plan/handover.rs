@@ -53,7 +53,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         }
         (Place::Fenced { .. }, None) if coming.is_some() => {
             if let Some(lease) = coming.filter(|lease| is_near(effort, lease)) {
-                ask_to_leave(effort, host, observed, lease);
+                ask_to_leave(effort, claims, host, observed, lease);
             }
         }
         // Whoever it was fenced for does not want it any more.
@@ -208,9 +208,42 @@ pub(super) fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
 }
 
 /// Preemptible guests leave before the lease starts. Everybody else has time until then.
-fn ask_to_leave(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease: &Lease) {
-    for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+fn ask_to_leave(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    observed: &ObservedHost,
+    lease: &Lease,
+) {
+    let start = lease.window.start();
+    let preemptible = |guest: &&Guest| guest.owner == GuestOwner::Preemptible;
+    for guest in observed.guests.iter().filter(preemptible) {
+        // What is noted may be about a lease that starts later, and nothing is of guests that others have started.
+        let noted = claims.leaving.get(&guest.id).and_then(|instance| instance.departure);
+        let noted = noted.filter(|departure| departure.gone_by <= start);
+        let asked_at = noted.map_or(effort.world.rules.asks_at(start), |departure| departure.asked_at);
+        move_or_stop(effort, claims, (host, observed), (guest, asked_at), lease);
+    }
+}
+
+/// A preemptible guest goes where there is another gap for it, or is asked to leave when it is time.
+pub(super) fn move_or_stop(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    (host, observed): (HostId, &ObservedHost),
+    (guest, asked_at): (&Guest, Timestamp),
+    lease: &Lease,
+) {
+    if asked_at <= effort.world.now {
         stop(effort, host, guest, Some(lease));
+        return;
+    }
+    effort.wake(asked_at);
+    let Some(to) = claims.moves_to(guest) else { return };
+    let earlier = |other: &&Guest| other.id < guest.id && claims.moves_to(other).is_some();
+    let first = observed.guests.iter().filter(|other| other.moving_to.is_some() || earlier(other)).count();
+    if first < effort.world.rules.moves_at_once {
+        effort.step(Action::MoveGuest(host, guest.id, to), Some(lease.id));
     }
 }
 

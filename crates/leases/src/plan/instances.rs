@@ -82,7 +82,8 @@ fn next(
                 // Wherever it lands.
                 return becomes(InstanceStatus::Deleting);
             }
-            let reason = Some("a lease needs its place before it could be started".to_owned());
+            let whose = if instance.leaves_for_own() { "an instance of its project" } else { "a lease" };
+            let reason = Some(format!("{whose} needs its place before it could be started"));
             changed(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
         }
         // It may be under way, so it is destroyed like one that runs.

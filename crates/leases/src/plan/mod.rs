@@ -34,7 +34,7 @@ pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, Obser
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
-use crate::instance::Instance;
+use crate::instance::{Departure, Instance};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::status::LeaseStatus;
 use crate::terms::BeforeEndAction;
@@ -45,9 +45,11 @@ use crate::window::{earlier, later};
 pub struct PlanRules {
     /// How long a preemptible guest has to shut down before it is deleted.
     pub grace: SignedDuration,
-    /// How long before the start of a lease its hosts are fenced and preemptible guests asked to leave; at the start if
-    /// absent.
+    /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave; at
+    /// the start if absent.
     pub clear_ahead: Option<SignedDuration>,
+    /// How much of that is for moves: whoever is still there then is asked to leave.
+    pub moving_time: SignedDuration,
     /// How failed steps are repeated.
     pub backoff: Backoff,
     /// What happens before the end where a lease does not say.
@@ -72,6 +74,11 @@ impl PlanRules {
         self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))
     }
 
+    /// When preemptible guests that are still there are asked to leave for a lease that starts then.
+    pub fn asks_at(&self, start: Timestamp) -> Timestamp {
+        later(self.clears_at(start), self.moving_time).min(start)
+    }
+
     /// Leases that start until then have to be known to a plan that is made now.
     pub fn horizon(&self, now: Timestamp) -> Timestamp {
         self.clear_ahead.map_or(now, |ahead| later(later(now, ahead), FENCE_TOLERANCE))
@@ -84,6 +91,7 @@ impl Default for PlanRules {
         Self {
             grace: SignedDuration::from_mins(1),
             clear_ahead: None,
+            moving_time: SignedDuration::ZERO,
             backoff: Backoff::default(),
             before_end: BeforeEndAction::None,
             snapshot_attempts: 3,
@@ -234,7 +242,7 @@ struct Claims<'a> {
     coming: BTreeMap<HostId, &'a Lease>,
     /// Of leases that have room on hosts, or soon will, the one that comes first.
     sharing: BTreeMap<HostId, &'a Lease>,
-    /// Preemptible instances that make way now.
+    /// Preemptible instances that make way now, or are moved away before they would.
     leaving: BTreeMap<GuestId, &'a Instance>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
     reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
@@ -244,7 +252,10 @@ struct Claims<'a> {
 impl<'a> Claims<'a> {
     fn new(leases: impl Iterator<Item = &'a Lease>, world: &World<'a>) -> Self {
         let now = world.now;
-        let leaving = world.instances.iter().filter(|instance| instance.is_departing(now));
+        let leaving = world.instances.iter().filter(|instance| {
+            let near = |departure: Departure| world.rules.clears_at(departure.gone_by) <= now;
+            instance.is_departing(now) || instance.departure.is_some_and(near)
+        });
         let mut claims = Self {
             hosts: BTreeMap::new(),
             coming: BTreeMap::new(),
@@ -316,6 +327,12 @@ impl<'a> Claims<'a> {
     /// The lease of a reservation, if it is known.
     fn lease_of(&self, reservation: ReservationId) -> Option<&'a Lease> {
         self.reservations.get(&reservation).map(|(lease, _)| *lease)
+    }
+
+    /// Where the guest is to be moved, if it is and does not move yet.
+    fn moves_to(&self, guest: &Guest) -> Option<HostId> {
+        let instance = self.leaving.get(&guest.id).filter(|_| guest.moving_to.is_none());
+        instance.and_then(|instance| instance.moves_to())
     }
 
     /// Whether it leaves now for an instance of its own project.

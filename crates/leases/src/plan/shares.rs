@@ -6,7 +6,7 @@
 
 use super::Claims;
 use super::effort::{Effort, Waiting};
-use super::handover::{doomed, is_near, stop};
+use super::handover::{doomed, is_near, move_or_stop, stop};
 use super::life;
 use super::observed::{ObservedHost, Place};
 use super::step::Action;
@@ -69,9 +69,9 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     let mut in_the_way = false;
     for guest in &observed.guests {
         if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_for_own(guest.id)) {
-            stop(effort, host, guest, Some(lease));
-            let now = effort.world.now;
-            in_the_way |= leaving.departure.is_some_and(|departure| departure.gone_by <= now);
+            let Some(departure) = leaving.departure else { continue };
+            move_or_stop(effort, claims, (host, observed), (guest, departure.asked_at), lease);
+            in_the_way |= departure.gone_by <= effort.world.now;
         }
     }
     in_the_way

@@ -19,8 +19,8 @@ pub enum Action {
     StopGuest(HostId, GuestId),
     /// A guest on the host is deleted.
     DeleteGuest(HostId, GuestId),
-    /// A guest on the first host, which is fenced, or is held by the reservation of a lease that is over and whose
-    /// guest it is, goes to the second one while it runs.
+    /// A guest on the first host goes to the second one while it runs. The first is fenced, or is held by the reservation of
+    /// a lease that is over and whose guest it is, or is in the free pool and the guest is preemptible.
     MoveGuest(HostId, GuestId, HostId),
     /// The guest of an instance is started on the host, which its reservation holds or has slots of, or which is in
     /// the free pool.

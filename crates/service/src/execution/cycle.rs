@@ -64,7 +64,8 @@ impl Service {
         let machines = self.progress().machines.take();
         if machines.is_some() {
             // There may be room that was not seen before.
-            self.progress().queue_tried = None;
+            let mut progress = self.progress();
+            (progress.queue_tried, progress.relocations_tried) = (None, None);
         }
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let settled = self.settle_power(&writer, now).await?;
@@ -77,7 +78,8 @@ impl Service {
             | self.hunt_anew(&writer, now).await?
             | self.depart(&writer, now).await?
             | self.start_queued(&writer, now).await?
-            | self.announce(&writer, now).await?;
+            | self.announce(&writer, now).await?
+            | self.relocate(&writer, now).await?;
         let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
         let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;

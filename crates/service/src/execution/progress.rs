@@ -16,6 +16,7 @@ use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
 use crate::energy::Planned;
+use crate::relocation::Tried;
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]
@@ -146,6 +147,8 @@ pub(crate) struct Progress {
     pub announced: Option<Revision>,
     /// What was known when there was room for nobody who waits to be started anew.
     pub queue_tried: Option<Revision>,
+    /// Those of whom it is known that there is no other gap for them.
+    pub relocations_tried: Option<Tried>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.

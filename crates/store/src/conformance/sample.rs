@@ -141,7 +141,7 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
         status: InstanceStatus::Building,
         launched_at: Some(at(1)),
         requeue: true,
-        departure: Some(Departure { asked_at: at(50), gone_by: at(60), for_own: true }),
+        departure: Some(Departure { moves_to: Some(HostId(7)), ..Departure::for_own(at(50), at(60)) }),
         reason: Some("because".to_owned()),
     };
     InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }

@@ -33,6 +33,9 @@ struct Document {
     /// It leaves for an instance of its own project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_own: bool,
+    /// The host that it is moved to before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moves_to: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     requeue: bool,
     reason: Option<String>,
@@ -60,6 +63,7 @@ pub fn instance_json(instance: &Instance) -> String {
             .departure
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
         for_own: instance.leaves_for_own(),
+        moves_to: instance.departure.and_then(|departure| departure.moves_to).map(|host| host.0),
         requeue: instance.requeue,
         reason: instance.reason.clone(),
     })
@@ -77,9 +81,10 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         None => InstanceKind::Regular,
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;
-    let for_own = document.for_own;
+    let (for_own, moves_to) = (document.for_own, document.moves_to.map(HostId));
     let departure = |(asked, gone)| {
-        Ok::<_, Unreadable>(Departure { asked_at: instant(asked)?, gone_by: instant(gone)?, for_own })
+        let (asked_at, gone_by) = (instant(asked)?, instant(gone)?);
+        Ok::<_, Unreadable>(Departure { asked_at, gone_by, for_own, moves_to })
     };
     Ok(Instance {
         id,

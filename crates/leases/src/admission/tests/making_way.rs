@@ -3,7 +3,7 @@
 use super::*;
 use crate::ids::{GuestId, LeaseId};
 use crate::instance::{Departure, Instance, InstanceKind, InstanceStatus};
-use crate::plan::{GuestSize, Observed, ObservedHost};
+use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost};
 
 /// One of so many CPUs on host 1 that has run since then.
 fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
@@ -106,6 +106,46 @@ fn pre_06_whoever_was_asked_to_leave_is_the_one_who_leaves() {
     let mut there = [preemptible(1, 8, -9), preemptible(2, 8, -1)];
     cloud.lease(1, window(5, 60), vec![instances(8, 1, Affinity::Any)]);
     assert_eq!(leaving(&cloud, &there), [(2, 5)]);
-    there[0].departure = Some(Departure { asked_at: at(0), gone_by: at(5), for_own: false });
+    there[0].departure = Some(Departure::for_lease(at(0), at(5)));
     assert_eq!(leaving(&cloud, &there), [(1, 5)]);
+}
+
+#[test]
+fn pre_06_another_gap_has_what_the_guest_needs_and_is_reached_in_time() {
+    let mut cloud = Cloud::new(4);
+    cloud.lease(1, window(20, 60), vec![hosts(1, 1)]);
+    let taken = cloud.calendar.bookings(HostId(1)).count();
+    assert_eq!(taken, 1, "host 1 is the one that it has to leave");
+    let departure = Some(Departure::for_lease(at(18), at(20)));
+    let leaving = Instance { departure, ..preemptible(1, 4, -10) };
+    let mut observed = Observed::default();
+    for host in 1..=4 {
+        observed.hosts.insert(HostId(host), ObservedHost { guests: Vec::new(), ..ObservedHost::free() });
+    }
+    let owner = GuestOwner::Preemptible;
+    let mobility = Some(Mobility { apart: ["a".to_owned()].into(), ..Mobility::default() });
+    let guest = Guest { size: leaving.size, mobility, ..Guest::new(leaving.id, owner) };
+    let mut history = History::default();
+    let goes = |cloud: &Cloud, now, least, guest: &Guest, observed: &Observed, history: &History| {
+        let found = cloud.admission(now).another_gap((&leaving, guest), minutes(least), (observed, history));
+        found.map(|host| host.0)
+    };
+    let first = goes(&cloud, 10, 10, &guest, &observed, &history);
+    assert!(first.is_some_and(|host| host != 1));
+    // Who is apart from it is on 2; it has not got to 3.
+    let other = Guest { mobility: guest.mobility.clone(), ..Guest::new(GuestId(9), owner) };
+    observed.hosts.get_mut(&HostId(2)).expect("there").guests.push(other);
+    for _ in 0..3 {
+        history.failed(Action::MoveGuest(HostId(1), leaving.id, HostId(3)), at(9), "no route");
+    }
+    assert_eq!(goes(&cloud, 10, 10, &guest, &observed, &history), Some(4));
+    assert_eq!(goes(&cloud, 17, 10, &guest, &observed, &history), None, "it takes two minutes at least");
+    let immobile = Guest { mobility: None, ..guest.clone() };
+    assert_eq!(goes(&cloud, 10, 10, &immobile, &observed, &history), None);
+    let requires = ["HW_GPU".to_owned()].into();
+    let choosy = Guest { mobility: Some(Mobility { requires, ..Mobility::default() }), ..guest.clone() };
+    assert_eq!(goes(&cloud, 10, 10, &choosy, &observed, &history), None, "no host has that trait");
+    cloud.lease(2, window(25, 60), vec![hosts(3, 3)]);
+    assert_eq!(goes(&cloud, 10, 15, &guest, &observed, &history), Some(4));
+    assert_eq!(goes(&cloud, 10, 16, &guest, &observed, &history), None, "the gap is shorter");
 }

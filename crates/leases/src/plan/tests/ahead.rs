@@ -87,7 +87,7 @@ fn shared() -> Stage {
     let mut stage = Stage { leases: vec![lease], ..stage() };
     stage.host(1).guests = [7, 8, 9].map(|id| guest(id, GuestOwner::Preemptible)).into();
     for id in [7, 8, 9] {
-        let departure = (id == 7).then(|| Departure { asked_at: at(8), gone_by: at(10), for_own: false });
+        let departure = (id == 7).then(|| Departure::for_lease(at(8), at(10)));
         let preemptible = instances::instance(InstanceKind::Preemptible);
         let status = if id == 9 { InstanceStatus::Building } else { InstanceStatus::Active };
         stage.instances.push(Instance { id: GuestId(id), departure, status, ..preemptible });
@@ -115,7 +115,7 @@ fn pre_06_those_who_make_way_for_room_on_a_host_leave_before_it_is_granted_and_t
 fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so() {
     let mut stage = shared();
     stage.rules.clear_ahead = None;
-    stage.instances[0].departure = Some(Departure { asked_at: at(10), gone_by: at(10), for_own: false });
+    stage.instances[0].departure = Some(Departure::for_lease(at(10), at(10)));
     stage.settle(10);
     let settled = stage.leases[0].clone();
     assert_eq!(stage.plan(10).changes, [], "what it says does not change with the time");
@@ -147,4 +147,33 @@ fn nothing_is_done_ahead_where_there_are_no_preemptible_instances() {
     stage.rules.clear_ahead = None;
     let plan = stage.plan(9);
     assert_eq!((plan.steps, plan.wake_at), (vec![], Some(at(10))));
+}
+
+#[test]
+fn pre_06_those_with_another_gap_are_moved_some_at_once_before_the_rest_is_asked_to_leave() {
+    let mut stage = stage();
+    (stage.rules.clear_ahead, stage.rules.moving_time) = (Some(minutes(5)), minutes(3));
+    stage.rules.moves_at_once = 1;
+    stage.observed.hosts.insert(HostId(2), ObservedHost::free());
+    stage.host(1).guests = [6, 7, 8].map(|id| guest(id, GuestOwner::Preemptible)).into();
+    for id in [6, 7, 8] {
+        let departure =
+            Departure { moves_to: (id != 8).then_some(HostId(2)), ..Departure::for_lease(at(8), at(10)) };
+        let preemptible = instances::instance(InstanceKind::Preemptible);
+        let status = InstanceStatus::Active;
+        stage.instances.push(Instance { id: GuestId(id), departure: Some(departure), status, ..preemptible });
+    }
+    assert_eq!(stage.perform(4), []);
+    let moves = |guest| Action::MoveGuest(ONE, GuestId(guest), HostId(2));
+    assert_eq!(stage.plan(5).steps.iter().map(|step| step.action).collect::<Vec<_>>(), [Action::Fence(ONE)]);
+    stage.host(1).place = Place::Fenced { verified_for: None };
+    assert_eq!(stage.plan(5).steps.iter().map(|step| step.action).collect::<Vec<_>>(), [moves(6)]);
+    stage.host(1).guests[0].moving_to = Some(HostId(2));
+    assert_eq!(stage.plan(6).steps, [], "one at once");
+    assert_eq!(stage.plan(6).wake_at, Some(at(8)));
+    let moved = stage.host(1).guests.remove(0);
+    stage.host(2).guests.push(Guest { moving_to: None, ..moved });
+    let mut due = |now| stage.plan(now).steps.iter().map(|step| step.action).collect::<Vec<_>>();
+    assert_eq!(due(7), [moves(7)]);
+    assert_eq!(due(8), [7, 8].map(|id| Action::StopGuest(ONE, GuestId(id))), "who is still there");
 }

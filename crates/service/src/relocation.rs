@@ -1,0 +1,126 @@
+//! Preemptible instances that are moved to another gap before they would have to leave (seed 004, spec §6).
+//!
+//! It is noted with the departure where each goes; the plan moves it, and asks it to leave if it has not got there in time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::Admission;
+use leases::ids::GuestId;
+use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use leases::plan::{Guest, Observed};
+use store::{Commit, InstanceRecord, Revision, StoreError, Write};
+
+use crate::Service;
+use crate::instances::{change, seize};
+use crate::state::State;
+use crate::writing::Writer;
+
+/// Instances for which there was no other gap when the store was at that revision.
+pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
+
+/// One that goes elsewhere, or does not any more: as it was, and what is written.
+type Relocation = (Arc<InstanceRecord>, Vec<Write>);
+
+impl Service {
+    /// Finds other gaps for instances that would have to leave soon. Says whether there was any to find.
+    pub(crate) async fn relocate(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let (relocations, in_vain) = {
+            let state = self.state();
+            let due = self.due_to_move(&state, now);
+            if due.is_empty() {
+                return Ok(false);
+            }
+            self.relocations(&state, due, now)
+        };
+        if relocations.is_empty() {
+            let known = self.state().revision;
+            let mut progress = self.progress();
+            match &mut progress.relocations_tried {
+                Some((revision, tried)) if *revision == known => tried.extend(in_vain),
+                tried => *tried = Some((known, in_vain)),
+            }
+            return Ok(false);
+        }
+        let commit_of = |relocations: &[Relocation]| Commit {
+            writes: relocations.iter().flat_map(|(_, writes)| writes.iter().cloned()).collect(),
+            ..Commit::new(now)
+        };
+        let tell = |(before, _): &Relocation| {
+            tracing::info!(instance = %before.instance.id, "a preemptible instance goes to another gap, or stays");
+        };
+        writer.commit_all_or_each(&relocations, commit_of, tell).await
+    }
+
+    /// Instances that are to be moved now if they are, and for which there may be another gap.
+    fn due_to_move(&self, state: &State, now: Timestamp) -> Vec<(Arc<InstanceRecord>, Departure)> {
+        let rules = &self.settings.plan_rules;
+        if rules.moving_time.is_zero() {
+            return Vec::new();
+        }
+        let progress = self.progress();
+        let tried = progress.relocations_tried.as_ref().filter(|(revision, _)| *revision == state.revision);
+        let due = |record: &Arc<InstanceRecord>| {
+            let departure = record.instance.departure.filter(|departure| {
+                !departure.for_own && rules.clears_at(departure.gone_by) <= now && now < departure.asked_at
+            })?;
+            let movable = record.instance.kind == InstanceKind::Preemptible
+                && record.instance.status == InstanceStatus::Active
+                && tried.is_none_or(|(_, in_vain)| !in_vain.contains(&record.instance.id));
+            movable.then(|| (Arc::clone(record), departure))
+        };
+        state.instances.iter().filter_map(due).collect()
+    }
+
+    /// Where these go, one after the other; and those that have nowhere to go.
+    fn relocations(
+        &self,
+        state: &State,
+        due: Vec<(Arc<InstanceRecord>, Departure)>,
+        now: Timestamp,
+    ) -> (Vec<Relocation>, BTreeSet<GuestId>) {
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let mut observed = self.expected(state);
+        let seen = self.progress().observed.clone();
+        let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
+        let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for (record, departure) in due {
+            let instance = &record.instance;
+            // It is on its way, or asked to leave already.
+            let Some(guest) = guest_of(&seen, instance).filter(|guest| guest.moving_to.is_none()) else {
+                continue;
+            };
+            if guest.stopping_since.is_some() {
+                continue;
+            }
+            let planned = instance.moves_to();
+            let stands = |to| admission.may_go_on_to((instance, to), ahead, (&observed, &state.history));
+            if planned.is_some_and(stands) {
+                continue;
+            }
+            let found =
+                admission.another_gap((instance, guest), self.least_gap(), (&observed, &state.history));
+            if found == departure.moves_to {
+                in_vain.extend(found.is_none().then_some(instance.id));
+                continue;
+            }
+            if let Some(host) = observed.hosts.get_mut(&instance.host)
+                && let Some(guest) = host.guests.iter_mut().find(|guest| guest.id == instance.id)
+            {
+                guest.moving_to = found;
+            }
+            let departure = Some(Departure { moves_to: found, ..departure });
+            let mut writes = vec![change(&record, Instance { departure, ..instance.clone() }, now)];
+            let host = found.filter(|to| seized.insert(*to)).and_then(|to| state.hosts.get(&to));
+            writes.extend(host.map(|host| seize(host)));
+            relocations.push((record, writes));
+        }
+        (relocations, in_vain)
+    }
+}
+
+/// The guest of an instance, if it is seen on its host.
+fn guest_of<'o>(observed: &'o Observed, instance: &Instance) -> Option<&'o Guest> {
+    observed.hosts.get(&instance.host)?.guests.iter().find(|guest| guest.id == instance.id)
+}

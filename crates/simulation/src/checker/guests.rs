@@ -1,0 +1,100 @@
+//! Who may be asked to leave, deleted or moved.
+
+use fleet::simulated::SimulatedFleet;
+use jiff::Timestamp;
+use leases::ids::HostId;
+use leases::lease::Lease;
+use leases::plan::{Action, Guest, GuestOwner};
+use leases::status::LeaseStatus;
+use service::ClaimedStep;
+
+use super::{Checker, Verdict};
+
+impl Checker {
+    /// A step was claimed, and is about to be carried out.
+    pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
+        match step.claim.action {
+            Action::Release(host, reservation) => {
+                self.released.insert((host, reservation));
+            }
+            Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) => {
+                let seen = fleet.look(host);
+                let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
+                if let Some(guest) = owner {
+                    self.check_removal(step, &guest, host)?;
+                }
+            }
+            Action::MoveGuest(host, guest, to) => {
+                let seen = fleet.look(host);
+                if let Some(guest) = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest)) {
+                    self.check_move(step, &guest, (host, to), now)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A guest goes only for a lease that wants its place, or with its lease.
+    fn check_removal(&self, step: &ClaimedStep, guest: &Guest, host: HostId) -> Verdict {
+        let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
+        let removable = match guest.owner {
+            GuestOwner::Other => false,
+            // One of several services may not know yet what became of the lease.
+            GuestOwner::Preemptible => match step.lease {
+                Some(id) => self.several || self.before.get(&id).is_some_and(|record| has(&record.lease)),
+                None => self.displaced.contains(&guest.id),
+            },
+            GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
+        };
+        if removable {
+            Ok(())
+        } else {
+            Err(format!("{} although it is of {:?}", step.claim.action, guest.owner))
+        }
+    }
+
+    /// A guest is moved only out of the way of a lease that hunts, or with its lease's end, by its plan, and to where no
+    /// lease is.
+    fn check_move(
+        &self,
+        step: &ClaimedStep,
+        guest: &Guest,
+        (from, to): (HostId, HostId),
+        now: Timestamp,
+    ) -> Verdict {
+        if guest.owner == GuestOwner::Preemptible {
+            // It was written down first, and whoever has claimed it may have read that before it was withdrawn.
+            return if self.relocated.contains(&(guest.id, to)) {
+                Ok(())
+            } else {
+                Err(format!("{} although nobody has decided that", step.claim.action))
+            };
+        }
+        let lease = step.lease.and_then(|id| self.before.get(&id)).map(|record| &record.lease);
+        // One of several services may not know yet what became of the lease; and what is going on may go on.
+        if self.several || guest.moving_to == Some(to) {
+            return Ok(());
+        }
+        let has =
+            |lease: &Lease, host| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
+        let needed = lease.is_some_and(|lease| {
+            let own = guest.owner == GuestOwner::Lease(lease.id);
+            (lease.status == LeaseStatus::Starting || (lease.departing() && own))
+                && lease
+                    .hunt
+                    .as_ref()
+                    .is_some_and(|hunt| hunt.move_of(guest.id, from).is_some_and(|m| m.to == to))
+                && has(lease, from)
+        });
+        if !needed {
+            return Err(format!("{} without need: {lease:?}", step.claim.action));
+        }
+        let others = self.before.values().map(|record| &record.lease).filter(|lease| lease.keeps_resources());
+        let keeps = |lease: &&Lease| has(lease, to) && now < lease.window.end();
+        match others.into_iter().find(keeps) {
+            Some(lease) => Err(format!("{} although lease {} has that host", step.claim.action, lease.id)),
+            None => Ok(()),
+        }
+    }
+}
