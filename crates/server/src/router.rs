@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools,
-    leases, maintenance, notifications, offers, operation, series, usage, versions, waitlist,
+    leases, maintenance, notifications, offers, operation, preemptible, series, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -61,7 +61,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
         .routes(routes!(instances::list, instances::create))
         .routes(routes!(instances::filter))
-        .routes(routes!(instances::preemptible))
+        .routes(routes!(preemptible::show))
+        .routes(routes!(preemptible::list_projects))
+        .routes(routes!(preemptible::put_project, preemptible::delete_project))
         .routes(routes!(instances::show, instances::delete))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))

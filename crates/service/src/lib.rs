@@ -23,6 +23,7 @@ mod leasing;
 mod notices;
 mod offers;
 mod placing;
+mod preemptible_projects;
 mod proposals;
 mod queue;
 mod reading;

@@ -34,7 +34,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<Place<'a>, ServiceError> {
         let Some(hint) = placing.hint else {
-            let (kind, within) = self.beside_leases(project, placing)?;
+            let (kind, within) = self.beside_leases(state, project, placing)?;
             return Ok(Place { kind, within, size: placing.size });
         };
         placing.marked.in_lease()?;
@@ -49,11 +49,12 @@ impl Service {
     /// Where an instance that is part of no lease may run.
     fn beside_leases<'a>(
         &self,
+        state: &State,
         project: &'a ProjectId,
         placing: &Placing,
     ) -> Result<(InstanceKind, Within<'a>), ServiceError> {
-        let rules = &self.settings.preemption;
-        if !rules.makes_preemptible(project, &placing.marked)? {
+        let listed = state.preemptible_projects.values().map(|record| &record.pattern);
+        if !self.settings.preemption.makes_preemptible(project, &placing.marked, listed)? {
             return Ok((InstanceKind::Regular, Within::FreePool(project)));
         }
         Ok((InstanceKind::Preemptible, Within::Gap(project, self.least_gap())))

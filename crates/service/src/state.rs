@@ -21,8 +21,8 @@ use leases::project::Owner;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use store::{
-    Delta, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, LeaseRecord, PropertyRecord, Revision,
-    Snapshot, Version, Write,
+    Delta, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, LeaseRecord, PreemptibleProjectRecord,
+    PropertyRecord, Revision, Snapshot, Version, Write,
 };
 
 use crate::attributes::attributes_of;
@@ -62,6 +62,8 @@ pub(crate) struct State {
     pub asleep: BTreeSet<HostId>,
     /// All floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
+    /// Projects whose instances are preemptible, by pattern, beside those that the settings list.
+    pub preemptible_projects: BTreeMap<String, PreemptibleProjectRecord>,
     /// All flavors.
     pub flavors: BTreeMap<String, Arc<FlavorRecord>>,
     /// Properties that were given a visibility, by name.
@@ -111,6 +113,11 @@ impl State {
                 .floating_ips
                 .into_iter()
                 .map(|record| (record.floating_ip.id, Arc::new(record)))
+                .collect(),
+            preemptible_projects: snapshot
+                .preemptible_projects
+                .into_iter()
+                .map(|record| (record.pattern.to_string(), record))
                 .collect(),
             flavors: snapshot
                 .flavors
@@ -162,6 +169,12 @@ impl State {
                 }
                 Write::Property(property) => {
                     self.properties.insert(property.name.clone(), property);
+                }
+                Write::PreemptibleProject(record) => {
+                    self.preemptible_projects.insert(record.pattern.to_string(), record);
+                }
+                Write::RemovePreemptibleProject(pattern) => {
+                    self.preemptible_projects.remove(&pattern.to_string());
                 }
                 Write::Instance { record, .. } => {
                     self.instances.put(Arc::from(record));
@@ -219,6 +232,7 @@ impl State {
             delta.flavors.into_iter().map(|(id, flavor)| (id, flavor.map(Arc::new))),
         );
         take_over(&mut self.properties, delta.properties);
+        take_over(&mut self.preemptible_projects, delta.preemptible_projects);
         for (id, record) in delta.instances {
             match record {
                 Some(record) => self.instances.put(Arc::new(record)),

@@ -465,6 +465,9 @@ pub enum NotFound {
     /// A flavor.
     #[error("Flavor {0} not found")]
     Flavor(String),
+    /// A pattern of projects whose instances are preemptible.
+    #[error("No projects are listed as {0}")]
+    PreemptibleProject(String),
     /// A property.
     #[error("Resource property {0} not found")]
     Property(String),

@@ -58,8 +58,17 @@ impl From<CommitError> for ImportError {
 impl Archive {
     /// A commit that enters all records, with the audit log and usage.
     pub fn commit(&self) -> Commit {
-        let Snapshot { free_pools, hosts, floating_ips, flavors, properties, leases, instances, .. } =
-            &self.snapshot;
+        let Snapshot {
+            free_pools,
+            hosts,
+            floating_ips,
+            flavors,
+            properties,
+            preemptible_projects,
+            leases,
+            instances,
+            ..
+        } = &self.snapshot;
         let mut writes = Vec::with_capacity(hosts.len() + leases.len());
         writes.extend(
             free_pools
@@ -72,6 +81,7 @@ impl Archive {
         writes.extend(floating_ips.iter().cloned().map(Write::AddFloatingIp));
         writes.extend(flavors.iter().cloned().map(Write::Flavor));
         writes.extend(properties.iter().cloned().map(Write::Property));
+        writes.extend(preemptible_projects.iter().cloned().map(Write::PreemptibleProject));
         writes.extend(
             leases.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None }),
         );
@@ -87,13 +97,23 @@ impl Archive {
 
     /// Whether there is nothing in it, and never was.
     pub fn is_empty(&self) -> bool {
-        let Snapshot { free_pools, hosts, floating_ips, flavors, properties, leases, instances, .. } =
-            &self.snapshot;
+        let Snapshot {
+            free_pools,
+            hosts,
+            floating_ips,
+            flavors,
+            properties,
+            preemptible_projects,
+            leases,
+            instances,
+            ..
+        } = &self.snapshot;
         free_pools.is_empty()
             && hosts.is_empty()
             && floating_ips.is_empty()
             && flavors.is_empty()
             && properties.is_empty()
+            && preemptible_projects.is_empty()
             && leases.is_empty()
             && instances.is_empty()
             && self.audit.is_empty()

@@ -8,7 +8,7 @@ use leases::plan::{Action, Failures, History};
 
 use crate::{
     Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord,
-    PropertyRecord, Snapshot, Write,
+    PreemptibleProjectRecord, PropertyRecord, Snapshot, Write,
 };
 
 /// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
@@ -52,6 +52,8 @@ pub enum RecordKey {
     Flavor(String),
     /// A property, by its name.
     Property(String),
+    /// Projects whose instances are preemptible, by pattern.
+    PreemptibleProject(String),
     /// An instance.
     Instance(GuestId),
     /// A free pool.
@@ -86,6 +88,8 @@ pub struct Delta {
     pub flavors: BTreeMap<String, Option<FlavorRecord>>,
     /// Properties, by name.
     pub properties: BTreeMap<String, Option<PropertyRecord>>,
+    /// Projects whose instances are preemptible, by pattern.
+    pub preemptible_projects: BTreeMap<String, Option<PreemptibleProjectRecord>>,
     /// Instances.
     pub instances: BTreeMap<GuestId, Option<InstanceRecord>>,
     /// Free pools.
@@ -123,6 +127,8 @@ impl Write {
             Self::Flavor(record) => RecordKey::Flavor(record.id.clone()),
             Self::RemoveFlavor(id) => RecordKey::Flavor(id.clone()),
             Self::Property(record) => RecordKey::Property(record.name.clone()),
+            Self::PreemptibleProject(record) => RecordKey::PreemptibleProject(record.pattern.to_string()),
+            Self::RemovePreemptibleProject(pattern) => RecordKey::PreemptibleProject(pattern.to_string()),
             Self::Instance { record, .. } => RecordKey::Instance(record.instance.id),
             Self::ForgetInstance { id, .. } => RecordKey::Instance(*id),
             Self::FreePool { record, .. } => RecordKey::FreePool(record.pool.id),
@@ -159,6 +165,9 @@ impl Delta {
                 RecordKey::Property(name) => {
                     delta.properties.insert(name, None);
                 }
+                RecordKey::PreemptibleProject(pattern) => {
+                    delta.preemptible_projects.insert(pattern, None);
+                }
                 RecordKey::Instance(id) => {
                     delta.instances.insert(id, None);
                 }
@@ -177,6 +186,9 @@ impl Delta {
         fill(&mut delta.instances, snapshot.instances, |record| record.instance.id);
         fill(&mut delta.free_pools, snapshot.free_pools, |record| record.pool.id);
         fill(&mut delta.properties, snapshot.properties, |record| record.name.clone());
+        fill(&mut delta.preemptible_projects, snapshot.preemptible_projects, |record| {
+            record.pattern.to_string()
+        });
         delta
     }
 }

@@ -6,7 +6,7 @@
 //! record, the notifications, and the key that makes a repeated request harmless.
 //!
 //! What is stored:
-//! - free pools, hosts, floating IPs, flavors, properties, leases, instances: [`Snapshot`], read whole when a service starts;
+//! - free pools, hosts, floating IPs, flavors, properties, projects of preemptible instances, leases, instances: [`Snapshot`], read whole when a service starts;
 //! - what was changed last: [`Changes`], by which services that share a store know of each other's commits;
 //! - who leads in a role that only one should have;
 //! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
@@ -36,6 +36,7 @@ use leases::energy::Sleep;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
+use leases::preemption::ProjectPattern;
 use leases::project::ProjectId;
 use leases::usage::{Entries, Event, Query, Sum};
 use leases::window::Window;
@@ -46,8 +47,8 @@ use crate::booking::Subject;
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
     AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
-    InstanceRecord, LeaseRecord, NewNotification, Notification, PropertyRecord, UsageFilter, Version,
-    Wording,
+    InstanceRecord, LeaseRecord, NewNotification, Notification, PreemptibleProjectRecord, PropertyRecord,
+    UsageFilter, Version, Wording,
 };
 
 /// Everything that a service keeps in memory.
@@ -65,6 +66,8 @@ pub struct Snapshot {
     pub flavors: Vec<FlavorRecord>,
     /// Properties that were given a visibility.
     pub properties: Vec<PropertyRecord>,
+    /// Projects whose instances are preemptible, by pattern.
+    pub preemptible_projects: Vec<PreemptibleProjectRecord>,
     /// All leases that were not forgotten.
     pub leases: Vec<LeaseRecord>,
     /// All instances that were not forgotten.
@@ -131,6 +134,10 @@ pub enum Write {
     RemoveFlavor(String),
     /// The visibility of a property.
     Property(PropertyRecord),
+    /// Projects whose instances are preemptible; nothing new if that pattern is there.
+    PreemptibleProject(PreemptibleProjectRecord),
+    /// The pattern is there no more.
+    RemovePreemptibleProject(ProjectPattern),
     /// An instance, new or changed.
     Instance {
         /// As it is to be.
@@ -269,6 +276,11 @@ impl CommitError {
     /// Another free pool has that name.
     pub fn free_pool_exists(name: &str) -> Self {
         Self::Exists { what: format!("a free pool named {name}") }
+    }
+
+    /// A pattern of projects is gone.
+    pub fn stale_preemptible_project(pattern: &ProjectPattern) -> Self {
+        Self::Stale { what: format!("pattern {pattern} of projects") }
     }
 
     /// A flavor is gone.

@@ -8,6 +8,7 @@ use leases::host::{FloatingIp, Host};
 use leases::ids::{LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::lease::Lease;
+use leases::preemption::ProjectPattern;
 use leases::project::{ProjectId, UserId};
 use leases::terms::FlavorSize;
 use leases::usage::{Event, Occurrence};
@@ -141,6 +142,15 @@ pub struct PropertyRecord {
     pub created_at: Timestamp,
     /// When it was last changed, if ever.
     pub updated_at: Option<Timestamp>,
+}
+
+/// Projects whose instances are preemptible unless a request says otherwise (seed 004, spec PRE-03a).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreemptibleProjectRecord {
+    /// Which; there is one record of a pattern.
+    pub pattern: ProjectPattern,
+    /// When it was entered.
+    pub created_at: Timestamp,
 }
 
 /// Who did what.

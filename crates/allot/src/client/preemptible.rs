@@ -7,7 +7,7 @@ use super::dates::{shown, zone_name};
 use super::period::Past;
 use super::table::text;
 use super::wire::{plain, read};
-use super::{ClientError, Session};
+use super::{ClientError, Session, segment};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -15,6 +15,25 @@ pub(crate) enum Command {
     List(Whose),
     /// What preemptible instances came to
     Report(Report),
+    /// Projects whose instances are preemptible unless a request says otherwise; for administrators
+    #[command(subcommand)]
+    Project(ProjectCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProjectCommand {
+    /// List them
+    List,
+    /// Have instances that they start from now on be preemptible
+    Add(Pattern),
+    /// Take them off the list
+    Remove(Pattern),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Pattern {
+    /// Their identifiers, with * for anything and ? for any character
+    pattern: String,
 }
 
 #[derive(Args, Debug)]
@@ -36,6 +55,43 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     match command {
         Command::List(whose) => list(whose, session).await,
         Command::Report(wanted) => report(wanted, session).await,
+        Command::Project(command) => projects(command, session).await,
+    }
+}
+
+async fn projects(command: ProjectCommand, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let path = |wanted: &Pattern| format!("/v1/preemptible/projects/{}", segment(&wanted.pattern));
+    match command {
+        ProjectCommand::Add(wanted) => {
+            let answer = session.connection.put(&path(&wanted), &Value::Null).await?;
+            if session.json {
+                return session.print_json(&answer);
+            }
+            session.print(&format!("Instances of projects {} are preemptible from now on.", wanted.pattern))
+        }
+        ProjectCommand::Remove(wanted) => {
+            session.connection.delete(&path(&wanted)).await?;
+            session.print(&format!("{} is off the list.", wanted.pattern))
+        }
+        ProjectCommand::List => {
+            let answer = session.connection.get("/v1/preemptible/projects", &[]).await?;
+            if session.json {
+                return session.print_json(&answer);
+            }
+            let listed: Vec<Value> = read(&answer, "projects")?;
+            if listed.is_empty() {
+                return session.print("No projects are listed. `allot preemptible project add` lists some.");
+            }
+            let since = format!("SINCE ({})", zone_name(&session.zone));
+            let mut table = session.style.table(&["PROJECTS", &since]);
+            for project in &listed {
+                let time = project["created_at"].as_str();
+                let time =
+                    time.map_or_else(|| "by the settings".to_owned(), |time| shown(time, &session.zone));
+                table.add_row([plain(&project["pattern"]), time]);
+            }
+            session.print(&text(&table))
+        }
     }
 }
 

@@ -13,8 +13,8 @@ pub use self::instance::{HostsQuestion, InstanceCreate, LeaseHints};
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
     FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification, Offer,
-    Plan, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series, Usage, UsageEvent,
-    WaitlistEntry,
+    Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series, Usage,
+    UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -87,6 +87,10 @@ envelope! {
     InstancesBody { instances: Vec<Instance> }
     /// What preemptible instances came to.
     PreemptibleBody { preemptible: PreemptibleUsage }
+    /// Projects whose instances are preemptible, of one pattern.
+    PreemptibleProjectBody { project: PreemptibleProject }
+    /// All patterns of projects whose instances are preemptible, those of the settings first.
+    PreemptibleProjectsBody { projects: Vec<PreemptibleProject> }
     /// A flavor.
     FlavorBody { flavor: Flavor }
     /// All differences between what is stored and what the fleet shows.

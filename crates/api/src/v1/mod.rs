@@ -56,7 +56,7 @@ pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};
 pub use plan::{Plan, PlanSummary, PlannedMove};
-pub use preemptible::{PreemptibleUsage, hours};
+pub use preemptible::{PreemptibleProject, PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::FindFlavor;

@@ -1,7 +1,11 @@
-//! What preemptible instances came to (spec §6). Not in Blazar.
+//! What preemptible instances came to, and whose instances are (spec §6). Not in Blazar.
 
+use jiff::Timestamp;
+use leases::preemption::ProjectPattern;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::created_at;
 
 const US_PER_HOUR: f64 = 3.6e9;
 
@@ -24,6 +28,22 @@ pub struct PreemptibleUsage {
     pub hours_lost: f64,
     /// The part of all CPUs of all hosts that was used so, from 0 to 1; null to callers who may not see hosts.
     pub utilisation_gained: Option<f64>,
+}
+
+/// Projects whose instances are preemptible unless a request says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreemptibleProject {
+    /// Their identifiers, with `*` for anything and `?` for any character.
+    pub pattern: String,
+    /// Since when they are listed; null if by the settings.
+    pub created_at: Option<String>,
+}
+
+impl PreemptibleProject {
+    /// Projects that have been listed since then, or are by the settings.
+    pub fn of(pattern: &ProjectPattern, since: Option<Timestamp>) -> Self {
+        Self { pattern: pattern.to_string(), created_at: since.map(created_at) }
+    }
 }
 
 /// Microseconds as hours.

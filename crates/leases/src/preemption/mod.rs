@@ -28,6 +28,12 @@ impl FromStr for ProjectPattern {
     }
 }
 
+impl fmt::Display for ProjectPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|character| write!(f, "{character}"))
+    }
+}
+
 impl ProjectPattern {
     /// Whether the project is one of them.
     pub fn matches(&self, project: &ProjectId) -> bool {
@@ -161,15 +167,21 @@ pub enum NotPreemptible {
 
 impl PreemptionRules {
     /// Whether an instance of that project that is part of no lease is preemptible: as the request says, or else as the
-    /// project is listed.
-    pub fn makes_preemptible(&self, project: &ProjectId, marked: &Marked) -> Result<bool, NotPreemptible> {
+    /// project is listed, here or among the `others`.
+    pub fn makes_preemptible<'p>(
+        &'p self,
+        project: &ProjectId,
+        marked: &Marked,
+        others: impl IntoIterator<Item = &'p ProjectPattern>,
+    ) -> Result<bool, NotPreemptible> {
+        let mut listed = self.projects.iter().chain(others);
         match (marked.by(true), marked.by(false)) {
             (Some(_), _) if !self.allowed => Err(NotPreemptible::NotAllowed),
             (Some(yes), Some(no)) => Err(NotPreemptible::Contradiction { yes, no }),
             (Some(mark), None) if !self.marks.contains(&mark) => Err(NotPreemptible::MarkNotAllowed(mark)),
             (Some(_), None) => Ok(true),
             (None, Some(_)) => Ok(false),
-            (None, None) => Ok(self.allowed && self.projects.iter().any(|pattern| pattern.matches(project))),
+            (None, None) => Ok(self.allowed && listed.any(|pattern| pattern.matches(project))),
         }
     }
 }
@@ -183,6 +195,10 @@ mod tests {
     fn matches(pattern: &str, project: &str) -> bool {
         let Ok(pattern) = pattern.parse::<ProjectPattern>();
         pattern.matches(&ProjectId(project.to_owned()))
+    }
+
+    fn decide(rules: &PreemptionRules, project: &ProjectId, marked: &Marked) -> Result<bool, NotPreemptible> {
+        rules.makes_preemptible(project, marked, [])
     }
 
     #[test]
@@ -212,13 +228,16 @@ mod tests {
             PreemptionRules { allowed: true, projects: vec![listed], ..PreemptionRules::default() };
         let (spot, other) = (ProjectId("spot-1".into()), ProjectId("web".into()));
         let hint = |says| Marked(vec![(Mark::Hint, says)]);
-        assert_eq!(rules.makes_preemptible(&spot, &Marked::default()), Ok(true));
-        assert_eq!(rules.makes_preemptible(&spot, &hint(false)), Ok(false), "it opts out");
-        assert_eq!(rules.makes_preemptible(&other, &Marked::default()), Ok(false));
-        assert_eq!(rules.makes_preemptible(&other, &hint(true)), Ok(true));
+        assert_eq!(decide(&rules, &spot, &Marked::default()), Ok(true));
+        assert_eq!(decide(&rules, &spot, &hint(false)), Ok(false), "it opts out");
+        assert_eq!(decide(&rules, &other, &Marked::default()), Ok(false));
+        let Ok(more) = "w?b".parse::<ProjectPattern>();
+        assert_eq!(rules.makes_preemptible(&other, &Marked::default(), [&more]), Ok(true), "{more}");
+        assert_eq!(more.to_string(), "w?b");
+        assert_eq!(decide(&rules, &other, &hint(true)), Ok(true));
         rules.allowed = false;
-        assert_eq!(rules.makes_preemptible(&spot, &Marked::default()), Ok(false));
-        assert_eq!(rules.makes_preemptible(&spot, &hint(true)), Err(NotPreemptible::NotAllowed));
+        assert_eq!(decide(&rules, &spot, &Marked::default()), Ok(false));
+        assert_eq!(decide(&rules, &spot, &hint(true)), Err(NotPreemptible::NotAllowed));
     }
 
     #[test]
@@ -227,20 +246,16 @@ mod tests {
         let project = ProjectId("web".into());
         for mark in Mark::ALL {
             let marked = Marked(vec![(mark, true)]);
-            assert_eq!(rules.makes_preemptible(&project, &marked), Ok(true));
+            assert_eq!(decide(&rules, &project, &marked), Ok(true));
             assert_eq!(marked.in_lease(), Err(NotPreemptible::InLease(mark)));
             rules.marks.remove(&mark);
-            assert_eq!(rules.makes_preemptible(&project, &marked), Err(NotPreemptible::MarkNotAllowed(mark)));
-            assert_eq!(rules.makes_preemptible(&project, &Marked(vec![(mark, false)])), Ok(false));
+            assert_eq!(decide(&rules, &project, &marked), Err(NotPreemptible::MarkNotAllowed(mark)));
+            assert_eq!(decide(&rules, &project, &Marked(vec![(mark, false)])), Ok(false));
             assert_eq!(mark.name().parse(), Ok(mark));
         }
         let both = Marked(vec![(Mark::Hint, false), (Mark::Flavor, true)]);
         let contradiction = NotPreemptible::Contradiction { yes: Mark::Flavor, no: Mark::Hint };
-        assert_eq!(
-            rules.makes_preemptible(&project, &both),
-            Err(contradiction),
-            "a cheap flavor is one that yields"
-        );
+        assert_eq!(decide(&rules, &project, &both), Err(contradiction), "a cheap flavor is one that yields");
         assert_eq!("server".parse::<Mark>(), Err(UnknownMark));
     }
 

@@ -96,6 +96,12 @@ rules! {
     InstancesDelete "blazar:instances:delete" MEMBER;
     /// Asking which hosts may have an instance.
     InstancesFilter "blazar:instances:filter" ADMIN;
+    /// Seeing whose instances are preemptible.
+    PreemptibleProjectsGet "blazar:preemptible_projects:get" ADMIN;
+    /// Listing projects whose instances are.
+    PreemptibleProjectsPut "blazar:preemptible_projects:put" ADMIN;
+    /// Taking them off the list.
+    PreemptibleProjectsDelete "blazar:preemptible_projects:delete" ADMIN;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;
     /// Seeing who did what.

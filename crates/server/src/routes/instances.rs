@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api::v1::body::{HostsQuestion, InstanceBody, InstanceCreate, InstancesBody, PreemptibleBody};
+use api::v1::body::{HostsQuestion, InstanceBody, InstanceCreate, InstancesBody};
 use api::v1::{
-    HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest,
-    PreemptibleUsage, hours, instance_id, lease_id,
+    HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest, instance_id,
+    lease_id,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,7 +16,6 @@ use service::{HostQuestion, NewInstance, OtherInstances, Placing};
 use store::InstanceRecord;
 
 use super::project_to_list;
-use super::usage::period;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
@@ -110,40 +109,6 @@ pub(crate) async fn show(
 ) -> Result<Json<InstanceBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
-}
-
-/// What preemptible instances came to in a period that is past. Of the caller's project; an administrator sees all.
-#[utoipa::path(
-    get, path = "/v1/preemptible", tag = "instances", operation_id = "show_preemptible_usage",
-    params(
-        ("start" = Option<String>, Query, description = "From when, as for usage"),
-        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
-    ),
-    responses((status = 200, body = PreemptibleBody), (status = 400, body = api::v1::ErrorBody))
-)]
-pub(crate) async fn preemptible(
-    State(app): State<App>,
-    session: Session,
-    options: Options,
-) -> Result<Json<PreemptibleBody>, ApiError> {
-    session.allow(&app, Rule::UsageGet)?;
-    let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
-    let period = period::asked(&options, app.service().now())?;
-    let usage = app.service().preemptible_usage(period, project.as_ref()).await?;
-    let capacity = hours(usage.capacity_cores_us);
-    let part = if capacity > 0.0 { hours(usage.cores_us) / capacity } else { 0.0 };
-    let preemptible = PreemptibleUsage {
-        start: period.start().to_string(),
-        end: period.end().to_string(),
-        begun: usage.begun,
-        preempted: usage.preempted,
-        hours: hours(usage.ran_us),
-        core_hours: hours(usage.cores_us),
-        hours_lost: hours(usage.lost_us),
-        utilisation_gained: session.allow(&app, Rule::HostsGet).is_ok().then_some(part),
-    };
-    Ok(Json(PreemptibleBody { preemptible }))
 }
 
 /// Destroys an instance.

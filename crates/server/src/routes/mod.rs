@@ -27,6 +27,7 @@ pub(crate) mod maintenance;
 pub(crate) mod notifications;
 pub(crate) mod offers;
 pub(crate) mod operation;
+pub(crate) mod preemptible;
 pub(crate) mod series;
 pub(crate) mod usage;
 pub(crate) mod versions;

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 77] = [
+const MATRIX: [(&str, &str, &str); 80] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -75,6 +75,9 @@ const MATRIX: [(&str, &str, &str); 77] = [
     ("POST", "/v1/instances", "admin member foreign"),
     ("POST", "/v1/instances/filter", "admin"),
     ("GET", "/v1/preemptible", "admin member reader foreign"),
+    ("GET", "/v1/preemptible/projects", "admin"),
+    ("PUT", "/v1/preemptible/projects/{pattern}", "admin"),
+    ("DELETE", "/v1/preemptible/projects/{pattern}", "admin"),
     ("GET", "/v1/instances/{instance_id}", "admin member reader"),
     ("DELETE", "/v1/instances/{instance_id}", "admin member"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
@@ -141,6 +144,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{host_id}", text(&host["host"]["id"])),
         ("{floatingip_id}", text(&ip["floatingip"]["id"])),
         ("{flavor_id}", "f1".to_owned()),
+        ("{pattern}", "spot-*".to_owned()),
         ("{freepool}", "fast".to_owned()),
         ("{leasepool_id}", text(&lease["lease"]["id"])),
         ("{instance_id}", text(&instance["instance"]["id"])),

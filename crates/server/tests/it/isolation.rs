@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 77] = [
+const ROWS: [Row; 80] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -114,6 +114,9 @@ const ROWS: [Row; 77] = [
     row("POST", "/v1/instances").sending(instance_in_theirs),
     row("POST", "/v1/instances/filter").sending(|_| json!({"hosts": ["r1-h01"], "project_id": "q"})),
     row("GET", "/v1/preemptible").with(&[("start", "2030-01-01"), ("end", "now"), ("project_id", "q")]),
+    row("GET", "/v1/preemptible/projects"),
+    row("PUT", "/v1/preemptible/projects/{pattern}"),
+    row("DELETE", "/v1/preemptible/projects/{pattern}"),
     row("GET", "/v1/instances/{instance_id}"),
     row("DELETE", "/v1/instances/{instance_id}"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
@@ -315,6 +318,7 @@ fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Opti
     let path = path
         .replace("{host_id}", "1")
         .replace("{flavor_id}", "f3")
+        .replace("{pattern}", "spot-*")
         .replace("{freepool}", "secret")
         .replace("{leasepool_id}", theirs.lease["reservations"][0]["id"].as_str().expect("text"))
         .replace("{name}", "rack");

@@ -38,6 +38,38 @@ async fn pre_03_b_a_hint_makes_an_instance_preemptible_and_its_owner_is_told_unt
 }
 
 #[tokio::test]
+async fn pre_03_a_administrators_list_projects_whose_instances_are_preemptible() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.preemption.projects.extend("spot-?".parse());
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    let kind = async || {
+        let made = site.post("/v1/instances", &instance(&json!({}))).await.ok(201);
+        made["instance"]["kind"].as_str().expect("a kind").to_owned()
+    };
+    assert_eq!(kind().await, "regular");
+    let put =
+        async |pattern: &str| site.put(&format!("/v1/preemptible/projects/{pattern}"), &Value::Null).await;
+    let listed = put("%2A").await.ok(200)["project"].clone();
+    assert_eq!((&listed["pattern"], listed["created_at"].is_string()), (&json!("*"), true));
+    assert_eq!(put("%2A").await.ok(200)["project"], listed, "it is listed already");
+    assert_eq!(kind().await, "preemptible");
+    let by_settings = json!({"pattern": "spot-?", "created_at": null});
+    let all = site.get("/v1/preemptible/projects").await.ok(200);
+    assert_eq!(all, json!({"projects": [by_settings, listed]}));
+    site.delete("/v1/preemptible/projects/%2A").await.ok(204);
+    assert_eq!(kind().await, "regular");
+    let again = site.delete("/v1/preemptible/projects/%2A").await;
+    assert_eq!(again.error(), (404, "No projects are listed as *".to_owned()));
+    let fixed = site.delete("/v1/preemptible/projects/spot-%3F").await;
+    assert_eq!(fixed.error(), (409, "spot-? is listed in the settings, preemptible.projects".to_owned()));
+    for pattern in ["%20", "a%00b", &"x".repeat(256)] {
+        assert_eq!(put(pattern).await.status, 400, "{pattern}");
+    }
+}
+
+#[tokio::test]
 async fn pre_03_c_d_properties_of_flavors_and_images_make_it_preemptible_where_the_operator_allows_that() {
     let mut settings = Settings::default();
     settings.preemption.allowed = true;

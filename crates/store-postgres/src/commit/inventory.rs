@@ -1,12 +1,16 @@
-//! Hosts, floating IPs, flavors and properties.
+//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
 
 use ::leases::free_pool::FreePool;
 use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
+use ::leases::preemption::ProjectPattern;
 use sqlx::PgConnection;
 use store::booking::Subject;
 use store::encoding::{amounts, health_name, json, power_json};
-use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
+use store::{
+    CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord,
+    Version, Write,
+};
 
 use super::{free_pools, instances};
 use crate::columns::{capacity, text, us, uuid};
@@ -25,6 +29,8 @@ pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Tr
         Write::Flavor(record) => Ok(write_flavor(db, record).await?),
         Write::RemoveFlavor(id) => remove_flavor(db, id).await,
         Write::Property(record) => Ok(write_property(db, record).await?),
+        Write::PreemptibleProject(record) => Ok(list_project(db, record).await?),
+        Write::RemovePreemptibleProject(pattern) => unlist_project(db, pattern).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
     }
@@ -187,6 +193,27 @@ async fn remove_flavor(db: &mut PgConnection, id: &str) -> Result<(), Trouble> {
     let deletion = sqlx::query!("DELETE FROM flavor WHERE id = $1", &text(id));
     match deletion.execute(db).await?.rows_affected() {
         0 => Err(CommitError::stale_flavor(id).into()),
+        _ => Ok(()),
+    }
+}
+
+async fn list_project(db: &mut PgConnection, record: &PreemptibleProjectRecord) -> Result<(), sqlx::Error> {
+    let pattern = record.pattern.to_string();
+    let write = sqlx::query!(
+        "INSERT INTO preemptible_project (pattern, created_at_us) VALUES ($1, $2)
+         ON CONFLICT (pattern) DO UPDATE SET created_at_us = $2",
+        &text(&pattern),
+        us(record.created_at),
+    );
+    write.execute(db).await?;
+    Ok(())
+}
+
+async fn unlist_project(db: &mut PgConnection, pattern: &ProjectPattern) -> Result<(), Trouble> {
+    let row = pattern.to_string();
+    let deletion = sqlx::query!("DELETE FROM preemptible_project WHERE pattern = $1", &text(&row));
+    match deletion.execute(db).await?.rows_affected() {
+        0 => Err(CommitError::stale_preemptible_project(pattern).into()),
         _ => Ok(()),
     }
 }

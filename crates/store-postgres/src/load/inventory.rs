@@ -1,4 +1,4 @@
-//! Hosts, floating IPs, flavors and properties.
+//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,9 @@ use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::PgConnection;
 use store::encoding::{from_json, health_from_name, named, power_from_json};
-use store::{FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, StoreError, Version};
+use store::{
+    FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord, StoreError, Version,
+};
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant, number, plain};
@@ -119,6 +121,23 @@ pub(super) async fn flavors(db: &mut PgConnection, wanted: &Wanted) -> Result<Ve
             extra_specs: from_json("extra specs", &row.extra_specs)?,
             created_at: instant(row.created_at_us)?,
         })
+    });
+    read.collect()
+}
+
+pub(super) async fn preemptible_projects(
+    db: &mut PgConnection,
+    wanted: &Wanted,
+) -> Result<Vec<PreemptibleProjectRecord>, Trouble> {
+    let rows = sqlx::query!(
+        "SELECT pattern, created_at_us FROM preemptible_project
+         WHERE $1::text[] IS NULL OR pattern = ANY($1) ORDER BY pattern COLLATE \"C\"",
+        wanted.preemptible_projects.as_deref(),
+    );
+    let rows = rows.fetch_all(db).await?;
+    let read = rows.into_iter().map(|row| {
+        let Ok(pattern) = plain(row.pattern).parse();
+        Ok(PreemptibleProjectRecord { pattern, created_at: instant(row.created_at_us)? })
     });
     read.collect()
 }

@@ -27,6 +27,7 @@ pub(crate) struct Wanted {
     floating_ips: Option<Vec<Uuid>>,
     flavors: Option<Vec<String>>,
     properties: Option<Vec<String>>,
+    preemptible_projects: Option<Vec<String>>,
     instances: Option<Vec<Uuid>>,
     steps: Option<Vec<String>>,
 }
@@ -40,6 +41,7 @@ impl Wanted {
         floating_ips: None,
         flavors: None,
         properties: None,
+        preemptible_projects: None,
         instances: None,
         steps: None,
     };
@@ -52,6 +54,7 @@ impl Wanted {
         let mut floating_ips = Vec::new();
         let mut flavors = Vec::new();
         let mut properties = Vec::new();
+        let mut preemptible_projects = Vec::new();
         let mut instances = Vec::new();
         let mut steps = Vec::new();
         for key in keys {
@@ -62,6 +65,9 @@ impl Wanted {
                 RecordKey::FloatingIp(id) => floating_ips.push(uuid(id.0)),
                 RecordKey::Flavor(id) => flavors.push(text(id).into_owned()),
                 RecordKey::Property(name) => properties.push(text(name).into_owned()),
+                RecordKey::PreemptibleProject(pattern) => {
+                    preemptible_projects.push(text(pattern).into_owned());
+                }
                 RecordKey::Instance(id) => instances.push(uuid(id.0)),
                 RecordKey::Step(action) => steps.push(action_key(*action)),
             }
@@ -73,6 +79,7 @@ impl Wanted {
             floating_ips: Some(floating_ips),
             flavors: Some(flavors),
             properties: Some(properties),
+            preemptible_projects: Some(preemptible_projects),
             instances: Some(instances),
             steps: Some(steps),
         }
@@ -96,6 +103,9 @@ pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Sn
     }
     if is_any(wanted.properties.as_ref()) {
         snapshot.properties = inventory::properties(db, &wanted).await?;
+    }
+    if is_any(wanted.preemptible_projects.as_ref()) {
+        snapshot.preemptible_projects = inventory::preemptible_projects(db, &wanted).await?;
     }
     if is_any(wanted.leases.as_ref()) {
         snapshot.leases = leases::read(db, &wanted).await?;

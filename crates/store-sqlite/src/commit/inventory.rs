@@ -1,11 +1,15 @@
-//! Hosts, floating IPs, flavors and properties.
+//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
 
 use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
+use ::leases::preemption::ProjectPattern;
 use sqlx::SqliteConnection;
 use store::booking::Subject;
 use store::encoding::{amounts, health_name, json, power_json};
-use store::{CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, Version, Write};
+use store::{
+    CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord,
+    Version, Write,
+};
 
 use super::{free_pools, instances};
 use crate::columns::{capacity, us};
@@ -24,6 +28,8 @@ pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<()
         Write::Flavor(record) => write_flavor(db, record).await.map_err(failed),
         Write::RemoveFlavor(id) => remove_flavor(db, id).await,
         Write::Property(record) => write_property(db, record).await.map_err(failed),
+        Write::PreemptibleProject(record) => list_project(db, record).await.map_err(failed),
+        Write::RemovePreemptibleProject(pattern) => unlist_project(db, pattern).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
     }
@@ -185,6 +191,30 @@ async fn remove_flavor(db: &mut SqliteConnection, id: &str) -> Result<(), Commit
     let deletion = sqlx::query!("DELETE FROM flavor WHERE id = ?", id);
     match deletion.execute(db).await.map_err(failed)?.rows_affected() {
         0 => Err(CommitError::stale_flavor(id)),
+        _ => Ok(()),
+    }
+}
+
+async fn list_project(
+    db: &mut SqliteConnection,
+    record: &PreemptibleProjectRecord,
+) -> Result<(), sqlx::Error> {
+    let (pattern, created_at_us) = (record.pattern.to_string(), us(record.created_at));
+    let write = sqlx::query!(
+        "INSERT INTO preemptible_project (pattern, created_at_us) VALUES (?1, ?2)
+         ON CONFLICT (pattern) DO UPDATE SET created_at_us = ?2",
+        pattern,
+        created_at_us,
+    );
+    write.execute(db).await?;
+    Ok(())
+}
+
+async fn unlist_project(db: &mut SqliteConnection, pattern: &ProjectPattern) -> Result<(), CommitError> {
+    let row = pattern.to_string();
+    let deletion = sqlx::query!("DELETE FROM preemptible_project WHERE pattern = ?", row);
+    match deletion.execute(db).await.map_err(failed)?.rows_affected() {
+        0 => Err(CommitError::stale_preemptible_project(pattern)),
         _ => Ok(()),
     }
 }

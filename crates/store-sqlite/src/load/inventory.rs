@@ -1,4 +1,4 @@
-//! Hosts, floating IPs, flavors and properties.
+//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,9 @@ use ::leases::resources::Resources;
 use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::SqliteConnection;
 use store::encoding::{from_json, health_from_name, named, power_from_json};
-use store::{FlavorRecord, FloatingIpRecord, HostRecord, PropertyRecord, StoreError, Version};
+use store::{
+    FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord, StoreError, Version,
+};
 
 use crate::columns::{instant, maybe_instant, number, uuid};
 use crate::error::unavailable;
@@ -109,6 +111,18 @@ pub(super) async fn flavors(db: &mut SqliteConnection) -> Result<Vec<FlavorRecor
             extra_specs: from_json("extra specs", &row.extra_specs)?,
             created_at: instant(row.created_at_us)?,
         })
+    });
+    read.collect()
+}
+
+pub(super) async fn preemptible_projects(
+    db: &mut SqliteConnection,
+) -> Result<Vec<PreemptibleProjectRecord>, StoreError> {
+    let rows = sqlx::query!("SELECT pattern, created_at_us FROM preemptible_project ORDER BY pattern");
+    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
+    let read = rows.into_iter().map(|row| {
+        let Ok(pattern) = row.pattern.parse();
+        Ok(PreemptibleProjectRecord { pattern, created_at: instant(row.created_at_us)? })
     });
     read.collect()
 }

@@ -23,6 +23,7 @@ pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, Stor
         floating_ips: inventory::floating_ips(db).await?,
         flavors: inventory::flavors(db).await?,
         properties: inventory::properties(db).await?,
+        preemptible_projects: inventory::preemptible_projects(db).await?,
         leases: leases::read(db).await?,
         instances: instances::read(db).await?,
         history: history(db).await?,

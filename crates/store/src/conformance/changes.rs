@@ -42,6 +42,8 @@ pub(super) fn follow(mut known: Snapshot, delta: Delta) -> Snapshot {
     known.free_pools = change(known.free_pools, delta.free_pools, |record| record.pool.id);
     known.instances = change(known.instances, delta.instances, |record| record.instance.id);
     known.properties = change(known.properties, delta.properties, |record| record.name.clone());
+    known.preemptible_projects =
+        change(known.preemptible_projects, delta.preemptible_projects, |record| record.pattern.to_string());
     for (action, step) in delta.steps {
         known.history.failures.remove(&action);
         known.history.failures.extend(step.failures.map(|failures| (action, failures)));
@@ -82,6 +84,7 @@ pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     let moved = lease(1, window(0, 50), vec![hosts(&[2])]).lease;
     accept(store, [replace(&old, moved), forget(&gone), Write::RemoveFloatingIp(FloatingIpId(1))]).await;
     accept(store, [add(&gone), Write::RemoveFlavor("f".into()), Write::Property(property("size"))]).await;
+    accept(store, [Write::PreemptibleProject(preemptible_project("spot-*"))]).await;
     accept(store, [remove_host(3), Write::Flavor(flavor("g"))]).await;
     let pool = Write::RemoveFreePool { id: leases::ids::FreePoolId(8), expected: Version(1) };
     let host = Write::RemoveHost { id: leases::ids::HostId(9), expected: Version(7) };

@@ -58,6 +58,7 @@ pub(super) fn everything() -> Vec<Write> {
     writes.push(Write::AddFloatingIp(floating_ip(1)));
     writes.push(Write::Flavor(flavor("f")));
     writes.push(Write::Property(property("rack")));
+    writes.push(Write::PreemptibleProject(preemptible_project("spot-*")));
     writes.push(add(&elaborate_lease(1, window(0, 60))));
     writes.push(add(&lease(2, window(60, 90), vec![hosts(&[1])])));
     writes.push(add(&lease(3, window(5, 5), vec![hosts(&[1])])));
@@ -106,6 +107,7 @@ pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
     assert_eq!(snapshot.flavors, [flavor("f")]);
     assert_eq!(snapshot.free_pools, [free_pool(8, "fast")]);
     assert_eq!(snapshot.properties, [property("rack")]);
+    assert_eq!(snapshot.preemptible_projects, [preemptible_project("spot-*")]);
     let part = InstanceKind::Reserved { lease: LeaseId(1), reservation: ReservationId(100) };
     assert_eq!(snapshot.instances, [instance(5, part)]);
 }
@@ -236,6 +238,15 @@ pub async fn names_and_addresses_are_unique(store: &Arc<dyn Store>) {
     same_address.floating_ip.network.0 = "other".into();
     accept(store, [Write::AddFloatingIp(same_address)]).await;
     accept(store, [remove_host(1), add_host(same_name)]).await;
+    // A pattern of projects is there, or it is not.
+    let (listed, other) = (preemptible_project("spot-*"), preemptible_project("ci?"));
+    let list = |record: &crate::PreemptibleProjectRecord| Write::PreemptibleProject(record.clone());
+    accept(store, [list(&listed), list(&other)]).await;
+    accept(store, [list(&listed)]).await;
+    let unlist = Write::RemovePreemptibleProject(other.pattern);
+    accept(store, [unlist.clone()]).await;
+    refuse(store, &commit([unlist])).await;
+    assert_eq!(loaded(store).await.preemptible_projects, [listed]);
     // A property is known by its name.
     let shown = crate::PropertyRecord { id: 78, private: false, ..property("rack") };
     accept(store, [Write::Property(property("rack")), Write::Property(shown.clone())]).await;

@@ -31,7 +31,8 @@ use leases::window::Window;
 
 use crate::{
     AuditRecord, Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
-    InstanceRecord, LeaseRecord, NewNotification, PropertyRecord, Version, Wording, Write,
+    InstanceRecord, LeaseRecord, NewNotification, PreemptibleProjectRecord, PropertyRecord, Version, Wording,
+    Write,
 };
 
 /// That many minutes after the beginning of 2030.
@@ -99,6 +100,12 @@ pub fn flavor(id: &str) -> FlavorRecord {
         extra_specs: BTreeMap::from([("hw:boot_menu".into(), "true".into())]),
         created_at: at(-10),
     }
+}
+
+/// Projects whose instances are preemptible.
+pub fn preemptible_project(pattern: &str) -> PreemptibleProjectRecord {
+    let Ok(pattern) = pattern.parse();
+    PreemptibleProjectRecord { pattern, created_at: at(-7) }
 }
 
 /// A property that is hidden.

@@ -233,6 +233,7 @@ fn keys_of_records_are_read_as_they_were_written() {
         RecordKey::Flavor("a/b".into()),
         RecordKey::FreePool(FreePoolId(u128::MAX - 3)),
         RecordKey::Property(String::new()),
+        RecordKey::PreemptibleProject("a/*?".into()),
         RecordKey::Step(Action::Fence(HostId(9))),
     ];
     for key in keys {

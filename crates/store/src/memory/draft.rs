@@ -14,7 +14,7 @@ use super::page::{Obstacle, Page};
 use crate::booking::{Booking, BookingKey, Subject, bookings, changes, same_bookings};
 use crate::{
     Commit, CommitError, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord,
-    LeaseRecord, PropertyRecord, Version, Write,
+    LeaseRecord, PreemptibleProjectRecord, PropertyRecord, Version, Write,
 };
 
 /// A map with changes that are not made yet.
@@ -68,6 +68,7 @@ pub(super) struct Changed {
     pub(super) addresses: BTreeMap<(NetworkId, IpAddr), Option<FloatingIpId>>,
     pub(super) flavors: BTreeMap<String, Option<FlavorRecord>>,
     pub(super) properties: BTreeMap<String, Option<PropertyRecord>>,
+    pub(super) preemptible_projects: BTreeMap<String, Option<PreemptibleProjectRecord>>,
     pub(super) instances: BTreeMap<GuestId, Option<InstanceRecord>>,
     pub(super) free_pools: BTreeMap<FreePoolId, Option<FreePoolRecord>>,
     pub(super) pages: BTreeMap<Subject, Option<Page>>,
@@ -82,6 +83,7 @@ struct Draft<'a> {
     addresses: Overlay<'a, (NetworkId, IpAddr), FloatingIpId>,
     flavors: Overlay<'a, String, FlavorRecord>,
     properties: Overlay<'a, String, PropertyRecord>,
+    preemptible_projects: Overlay<'a, String, PreemptibleProjectRecord>,
     instances: Overlay<'a, GuestId, InstanceRecord>,
     free_pools: Overlay<'a, FreePoolId, FreePoolRecord>,
     pages: Overlay<'a, Subject, Page>,
@@ -97,6 +99,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         addresses: Overlay::new(&state.addresses),
         flavors: Overlay::new(&state.flavors),
         properties: Overlay::new(&state.properties),
+        preemptible_projects: Overlay::new(&state.preemptible_projects),
         instances: Overlay::new(&state.instances),
         free_pools: Overlay::new(&state.free_pools),
         pages: Overlay::new(&state.pages),
@@ -119,6 +122,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         addresses: draft.addresses.changed,
         flavors: draft.flavors.changed,
         properties: draft.properties.changed,
+        preemptible_projects: draft.preemptible_projects.changed,
         instances: draft.instances.changed,
         free_pools: draft.free_pools.changed,
         pages: draft.pages.changed,
@@ -214,6 +218,18 @@ impl Draft<'_> {
             }
             Write::Property(record) => {
                 self.properties.put(record.name.clone(), record.clone());
+                Ok(())
+            }
+            Write::PreemptibleProject(record) => {
+                self.preemptible_projects.put(record.pattern.to_string(), record.clone());
+                Ok(())
+            }
+            Write::RemovePreemptibleProject(pattern) => {
+                let name = pattern.to_string();
+                if self.preemptible_projects.get(&name).is_none() {
+                    return Err(CommitError::stale_preemptible_project(pattern));
+                }
+                self.preemptible_projects.remove(name);
                 Ok(())
             }
             Write::Instance { record, expected } => {

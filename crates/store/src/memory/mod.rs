@@ -30,7 +30,8 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory, Store, StoreError, UsageFilter,
+    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory,
+    Store, StoreError, UsageFilter,
 };
 
 /// A store in memory.
@@ -51,6 +52,7 @@ struct State {
     flavors: BTreeMap<String, FlavorRecord>,
     /// By name.
     properties: BTreeMap<String, PropertyRecord>,
+    preemptible_projects: BTreeMap<String, PreemptibleProjectRecord>,
     instances: BTreeMap<GuestId, InstanceRecord>,
     free_pools: BTreeMap<FreePoolId, FreePoolRecord>,
     /// What leases keep from others.
@@ -115,6 +117,7 @@ impl State {
             floating_ips: self.floating_ips.values().cloned().collect(),
             flavors: self.flavors.values().cloned().collect(),
             properties: self.properties.values().cloned().collect(),
+            preemptible_projects: self.preemptible_projects.values().cloned().collect(),
             leases: self.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
             instances: self.instances.values().cloned().collect(),
             free_pools: self.free_pools.values().cloned().collect(),
@@ -167,6 +170,7 @@ impl State {
         apply(&mut self.addresses, changed.addresses);
         apply(&mut self.flavors, changed.flavors);
         apply(&mut self.properties, changed.properties);
+        apply(&mut self.preemptible_projects, changed.preemptible_projects);
         apply(&mut self.instances, changed.instances);
         apply(&mut self.free_pools, changed.free_pools);
         apply(&mut self.pages, changed.pages);
@@ -253,6 +257,10 @@ impl State {
                 RecordKey::Flavor(id) => {
                     let record = self.flavors.get(&id).cloned();
                     delta.flavors.insert(id, record);
+                }
+                RecordKey::PreemptibleProject(pattern) => {
+                    let record = self.preemptible_projects.get(&pattern).cloned();
+                    delta.preemptible_projects.insert(pattern, record);
                 }
                 RecordKey::Property(name) => {
                     let record = self.properties.get(&name).cloned();

@@ -1,0 +1,112 @@
+//! What preemptible instances came to, and whose instances are. Not in Blazar.
+
+use std::sync::Arc;
+
+use api::v1::body::{PreemptibleBody, PreemptibleProjectBody, PreemptibleProjectsBody};
+use api::v1::{PreemptibleProject, PreemptibleUsage, hours};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use super::project_to_list;
+use super::usage::period;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// What preemptible instances came to in a period that is past. Of the caller's project; an administrator sees all.
+#[utoipa::path(
+    get, path = "/v1/preemptible", tag = "preemptible", operation_id = "show_preemptible_usage",
+    params(
+        ("start" = Option<String>, Query, description = "From when, as for usage"),
+        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+    ),
+    responses((status = 200, body = PreemptibleBody), (status = 400, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<PreemptibleBody>, ApiError> {
+    session.allow(&app, Rule::UsageGet)?;
+    let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
+    let period = period::asked(&options, app.service().now())?;
+    let usage = app.service().preemptible_usage(period, project.as_ref()).await?;
+    let capacity = hours(usage.capacity_cores_us);
+    let part = if capacity > 0.0 { hours(usage.cores_us) / capacity } else { 0.0 };
+    let preemptible = PreemptibleUsage {
+        start: period.start().to_string(),
+        end: period.end().to_string(),
+        begun: usage.begun,
+        preempted: usage.preempted,
+        hours: hours(usage.ran_us),
+        core_hours: hours(usage.cores_us),
+        hours_lost: hours(usage.lost_us),
+        utilisation_gained: session.allow(&app, Rule::HostsGet).is_ok().then_some(part),
+    };
+    Ok(Json(PreemptibleBody { preemptible }))
+}
+
+/// Projects whose instances are preemptible unless a request says otherwise.
+#[utoipa::path(
+    get, path = "/v1/preemptible/projects", tag = "preemptible", operation_id = "list_preemptible_projects",
+    responses((status = 200, body = PreemptibleProjectsBody))
+)]
+pub(crate) async fn list_projects(
+    State(app): State<App>,
+    session: Session,
+) -> Result<Json<PreemptibleProjectsBody>, ApiError> {
+    session.allow(&app, Rule::PreemptibleProjectsGet)?;
+    let listed = app.service().preemptible_projects();
+    let shown = |(pattern, since): (_, _)| PreemptibleProject::of(&pattern, since);
+    Ok(Json(PreemptibleProjectsBody { projects: listed.into_iter().map(shown).collect() }))
+}
+
+/// Lists the projects of a pattern, if they are not: instances that they start from now on are preemptible.
+#[utoipa::path(
+    put, path = "/v1/preemptible/projects/{pattern}", tag = "preemptible",
+    operation_id = "list_preemptible_project",
+    params(("pattern" = String, Path, description = "Identifiers, with * for anything and ? for any character")),
+    responses(
+        (status = 200, body = PreemptibleProjectBody),
+        (status = 400, description = "It is no pattern", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn put_project(
+    State(app): State<App>,
+    session: Session,
+    Path(pattern): Path<String>,
+) -> Result<Json<PreemptibleProjectBody>, ApiError> {
+    session.allow(&app, Rule::PreemptibleProjectsPut)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let Ok(pattern) = pattern.parse();
+    let listed =
+        session.change(async move { service.list_preemptible_project(&caller, pattern).await }).await??;
+    let project = PreemptibleProject::of(&listed.pattern, Some(listed.created_at));
+    Ok(Json(PreemptibleProjectBody { project }))
+}
+
+/// Takes a pattern off the list. Instances that are preemptible already stay so.
+#[utoipa::path(
+    delete, path = "/v1/preemptible/projects/{pattern}", tag = "preemptible",
+    operation_id = "unlist_preemptible_project",
+    params(("pattern" = String, Path, description = "The pattern")),
+    responses(
+        (status = 204),
+        (status = 404, description = "It is not listed", body = api::v1::ErrorBody),
+        (status = 409, description = "The settings list it", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn delete_project(
+    State(app): State<App>,
+    session: Session,
+    Path(pattern): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    session.allow(&app, Rule::PreemptibleProjectsDelete)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let Ok(pattern) = pattern.parse();
+    session.change(async move { service.unlist_preemptible_project(&caller, pattern).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,73 @@
+//! Projects whose instances are preemptible unless a request says otherwise, as administrators list them (seed 004, spec
+//! PRE-03a). Those of the settings are listed as well, and stay.
+
+use jiff::Timestamp;
+use leases::preemption::ProjectPattern;
+use store::{Commit, PreemptibleProjectRecord, Write};
+
+use crate::writing::{audit, decide_again, overtaken};
+use crate::{Caller, NotFound, Service, ServiceError};
+
+/// Longer than that no pattern needs to be, in characters.
+const MOST_CHARACTERS: usize = 255;
+
+impl Service {
+    /// All patterns, those of the settings first; for each when it was entered, if not there.
+    pub fn preemptible_projects(&self) -> Vec<(ProjectPattern, Option<Timestamp>)> {
+        let settings = self.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
+        let state = self.state();
+        let entered = state.preemptible_projects.values();
+        let entered = entered.map(|record| (record.pattern.clone(), Some(record.created_at)));
+        settings.chain(entered).collect()
+    }
+
+    /// Lists the projects of a pattern: instances that they start from now on are preemptible. Says since when, if they are
+    /// listed by this and not by the settings alone.
+    pub async fn list_preemptible_project(
+        &self,
+        caller: &Caller,
+        pattern: ProjectPattern,
+    ) -> Result<PreemptibleProjectRecord, ServiceError> {
+        let text = pattern.to_string();
+        if text.is_empty() || text.chars().count() > MOST_CHARACTERS || text.chars().any(char::is_control) {
+            return Err(ServiceError::Invalid(format!(
+                "the pattern of projects is not 1 to {MOST_CHARACTERS} characters that can be shown"
+            )));
+        }
+        let writer = self.writer().await?;
+        if let Some(known) = self.state().preemptible_projects.get(&text) {
+            return Ok(known.clone());
+        }
+        let now = self.now();
+        let record = PreemptibleProjectRecord { pattern, created_at: now };
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, "preemptible_project.create", &text));
+        commit.writes.push(Write::PreemptibleProject(record.clone()));
+        let committed = writer.commit(commit).await;
+        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))?;
+        Ok(record)
+    }
+
+    /// Takes a pattern off the list. Instances that are preemptible already stay so.
+    pub async fn unlist_preemptible_project(
+        &self,
+        caller: &Caller,
+        pattern: ProjectPattern,
+    ) -> Result<(), ServiceError> {
+        let text = pattern.to_string();
+        let writer = self.writer().await?;
+        if !self.state().preemptible_projects.contains_key(&text) {
+            return Err(if self.settings.preemption.projects.contains(&pattern) {
+                ServiceError::Conflict(format!("{text} is listed in the settings, preemptible.projects"))
+            } else {
+                ServiceError::NotFound(NotFound::PreemptibleProject(text))
+            });
+        }
+        let now = self.now();
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, "preemptible_project.delete", &text));
+        commit.writes.push(Write::RemovePreemptibleProject(pattern));
+        let committed = writer.commit(commit).await;
+        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+    }
+}
