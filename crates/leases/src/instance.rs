@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
 use crate::plan::{GuestOwner, GuestSize};
+use crate::preemption::Class;
 use crate::project::Owner;
 use crate::status::LeaseStatus;
 
@@ -33,6 +34,8 @@ pub struct Instance {
     pub launched_at: Option<Timestamp>,
     /// When it makes way, if it is preemptible and a lease of its host is known.
     pub departure: Option<Departure>,
+    /// What its owner can count on when it makes way, if it is of a class.
+    pub class: Option<Class>,
     /// Whether another one is started in its place, as soon as there is room, when it has made way.
     pub requeue: bool,
     /// Why it could not be started.

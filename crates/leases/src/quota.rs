@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
 use thiserror::Error;
 
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
@@ -29,6 +30,42 @@ pub struct Quotas {
     pub regular: Quota,
     /// Of those that make way for leases.
     pub preemptible: Quota,
+    /// How much of these a project may use in a time, if there is a limit: nobody has all gaps for himself for long.
+    pub preemptible_usage: Option<UsageLimit>,
+}
+
+/// How much a project may use in any time of that length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageLimit {
+    /// Virtual CPUs times the hours that they run.
+    pub core_hours: u64,
+    /// How far back it is counted.
+    pub window: SignedDuration,
+}
+
+/// A project has used what it may for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "Quota exceeded for preemptible instances: {used} core-hours were used in the last {window:#}, of {limit} that may be"
+)]
+pub struct OverUsage {
+    /// How many core-hours, rounded down.
+    pub used: u64,
+    /// How many may be.
+    pub limit: u64,
+    /// In how long a time.
+    pub window: SignedDuration,
+}
+
+impl UsageLimit {
+    const US_PER_HOUR: u128 = 3_600_000_000;
+
+    /// Whether a project that has used so much in the last window, in microseconds of virtual CPUs, may start more.
+    pub fn check(&self, cores_us: u128) -> Result<(), OverUsage> {
+        let used = u64::try_from(cores_us / Self::US_PER_HOUR).unwrap_or(u64::MAX);
+        let Self { core_hours: limit, window } = *self;
+        if used < limit { Ok(()) } else { Err(OverUsage { used, limit, window }) }
+    }
 }
 
 /// What there is a limit of.
@@ -118,13 +155,22 @@ mod tests {
     use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
     use crate::project::{Owner, UserId};
 
+    #[test]
+    fn pre_10_a_project_may_use_so_much_in_a_window() {
+        let limit = UsageLimit { core_hours: 2, window: SignedDuration::from_hours(24) };
+        assert_eq!(limit.check(2 * 3_600_000_000 - 1), Ok(()));
+        let over = limit.check(2 * 3_600_000_000).expect_err("all of it");
+        let text = "Quota exceeded for preemptible instances: 2 core-hours were used in the last 24h, of 2 that may be";
+        assert_eq!(over.to_string(), text);
+    }
+
     const SIZE: GuestSize = GuestSize { vcpus: 4, memory_mib: 1024, disk_gib: 10 };
 
     fn instance(kind: InstanceKind, project: &str, status: InstanceStatus) -> Instance {
         let owner = Owner { project: ProjectId(project.into()), user: UserId("u".into()) };
-        let (launched_at, departure, requeue, reason) = (None, None, false, None);
+        let (launched_at, departure, class, requeue, reason) = (None, None, None, false, None);
         let (id, name, size, host) = (GuestId(1), "web".to_owned(), SIZE, HostId(1));
-        Instance { id, name, owner, kind, size, host, status, launched_at, departure, requeue, reason }
+        Instance { id, name, owner, kind, size, host, status, launched_at, departure, class, requeue, reason }
     }
 
     #[test]
@@ -141,7 +187,7 @@ mod tests {
             instance(reserved, "p", InstanceStatus::Active),
         ];
         let project = ProjectId("p".into());
-        let quotas = |regular, preemptible| Quotas { regular, preemptible };
+        let quotas = |regular, preemptible| Quotas { regular, preemptible, ..Quotas::default() };
         let of = |instances, vcpus, memory_mib| Quota { instances, vcpus, memory_mib };
         let said = |quotas: Quotas, kind| {
             let verdict = quotas.check(&project, (kind, SIZE), there.iter());

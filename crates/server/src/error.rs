@@ -158,10 +158,13 @@ impl From<RequestError> for ApiError {
 }
 
 /// What is not allowed is forbidden; what cannot be is wrong.
-fn not_preemptible(why: NotPreemptible) -> StatusCode {
+fn not_preemptible(why: &NotPreemptible) -> StatusCode {
     match why {
         NotPreemptible::NotAllowed | NotPreemptible::MarkNotAllowed(_) => StatusCode::FORBIDDEN,
-        NotPreemptible::Contradiction { .. } | NotPreemptible::InLease(_) => StatusCode::BAD_REQUEST,
+        NotPreemptible::Contradiction { .. }
+        | NotPreemptible::NoSuchClass { .. }
+        | NotPreemptible::NotOfClass(_)
+        | NotPreemptible::InLease(_) => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -175,8 +178,9 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
-            ServiceError::NotPreemptible(why) => Self::new(not_preemptible(*why), why.to_string()),
+            ServiceError::NotPreemptible(why) => Self::new(not_preemptible(why), why.to_string()),
             ServiceError::OverQuota(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
+            ServiceError::OverUsage(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::NoHost(why) => Self::new(StatusCode::CONFLICT, why.to_string()),
             ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),

@@ -17,9 +17,10 @@ use crate::state::State;
 use crate::writing::Writer;
 
 impl Service {
-    /// When whoever is on a host makes way for a lease of it that starts then.
-    pub(crate) fn departure_for(&self, start: Timestamp) -> Departure {
-        Departure::for_lease(self.settings.plan_rules.asks_at(start), start)
+    /// When an instance makes way for a lease of its host that starts then.
+    fn departure_for(&self, instance: &Instance, start: Timestamp) -> Departure {
+        let rules = &self.settings.plan_rules;
+        Departure::for_lease(rules.asks_at(start, rules.notice(instance.class.as_ref())), start)
     }
 
     /// When an instance that is to be started there makes way, if it is preemptible and a lease of its host is known.
@@ -34,7 +35,7 @@ impl Service {
         let there = all.filter(|other| other.host == new.host).chain([new]);
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let starts = |id| state.leases.get(id).map(|record| record.lease.window.start());
-        admission.making_way(host, there, starts).get(&new.id).map(|start| self.departure_for(*start))
+        admission.making_way(host, there, starts).get(&new.id).map(|start| self.departure_for(new, *start))
     }
 
     /// Tells owners of preemptible instances when these make way, and when they need not after all. Says whether there was
@@ -85,7 +86,8 @@ impl Service {
             let open = |record: &&Arc<InstanceRecord>| preemptible(record) && !for_own(record);
             for record in there.into_iter().filter(open) {
                 let known = record.instance.departure;
-                let departure = leaving.get(&record.instance.id).map(|start| self.departure_for(*start));
+                let start = leaving.get(&record.instance.id);
+                let departure = start.map(|start| self.departure_for(&record.instance, *start));
                 let departure = departure.map(|new| known.filter(|known| known.is_at(&new)).unwrap_or(new));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {

@@ -113,6 +113,10 @@ impl Service {
         new: NewInstance,
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
         let id = GuestId(self.parts.ids.uuid());
+        let kind = self.place_of(&self.state(), &caller.project, &new.placing, self.now())?.kind;
+        if kind == InstanceKind::Preemptible {
+            self.check_preemptible_usage(&caller.project, self.now()).await?;
+        }
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let now = self.now();
@@ -147,7 +151,8 @@ impl Service {
         now: Timestamp,
     ) -> Result<Proposal, ServiceError> {
         let state = self.state();
-        let Place { kind, within, size } = self.place_of(&state, &caller.project, &new.placing, now)?;
+        let Place { kind, within, size, class } =
+            self.place_of(&state, &caller.project, &new.placing, now)?;
         let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
         let size = size.ok_or_else(missing)?;
         let all = state.instances.iter().map(|record| &record.instance);
@@ -174,8 +179,20 @@ impl Service {
         if requeue && kind != InstanceKind::Preemptible {
             return Err(ServiceError::Invalid("requeue is for instances that are preemptible".to_owned()));
         }
-        let new =
-            Instance { id, name, owner, kind, size, host, status, launched_at, departure, requeue, reason };
+        let new = Instance {
+            id,
+            name,
+            owner,
+            kind,
+            size,
+            host,
+            status,
+            launched_at,
+            departure,
+            class,
+            requeue,
+            reason,
+        };
         let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
         Ok(Proposal { instance, host, displaced })
@@ -188,10 +205,10 @@ impl Service {
         leaving: &BTreeSet<GuestId>,
         now: Timestamp,
     ) -> Vec<(Arc<InstanceRecord>, Write)> {
-        let gone_by = now + self.settings.plan_rules.grace;
-        let departure = Some(Departure::for_own(now, gone_by));
         let leave = |id: &GuestId| {
             let before = state.instances.get(*id)?.clone();
+            let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
+            let departure = Some(Departure::for_own(now, now + notice));
             let write = change(&before, Instance { departure, ..before.instance.clone() }, now);
             Some((before, write))
         };
@@ -333,7 +350,7 @@ mod tests {
             let (size, host) = (GuestSize::default(), HostId(1));
             let (name, status, reason) = ("web".to_owned(), InstanceStatus::Active, None);
             let id = GuestId(id);
-            let (launched_at, departure, requeue) = (None, None, false);
+            let (launched_at, departure, class, requeue) = (None, None, None, false);
             let instance = Instance {
                 id,
                 name,
@@ -344,6 +361,7 @@ mod tests {
                 status,
                 launched_at,
                 departure,
+                class,
                 requeue,
                 reason,
             };

@@ -10,6 +10,7 @@ use leases::admission::{Admission, Within, size_of_instances};
 use leases::instance::{InstanceKind, LeaseHint, reservation_for};
 use leases::lease::{Lease, Reservation};
 use leases::plan::GuestSize;
+use leases::preemption::{Class, NotPreemptible};
 use leases::project::ProjectId;
 use store::LeaseRecord;
 
@@ -22,6 +23,7 @@ pub(crate) struct Place<'a> {
     pub kind: InstanceKind,
     pub within: Within<'a>,
     pub size: Option<GuestSize>,
+    pub class: Option<Class>,
 }
 
 impl Service {
@@ -35,14 +37,19 @@ impl Service {
     ) -> Result<Place<'a>, ServiceError> {
         let Some(hint) = placing.hint else {
             let (kind, within) = self.beside_leases(state, project, placing)?;
-            return Ok(Place { kind, within, size: placing.size });
+            let class = placing.class.as_deref().filter(|_| kind == InstanceKind::Preemptible);
+            let class = class.map(|name| self.settings.preemption.class(name)).transpose()?.cloned();
+            not_of_class(placing.class.as_ref().filter(|_| class.is_none()))?;
+            return Ok(Place { kind, within, size: placing.size, class });
         };
         placing.marked.in_lease()?;
+        not_of_class(placing.class.as_ref())?;
         let (lease, reservation) = part_of(&lease_of(state, project, hint)?.lease, hint, now)?;
         Ok(Place {
             kind: InstanceKind::Reserved { lease: lease.id, reservation: reservation.id },
             within: Within::Reservation(lease, reservation),
             size: size_of(placing.size, size_of_instances(&reservation.terms))?,
+            class: None,
         })
     }
 
@@ -71,7 +78,7 @@ impl Service {
     /// is kept free by asking.
     pub fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
         let (state, now) = (self.state(), self.now());
-        let Place { kind, within, size } =
+        let Place { kind, within, size, class } =
             self.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
@@ -84,8 +91,10 @@ impl Service {
             Some(_) => filter(&self.expected(&state)),
             None => filter(&self.progress().observed),
         };
+        let rules = &self.settings.plan_rules;
+        let notice = rules.notice(class.as_ref());
         let leaves = |until: Timestamp| match kind {
-            InstanceKind::Preemptible => self.settings.plan_rules.asks_at(until).max(now),
+            InstanceKind::Preemptible => rules.asks_at(until, notice).max(now),
             InstanceKind::Reserved { .. } | InstanceKind::Regular => until,
         };
         let verdicts = verdicts.into_iter().map(|(name, verdict)| {
@@ -105,6 +114,11 @@ impl Service {
             |name: &String| (name.clone(), known.get(name.as_str()).copied().unwrap_or_else(not_managed));
         Ok(HostAnswer { kind, hosts: names.iter().map(verdict).collect() })
     }
+}
+
+/// A class is wanted of what is not preemptible.
+fn not_of_class(name: Option<&String>) -> Result<(), NotPreemptible> {
+    name.map_or(Ok(()), |name| Err(NotPreemptible::NotOfClass(name.clone())))
 }
 
 /// The lease that is meant, if it is the project's: of others' it is not said that they are there.

@@ -18,7 +18,7 @@ use leases::maintenance::MaintenanceWish;
 use leases::plan::GuestSize;
 use leases::preemption::{Marked, NotPreemptible};
 use leases::project::{Owner, ProjectId, UserId};
-use leases::quota::OverQuota;
+use leases::quota::{OverQuota, OverUsage};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::usage::Totals;
@@ -209,6 +209,8 @@ pub struct Placing {
     pub hint: Option<LeaseHint>,
     /// Whether it is preemptible; if nothing says so, as the operator has it for the project.
     pub marked: Marked,
+    /// The class that it is to be of, if it is preemptible; none if not given.
+    pub class: Option<String>,
     /// Instances that it is to be with, or apart from.
     pub others: OtherInstances,
 }
@@ -403,6 +405,9 @@ pub enum ServiceError {
     /// The project would have more instances than it may.
     #[error(transparent)]
     OverQuota(#[from] OverQuota),
+    /// The project has used what it may for now.
+    #[error(transparent)]
+    OverUsage(#[from] OverUsage),
     /// The external service says no.
     #[error("{0}")]
     Denied(String),

@@ -92,16 +92,7 @@ impl Service {
         if period.is_empty() {
             return Ok(PreemptibleUsage::default());
         }
-        let by = By { lease_type: true, ..By::default() };
-        let query = Query { periods: vec![period], by, project: project.cloned(), ..Query::default() };
-        let mut usage = PreemptibleUsage::default();
-        for sum in self.parts.store.usage(&query).await? {
-            if sum.group.lease_type.as_deref() == Some(PREEMPTIBLE) {
-                usage.begun += sum.begun;
-                usage.ran_us += u128::from(sum.size.count) * sum.time_us;
-                usage.cores_us += u128::from(sum.size.cores) * sum.time_us;
-            }
-        }
+        let mut usage = self.preemptible_time(period, project).await?;
         let what = Some(Occurrence::InstancePreempted);
         let filter = UsageFilter { period: Some(period), project: project.cloned(), what, lease: None };
         let mut after = 0;
@@ -122,6 +113,38 @@ impl Service {
         let cores: u64 = state.inventory.hosts().map(|host| u64::from(host.vcpus)).sum();
         usage.capacity_cores_us = u128::from(cores) * length;
         Ok(usage)
+    }
+
+    /// How long preemptible instances ran in a period that is past.
+    async fn preemptible_time(
+        &self,
+        period: Window,
+        project: Option<&ProjectId>,
+    ) -> Result<PreemptibleUsage, ServiceError> {
+        let by = By { lease_type: true, ..By::default() };
+        let query = Query { periods: vec![period], by, project: project.cloned(), ..Query::default() };
+        let mut usage = PreemptibleUsage::default();
+        for sum in self.parts.store.usage(&query).await? {
+            if sum.group.lease_type.as_deref() == Some(PREEMPTIBLE) {
+                usage.begun += sum.begun;
+                usage.ran_us += u128::from(sum.size.count) * sum.time_us;
+                usage.cores_us += u128::from(sum.size.cores) * sum.time_us;
+            }
+        }
+        Ok(usage)
+    }
+
+    /// Whether the project may start another preemptible instance after what those that it had have used of late.
+    pub(crate) async fn check_preemptible_usage(
+        &self,
+        project: &ProjectId,
+        now: Timestamp,
+    ) -> Result<(), ServiceError> {
+        let Some(limit) = self.settings.quotas.preemptible_usage else { return Ok(()) };
+        let since = now.checked_sub(limit.window).unwrap_or(Timestamp::MIN);
+        let Ok(period) = Window::new(since, now) else { return Ok(()) };
+        let usage = self.preemptible_time(period, Some(project)).await?;
+        Ok(limit.check(usage.cores_us)?)
     }
 
     /// What is charged.

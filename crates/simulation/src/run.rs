@@ -14,6 +14,7 @@ use leases::hunt::Hunting;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::lease::Lease;
 use leases::plan::{Action, PlanRules};
+use leases::preemption::Class;
 use leases::terms::BeforeEndAction;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -263,7 +264,14 @@ fn allow_preemptible(seed: u64, settings: &mut Settings) {
     }
     settings.preemption.allowed = true;
     settings.preemption.least_lifetime = SignedDuration::from_mins(rng.random_range(0..10));
-    let ahead = settings.plan_rules.grace + SignedDuration::from_secs(rng.random_range(0..600));
+    let mut longest = settings.plan_rules.grace;
+    for name in ["a", "b", "c"].iter().take(rng.random_range(0..=3)) {
+        let notice = SignedDuration::from_secs(rng.random_range(0..300));
+        longest = longest.max(notice);
+        settings.preemption.classes.extend(Class::new(name, notice));
+    }
+    settings.plan_rules.longest_notice = longest;
+    let ahead = longest + SignedDuration::from_secs(rng.random_range(0..600));
     let moving = rng.random_bool(0.5).then(|| SignedDuration::from_secs(rng.random_range(0..900)));
     settings.plan_rules.moving_time = moving.unwrap_or_default();
     settings.plan_rules.clear_ahead = Some(ahead + settings.plan_rules.moving_time);

@@ -83,6 +83,9 @@ struct Placing {
     /// It makes way for leases: true or false, where the operator allows it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     preemptible: Option<bool>,
+    /// The class of preemptible instances that it is to be of: how much notice it has when it makes way
+    #[arg(long, value_name = "CLASS")]
+    preemptible_class: Option<String>,
     /// A property of its flavor, as blazar:preemptible=true; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
     flavor_property: Vec<(String, String)>,
@@ -198,6 +201,8 @@ async fn body(arguments: &Placing, session: &Session<'_>) -> Result<Map<String, 
         hints.insert("lease".to_owned(), json!(identify_lease(lease, session).await?));
     }
     hints.extend(arguments.preemptible.map(|said| ("preemptible".to_owned(), json!(said))));
+    let class = arguments.preemptible_class.as_ref();
+    hints.extend(class.map(|class| ("preemptible_class".to_owned(), json!(class))));
     hints.extend(arguments.reservation.as_ref().map(|id| ("reservation".to_owned(), json!(id))));
     for (name, instances) in
         [("same_host", &arguments.same_host), ("different_host", &arguments.different_host)]

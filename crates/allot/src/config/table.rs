@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
-use leases::preemption::Mark;
+use leases::preemption::{Class, Mark};
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
 
@@ -231,12 +231,20 @@ settings! {
     /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for not at
     /// all
     "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
+    /// Classes of preemptible instances, with how long each has to shut down before it is deleted, separated by commas:
+    /// `batch=10m,spot=30s`; those of no class have leases.grace
+    "preemptible.classes" preemptible_classes: Vec<Class> = "" as "LIST";
     /// How many preemptible instances a project may have; without it, as many as there is room for
     "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";
     /// How many virtual CPUs these may have together
     "preemptible.quota_vcpus" preemptible_quota_vcpus: Option<u64> = "" as "N";
     /// How much memory these may have together
     "preemptible.quota_memory_gib" preemptible_quota_memory: Option<u64> = "" as "GIB";
+    /// How many core-hours preemptible instances of a project may use within the window; then it may start no more of
+    /// them for a while. Without it, as many as there are
+    "preemptible.usage_limit" preemptible_usage_limit: Option<u64> = "" as "N";
+    /// How far back that is counted
+    "preemptible.usage_window" preemptible_usage_window: Span = "24h" as "DURATION";
 
     /// How long usage that is over is kept, and what happened; without it, for ever
     "usage.keep" keep_usage: Option<Span> = "" as "DURATION";

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
-use leases::preemption::{Mark, UnknownMark};
+use leases::preemption::{Class, ClassError, Mark, UnknownMark};
 use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
@@ -278,6 +278,22 @@ impl Value for BTreeSet<Mark> {
     fn parse(text: &str) -> Result<Self, String> {
         let mark = |name: &String| name.parse().map_err(|error: UnknownMark| error.to_string());
         <Vec<String>>::parse(text)?.iter().map(mark).collect()
+    }
+}
+
+impl Value for Vec<Class> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut classes: Self = Vec::new();
+        for class in <Vec<String>>::parse(text)? {
+            let (name, notice) = class.split_once('=').ok_or("write NAME=DURATION, as batch=10m,spot=30s")?;
+            let class = Class::new(name.trim(), Span::parse(notice.trim())?.0);
+            let class = class.map_err(|error: ClassError| error.to_string())?;
+            if classes.iter().any(|known| known.name() == class.name()) {
+                return Err(format!("the class {} is there twice", class.name()));
+            }
+            classes.push(class);
+        }
+        Ok(classes)
     }
 }
 

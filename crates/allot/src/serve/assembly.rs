@@ -18,9 +18,9 @@ use leases::housekeeping::HousekeepingRules;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
-use leases::preemption::PreemptionRules;
+use leases::preemption::{Class, PreemptionRules};
 use leases::project::ProjectId;
-use leases::quota::{Quota, Quotas};
+use leases::quota::{Quota, Quotas, UsageLimit};
 use leases::requirement::Requirement;
 use leases::usage::Prices;
 use secrecy::SecretString;
@@ -316,19 +316,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 single_host: configuration.single_host,
             },
         },
-        plan_rules: PlanRules {
-            grace: configuration.grace.0,
-            clear_ahead: configuration.preemptible.then(|| {
-                let leaving = configuration.grace.0.saturating_add(configuration.preemptible_margin.0);
-                let leaving = leaving.saturating_add(configuration.preemptible_moving_time.0);
-                leaving.saturating_add(configuration.longest_clock_skew.0)
-            }),
-            moving_time: configuration.preemptible_moving_time.0,
-            before_end: configuration.before_end_action,
-            longest_departure: configuration.hunt_longest.0,
-            moves_at_once: configuration.moves_at_once.max(1),
-            ..PlanRules::default()
-        },
+        plan_rules: plan_rules(configuration),
         offer_hold: configuration.offer_hold.0,
         offers_ahead: configuration.offers_ahead.0,
         replan_notice: configuration.replan_notice.0,
@@ -371,6 +359,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
             projects: configuration.preemptible_projects.iter().flat_map(|project| project.parse()).collect(),
             marks: configuration.preemptible_marks.clone(),
             least_lifetime: configuration.least_lifetime.0,
+            classes: configuration.preemptible_classes.clone(),
         },
         quotas: Quotas {
             regular: quota(
@@ -383,7 +372,29 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 configuration.preemptible_quota_vcpus,
                 configuration.preemptible_quota_memory,
             ),
+            preemptible_usage: configuration.preemptible_usage_limit.map(|core_hours| UsageLimit {
+                core_hours,
+                window: configuration.preemptible_usage_window.0,
+            }),
         },
+    }
+}
+
+fn plan_rules(configuration: &Configuration) -> PlanRules {
+    let notices = configuration.preemptible_classes.iter().map(Class::notice);
+    let longest_notice = notices.max().unwrap_or_default().max(configuration.grace.0);
+    let moving_time = configuration.preemptible_moving_time.0;
+    let ahead = [configuration.preemptible_margin.0, moving_time, configuration.longest_clock_skew.0];
+    let ahead = ahead.into_iter().fold(longest_notice, SignedDuration::saturating_add);
+    PlanRules {
+        grace: configuration.grace.0,
+        longest_notice,
+        clear_ahead: configuration.preemptible.then_some(ahead),
+        moving_time,
+        before_end: configuration.before_end_action,
+        longest_departure: configuration.hunt_longest.0,
+        moves_at_once: configuration.moves_at_once.max(1),
+        ..PlanRules::default()
     }
 }
 

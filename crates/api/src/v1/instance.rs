@@ -44,6 +44,10 @@ pub struct Instance {
     pub safe_until: Option<String>,
     /// When it makes way for a lease, of one that is preemptible; null if no lease of its host is known.
     pub departure: Option<Departure>,
+    /// The class of one that is preemptible, if it is of any.
+    pub preemptible_class: Option<String>,
+    /// How many seconds it has between being asked to shut down and being deleted, if it is of a class.
+    pub notice_seconds: Option<i64>,
     /// Since when it runs: UTC to the second. Null as long as it does not.
     pub launched_at: Option<String>,
     /// Whether another one is started in its place when it has made way.
@@ -101,6 +105,8 @@ impl Instance {
                 gone_by: created_at(departure.gone_by),
                 moves: instance.moves_to().is_some(),
             }),
+            preemptible_class: instance.class.as_ref().map(|class| class.name().to_owned()),
+            notice_seconds: instance.class.as_ref().map(|class| class.notice().as_secs()),
             launched_at: instance.launched_at.map(created_at),
             requeue: instance.requeue,
             lease_id,
@@ -167,6 +173,8 @@ pub struct PlacingRequest {
     pub hint: Option<LeaseHint>,
     /// What says whether it is to be preemptible.
     pub marked: Marked,
+    /// The class that it is to be of, if one is named.
+    pub class: Option<String>,
     /// Instances on whose hosts it is to run.
     pub same_host: BTreeSet<GuestId>,
     /// Instances on whose hosts it is not to run.
@@ -222,14 +230,16 @@ impl PlacingRequest {
     fn read(fields: &mut Fields<'_>) -> Result<Self, RequestError> {
         let size = size(fields)?;
         let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
-        let InstanceHints { lease: hint, preemptible, same_host, different_host } = hints;
+        let InstanceHints { lease: hint, preemptible, class, same_host, different_host } = hints;
         let mut marks = Vec::from_iter(preemptible.map(|says| (Mark::Hint, says)));
+        // Whoever names a class wants it to be preemptible.
+        marks.extend(class.as_ref().filter(|_| preemptible != Some(true)).map(|_| (Mark::Hint, true)));
         marks.extend(mark(Mark::Flavor, "flavor_properties", fields.given("flavor_properties"))?);
         marks.extend(mark(Mark::Image, "image_properties", fields.given("image_properties"))?);
         for volume in list("volume_properties", fields.given("volume_properties"))? {
             marks.extend(mark(Mark::Volume, "volume_properties", Some(volume))?);
         }
-        Ok(Self { size, hint, marked: Marked(marks), same_host, different_host })
+        Ok(Self { size, hint, marked: Marked(marks), class, same_host, different_host })
     }
 }
 
@@ -265,6 +275,7 @@ fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
 struct InstanceHints {
     lease: Option<LeaseHint>,
     preemptible: Option<bool>,
+    class: Option<String>,
     same_host: BTreeSet<GuestId>,
     different_host: BTreeSet<GuestId>,
 }
@@ -287,6 +298,8 @@ fn hints(value: &Value) -> Result<InstanceHints, RequestError> {
     let different_host = instances("different_host", "scheduler_hints.different_host")?;
     let preemptible =
         hints.given("preemptible").map(|value| boolean("scheduler_hints.preemptible", value)).transpose()?;
+    let class = hints.given("preemptible_class");
+    let class = class.map(|value| text("scheduler_hints.preemptible_class", value)).transpose()?;
     hints.finish()?;
     let lease = match (lease.transpose()?, reservation.transpose()?) {
         (Some(_), Some(_)) => {
@@ -294,10 +307,10 @@ fn hints(value: &Value) -> Result<InstanceHints, RequestError> {
         }
         (lease, reservation) => lease.map(LeaseHint::Lease).or(reservation.map(LeaseHint::Reservation)),
     };
-    if lease.is_some() && preemptible == Some(true) {
+    if lease.is_some() && (preemptible == Some(true) || class.is_some()) {
         return Err(RequestError::malformed("scheduler_hints.preemptible", "false in a lease"));
     }
-    Ok(InstanceHints { lease, preemptible, same_host, different_host })
+    Ok(InstanceHints { lease, preemptible, class, same_host, different_host })
 }
 
 #[cfg(test)]

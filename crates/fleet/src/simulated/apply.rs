@@ -203,13 +203,13 @@ impl State {
         if deleted.deleting {
             return Ok(Outcome::Pending);
         }
-        let asked_at = deleted.stopping_since;
+        let (asked_at, notice) = (deleted.stopping_since, deleted.notice.unwrap_or(rules.grace));
         match deleted.owner {
             GuestOwner::Other => {
                 self.violations.push(Violation::TouchedForeignGuest { host: id, guest, at: now });
                 return Err(FleetError::Refused(format!("guest {guest} is somebody else's")));
             }
-            GuestOwner::Preemptible if asked_at.is_none_or(|at| later(at, rules.grace) > now) => {
+            GuestOwner::Preemptible if asked_at.is_none_or(|at| later(at, notice) > now) => {
                 deleted.deleting = true;
                 self.violations.push(Violation::DeletedBeforeGrace { host: id, guest, asked_at, at: now });
             }

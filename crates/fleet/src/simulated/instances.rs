@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId};
 use leases::instance::{Instance, InstanceKind};
+use leases::preemption::Class;
 
 use super::state::{Event, Guest, Host, Rules, State};
 use super::timing::later;
@@ -37,6 +38,7 @@ impl State {
             vcpus: instance.size.vcpus,
             memory_mib: instance.size.memory_mib,
             disk_gib: instance.size.disk_gib,
+            notice: instance.class.as_ref().map(Class::notice),
             stopping_since: None,
             deleting: false,
             moving_to: None,

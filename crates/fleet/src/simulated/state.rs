@@ -114,6 +114,9 @@ pub(super) struct Guest {
     pub(super) memory_mib: u32,
     #[serde(default)]
     pub(super) disk_gib: u32,
+    /// How long it has to shut down, if it is of a class that says so.
+    #[serde(default)]
+    pub(super) notice: Option<SignedDuration>,
     pub(super) stopping_since: Option<Timestamp>,
     /// It is being deleted.
     pub(super) deleting: bool,
@@ -319,6 +322,7 @@ impl State {
             vcpus: 1 << power.saturating_sub(1),
             memory_mib: 1024 << power,
             disk_gib: 0,
+            notice: None,
             stopping_since: None,
             deleting: false,
             moving_to: None,

@@ -447,6 +447,7 @@ fn instance(kind: InstanceKind) -> Instance {
         status: InstanceStatus::Building,
         launched_at: None,
         departure: None,
+        class: None,
         requeue: false,
         reason: None,
     }

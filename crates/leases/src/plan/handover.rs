@@ -164,7 +164,7 @@ fn drained(
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
             GuestOwner::Preemptible => {
-                stop(effort, host, guest, Some(lease));
+                stop(effort, claims, host, guest, Some(lease));
                 effort.waits(lease.id, Waiting::Leaving(host));
             }
             GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
@@ -215,13 +215,13 @@ fn ask_to_leave(
     observed: &ObservedHost,
     lease: &Lease,
 ) {
-    let start = lease.window.start();
+    let (start, grace) = (lease.window.start(), effort.world.rules.grace);
     let preemptible = |guest: &&Guest| guest.owner == GuestOwner::Preemptible;
     for guest in observed.guests.iter().filter(preemptible) {
         // What is noted may be about a lease that starts later, and nothing is of guests that others have started.
         let noted = claims.leaving.get(&guest.id).and_then(|instance| instance.departure);
         let noted = noted.filter(|departure| departure.gone_by <= start);
-        let asked_at = noted.map_or(effort.world.rules.asks_at(start), |departure| departure.asked_at);
+        let asked_at = noted.map_or(effort.world.rules.asks_at(start, grace), |departure| departure.asked_at);
         move_or_stop(effort, claims, (host, observed), (guest, asked_at), lease);
     }
 }
@@ -235,7 +235,7 @@ pub(super) fn move_or_stop(
     lease: &Lease,
 ) {
     if asked_at <= effort.world.now {
-        stop(effort, host, guest, Some(lease));
+        stop(effort, claims, host, guest, Some(lease));
         return;
     }
     effort.wake(asked_at);
@@ -248,13 +248,19 @@ pub(super) fn move_or_stop(
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
-pub(super) fn stop(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: Option<&Lease>) {
+pub(super) fn stop(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    host: HostId,
+    guest: &Guest,
+    lease: Option<&Lease>,
+) {
     let lease = lease.map(|lease| lease.id);
     let Some(since) = guest.stopping_since else {
         effort.step(Action::StopGuest(host, guest.id), lease);
         return;
     };
-    let deadline = later(since, effort.world.rules.grace);
+    let deadline = later(since, claims.notice(guest.id, effort.world.rules));
     if deadline <= effort.world.now {
         effort.step(Action::DeleteGuest(host, guest.id), lease);
     } else {

@@ -36,6 +36,7 @@ use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::instance::{Departure, Instance};
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::preemption::Class;
 use crate::status::LeaseStatus;
 use crate::terms::BeforeEndAction;
 use crate::window::{earlier, later};
@@ -43,8 +44,12 @@ use crate::window::{earlier, later};
 /// What the operator has laid down for hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRules {
-    /// How long a preemptible guest has to shut down before it is deleted.
+    /// How long a preemptible guest has to shut down before it is deleted, unless its class says otherwise.
     pub grace: SignedDuration,
+    /// The longest of these times: so long before the start of a lease the first are asked to leave.
+    pub longest_notice: SignedDuration,
+    /// So much longer is waited for everybody: by the clock of somebody else it may have been asked later.
+    pub slack: SignedDuration,
     /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave; at
     /// the start if absent.
     pub clear_ahead: Option<SignedDuration>,
@@ -74,9 +79,17 @@ impl PlanRules {
         self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))
     }
 
-    /// When preemptible guests that are still there are asked to leave for a lease that starts then.
-    pub fn asks_at(&self, start: Timestamp) -> Timestamp {
-        later(self.clears_at(start), self.moving_time).min(start)
+    /// How long an instance has to shut down.
+    pub fn notice(&self, class: Option<&Class>) -> SignedDuration {
+        class.map_or(self.grace, Class::notice)
+    }
+
+    /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that starts
+    /// then.
+    pub fn asks_at(&self, start: Timestamp, notice: SignedDuration) -> Timestamp {
+        // Whoever needs less time than others stays so much longer.
+        let stays = self.longest_notice.max(self.grace).saturating_sub(notice).max(SignedDuration::ZERO);
+        later(self.clears_at(start), self.moving_time.saturating_add(stays)).min(start)
     }
 
     /// Leases that start until then have to be known to a plan that is made now.
@@ -90,6 +103,8 @@ impl Default for PlanRules {
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
+            longest_notice: SignedDuration::ZERO,
+            slack: SignedDuration::ZERO,
             clear_ahead: None,
             moving_time: SignedDuration::ZERO,
             backoff: Backoff::default(),
@@ -242,6 +257,8 @@ struct Claims<'a> {
     coming: BTreeMap<HostId, &'a Lease>,
     /// Of leases that have room on hosts, or soon will, the one that comes first.
     sharing: BTreeMap<HostId, &'a Lease>,
+    /// How long guests of classes have to shut down.
+    notices: BTreeMap<GuestId, SignedDuration>,
     /// Preemptible instances that make way now, or are moved away before they would.
     leaving: BTreeMap<GuestId, &'a Instance>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
@@ -256,7 +273,9 @@ impl<'a> Claims<'a> {
             let near = |departure: Departure| world.rules.clears_at(departure.gone_by) <= now;
             instance.is_departing(now) || instance.departure.is_some_and(near)
         });
+        let notice = |instance: &&Instance| Some((instance.id, instance.class.as_ref()?.notice()));
         let mut claims = Self {
+            notices: world.instances.iter().filter_map(notice).collect(),
             hosts: BTreeMap::new(),
             coming: BTreeMap::new(),
             sharing: BTreeMap::new(),
@@ -327,6 +346,11 @@ impl<'a> Claims<'a> {
     /// The lease of a reservation, if it is known.
     fn lease_of(&self, reservation: ReservationId) -> Option<&'a Lease> {
         self.reservations.get(&reservation).map(|(lease, _)| *lease)
+    }
+
+    /// How long a guest has to shut down before it is deleted, to be on the safe side.
+    fn notice(&self, guest: GuestId, rules: &PlanRules) -> SignedDuration {
+        self.notices.get(&guest).copied().unwrap_or(rules.grace).saturating_add(rules.slack)
     }
 
     /// Where the guest is to be moved, if it is and does not move yet.

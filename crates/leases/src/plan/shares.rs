@@ -58,7 +58,7 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
             if claims.leaves_for_own(guest.id) {
-                stop(effort, host, guest, None);
+                stop(effort, claims, host, guest, None);
             }
         }
     }

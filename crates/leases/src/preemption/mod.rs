@@ -3,6 +3,7 @@
 //! They run on hosts of the free pool between two leases. [`crate::admission`] gives them the host that nobody has for
 //! longest, and [`crate::plan`] has them leave, with notice, before the next lease of their host starts.
 
+mod class;
 mod victims;
 
 use std::collections::BTreeSet;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use thiserror::Error;
 
+pub use self::class::{Class, ClassError};
 pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
 
@@ -133,18 +135,21 @@ pub struct PreemptionRules {
     pub marks: BTreeSet<Mark>,
     /// For how long one is to have its place at least, before it is asked to leave.
     pub least_lifetime: SignedDuration,
+    /// Classes that they may be of.
+    pub classes: Vec<Class>,
 }
 
 impl Default for PreemptionRules {
     /// None; were there any, every mark would do, and each would have ten minutes.
     fn default() -> Self {
         let (projects, marks) = (Vec::new(), Mark::ALL.into());
-        Self { allowed: false, projects, marks, least_lifetime: SignedDuration::from_mins(10) }
+        let least_lifetime = SignedDuration::from_mins(10);
+        Self { allowed: false, projects, marks, least_lifetime, classes: Vec::new() }
     }
 }
 
-/// Why an instance cannot be preemptible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+/// Why an instance cannot be preemptible, or not so.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotPreemptible {
     /// The operator does not allow it.
     #[error("Preemptible instances are not allowed here")]
@@ -160,12 +165,31 @@ pub enum NotPreemptible {
         /// Which says the contrary.
         no: Mark,
     },
+    /// There is no such class.
+    #[error("There is no class '{name}' of preemptible instances; there are: {}", .known.join(", "))]
+    NoSuchClass {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Only what makes way is of a class.
+    #[error("An instance of class '{0}' is preemptible, and this one is not")]
+    NotOfClass(String),
     /// What runs in a lease makes way for nobody.
     #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]
     InLease(Mark),
 }
 
 impl PreemptionRules {
+    /// The class of that name.
+    pub fn class(&self, name: &str) -> Result<&Class, NotPreemptible> {
+        self.classes.iter().find(|class| class.name() == name).ok_or_else(|| NotPreemptible::NoSuchClass {
+            name: name.to_owned(),
+            known: self.classes.iter().map(|class| class.name().to_owned()).collect(),
+        })
+    }
+
     /// Whether an instance of that project that is part of no lease is preemptible: as the request says, or else as the
     /// project is listed, here or among the `others`.
     pub fn makes_preemptible<'p>(

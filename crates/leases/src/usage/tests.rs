@@ -77,6 +77,7 @@ fn instance(number: u128, lease: Option<u128>, on: u64) -> Instance {
         status: InstanceStatus::Active,
         launched_at: None,
         departure: None,
+        class: None,
         requeue: false,
         reason: None,
     }

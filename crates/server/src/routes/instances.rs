@@ -92,8 +92,8 @@ pub(crate) async fn filter(
 }
 
 fn placing_of(request: PlacingRequest) -> Placing {
-    let PlacingRequest { size, hint, marked, same_host, different_host } = request;
-    Placing { size, hint, marked, others: OtherInstances { same_host, different_host } }
+    let PlacingRequest { size, hint, marked, class, same_host, different_host } = request;
+    Placing { size, hint, marked, class, others: OtherInstances { same_host, different_host } }
 }
 
 /// An instance.

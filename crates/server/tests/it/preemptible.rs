@@ -1,7 +1,7 @@
 //! Preemptible instances through the API. Tests are named by the features of spec §6.
 
 use jiff::SignedDuration;
-use leases::preemption::Mark;
+use leases::preemption::{Class, Mark};
 use serde_json::{Value, json};
 use service::Settings;
 
@@ -90,6 +90,27 @@ async fn pre_03_c_d_properties_of_flavors_and_images_make_it_preemptible_where_t
     let both = json!({"flavor_properties": preemptible, "scheduler_hints": {"preemptible": false}});
     let both = site.post("/v1/instances", &request(both)).await;
     let contradiction = "The instance's flavor makes it preemptible, and its hint says that it is not";
+    assert_eq!(both.error(), (400, contradiction.to_owned()));
+}
+
+#[tokio::test]
+async fn pre_07_an_instance_says_of_which_class_it_is_and_how_much_notice_it_has() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.preemption.classes = vec![Class::new("batch", SignedDuration::from_mins(5)).expect("a class")];
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    let post = async |hints: Value| site.post("/v1/instances", &instance(&hints)).await;
+    let made = post(json!({"preemptible_class": "batch"})).await.ok(201)["instance"].clone();
+    let shown = [&made["kind"], &made["preemptible_class"], &made["notice_seconds"]];
+    assert_eq!(shown, [&json!("preemptible"), &json!("batch"), &json!(300)]);
+    let usual = post(json!({"preemptible": true})).await.ok(201)["instance"].clone();
+    assert_eq!((&usual["preemptible_class"], &usual["notice_seconds"]), (&Value::Null, &Value::Null));
+    let unknown = post(json!({"preemptible_class": "gold"})).await;
+    let none = "There is no class 'gold' of preemptible instances; there are: batch";
+    assert_eq!(unknown.error(), (400, none.to_owned()));
+    let both = post(json!({"preemptible_class": "batch", "preemptible": false})).await;
+    let contradiction = "The instance's hint makes it preemptible, and its hint says that it is not";
     assert_eq!(both.error(), (400, contradiction.to_owned()));
 }
 

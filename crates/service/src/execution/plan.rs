@@ -86,7 +86,7 @@ impl Service {
         if !progress.shares_clock {
             return rules;
         }
-        PlanRules { grace: rules.grace.saturating_add(self.settings.longest_clock_skew), ..rules }
+        PlanRules { slack: self.settings.longest_clock_skew, ..rules }
     }
 
     /// Commits what becomes of leases, in one commit. Says whether anything changed.

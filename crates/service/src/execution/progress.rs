@@ -413,6 +413,7 @@ mod tests {
             status,
             launched_at: None,
             departure: None,
+            class: None,
             requeue: false,
             reason: None,
         };

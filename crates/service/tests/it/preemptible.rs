@@ -8,8 +8,9 @@ use leases::ids::{GuestId, LeaseId};
 use leases::instance::{Departure, InstanceKind};
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
-use leases::preemption::{Mark, Marked};
+use leases::preemption::{Class, Mark, Marked};
 use leases::project::ProjectId;
+use leases::quota::UsageLimit;
 use leases::terms::{Affinity, InstancesTerms, ReservationTerms};
 use service::{HostQuestion, NewInstance, NewLease, Placing, ServiceError, Settings};
 use simulation::{World, caller};
@@ -501,4 +502,67 @@ async fn pre_06_whoever_has_not_got_there_in_time_is_asked_to_leave_and_the_leas
     world.run_until(at(60)).await;
     world.settle().await;
     assert_eq!((status(&world, lease), state(&world, instance)), ("ACTIVE", "gone"));
+}
+
+#[tokio::test]
+async fn pre_07_an_instance_of_a_class_has_its_notice_also_before_a_lease_that_starts_at_once() {
+    let mut settings = allowing();
+    settings.preemption.classes = vec![Class::new("batch", minutes(5)).expect("a class")];
+    settings.plan_rules.longest_notice = minutes(5);
+    settings.plan_rules.clear_ahead = Some(minutes(6));
+    // Nobody shuts down by itself.
+    let stubborn = Timing { shut_down: Between::secs(3600, 3600), ..Timing::IMMEDIATE };
+    let mut world = world_with(1, settings, None, |fleet| fleet.with_timing(stubborn)).await;
+    let of = |class: &str| {
+        let plain = new(None);
+        let placing = Placing { class: Some(class.to_owned()), ..new(Some(true)).placing };
+        NewInstance { placing, ..plain }
+    };
+    let unknown = world.service.create_instance(&caller("p"), of("gold")).await.expect_err("there is none");
+    assert_eq!(unknown.to_string(), "There is no class 'gold' of preemptible instances; there are: batch");
+    let regular = Placing { class: Some("batch".to_owned()), ..new(Some(false)).placing };
+    let regular = NewInstance { placing: regular, ..new(None) };
+    let regular =
+        world.service.create_instance(&caller("p"), regular).await.expect_err("it does not make way");
+    assert_eq!(regular.to_string(), "An instance of class 'batch' is preemptible, and this one is not");
+    let batch = world.service.create_instance(&caller("p"), of("batch")).await.expect("room").instance.id;
+    let plain = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(1)).await;
+    let planned = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("they make way").lease.id;
+    world.run_until(at(2)).await;
+    let asked = |world: &World, id| {
+        let departure = world.service.instance(id).and_then(|record| record.instance.departure);
+        departure.map(|departure| departure.asked_at)
+    };
+    assert_eq!((asked(&world, batch), asked(&world, plain)), (Some(at(24)), Some(at(28))));
+    world.service.delete_lease(&caller("p"), planned).await.expect("there");
+    world.touched();
+    let lease = make(&mut world, asking(2, 60, vec![hosts(1)])).await.expect("they make way").lease.id;
+    world.run_until(at(6)).await;
+    assert_eq!((state(&world, plain), state(&world, batch)), ("gone", "ACTIVE"));
+    assert_ne!(status(&world, lease), "ACTIVE", "it waits for who was promised five minutes");
+    world.run_until(at(8)).await;
+    assert_eq!((status(&world, lease), state(&world, batch)), ("ACTIVE", "gone"));
+}
+
+#[tokio::test]
+async fn pre_10_who_has_used_what_may_be_used_in_a_window_starts_no_more_until_some_of_it_is_past() {
+    let mut settings = allowing();
+    settings.quotas.preemptible_usage = Some(UsageLimit { core_hours: 16, window: minutes(240) });
+    let mut world = world_with(2, settings, None, |fleet| fleet.with_timing(Timing::IMMEDIATE)).await;
+    let first = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(110)).await;
+    let second = start(&mut world).await.expect("14 of 16 core-hours are used").instance.id;
+    world.run_until(at(121)).await;
+    let over = start(&mut world).await;
+    assert!(matches!(over, Err(ServiceError::OverUsage(_))), "{over:?}");
+    world.service.create_instance(&caller("q"), new(Some(true))).await.expect("others may");
+    world.service.create_instance(&caller("p"), new(None)).await.expect("those that stay do not count");
+    assert_eq!((state(&world, first), state(&world, second)), ("ACTIVE", "ACTIVE"));
+    for id in [first, second] {
+        world.service.delete_instance(&caller("p"), id).await.expect("there");
+    }
+    world.touched();
+    world.run_until(at(300)).await;
+    start(&mut world).await.expect("most of it is longer ago");
 }

@@ -243,7 +243,11 @@ impl Simulation {
         let requeue = preemptible && size.is_some_and(|size| size.vcpus < 3);
         let mark = allowed.then_some((Mark::Hint, preemptible));
         let marked = Marked(Vec::from_iter(mark));
-        let placing = Placing { size, hint, marked, ..Placing::default() };
+        // By its size, one has the usual notice and others that of a class, if there are any.
+        let classes = &self.ways.settings.preemption.classes;
+        let class = size.filter(|_| preemptible).and_then(|size| classes.get(size.vcpus as usize));
+        let class = class.map(|class| class.name().to_owned());
+        let placing = Placing { size, hint, marked, class, ..Placing::default() };
         let new = NewInstance { name: "instance".to_owned(), placing, requeue };
         match self.service().create_instance(&caller(&project), new).await {
             Ok(record) => {

@@ -1,9 +1,10 @@
 //! Instances as JSON documents.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::GuestSize;
+use leases::preemption::{Class, ClassError};
 use leases::project::{Owner, ProjectId, UserId};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ struct Document {
     /// The host that it is moved to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
+    /// The name of its class, and how much notice it has, in microseconds, of one that is of a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<(String, i64)>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     requeue: bool,
     reason: Option<String>,
@@ -64,6 +68,7 @@ pub fn instance_json(instance: &Instance) -> String {
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
         for_own: instance.leaves_for_own(),
         moves_to: instance.departure.and_then(|departure| departure.moves_to).map(|host| host.0),
+        class: instance.class.as_ref().map(class_parts),
         requeue: instance.requeue,
         reason: instance.reason.clone(),
     })
@@ -96,7 +101,17 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         name: document.name,
         launched_at: document.launched_us.map(instant).transpose()?,
         departure: document.departure_us.map(departure).transpose()?,
+        class: document.class.map(|(name, notice_us)| class_of(&name, notice_us)).transpose()?,
         requeue: document.requeue,
         reason: document.reason,
     })
+}
+
+fn class_parts(class: &Class) -> (String, i64) {
+    (class.name().to_owned(), i64::try_from(class.notice().as_micros()).unwrap_or(i64::MAX))
+}
+
+fn class_of(name: &str, notice_us: i64) -> Result<Class, Unreadable> {
+    let wrong = |error: ClassError| Unreadable::new("class", name, error.to_string());
+    Class::new(name, SignedDuration::from_micros(notice_us)).map_err(wrong)
 }

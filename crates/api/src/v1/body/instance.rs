@@ -90,6 +90,9 @@ pub struct LeaseHints {
     /// Whether it makes way for leases; as the operator has it for the project if not given. Not in a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible: Option<bool>,
+    /// The class of preemptible instances that it is to be of: how much notice it has when it makes way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemptible_class: Option<String>,
     /// Instances of the project, on whose hosts it is to run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_host: Vec<String>,

@@ -17,6 +17,7 @@ fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
         status: InstanceStatus::Active,
         launched_at: Some(at(since)),
         departure: None,
+        class: None,
         requeue: false,
         reason: None,
     }

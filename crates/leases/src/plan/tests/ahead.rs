@@ -3,6 +3,7 @@
 use super::*;
 use crate::instance::{Departure, InstanceKind, InstanceStatus};
 use crate::lease::EventKind;
+use crate::preemption::Class;
 
 /// A lease from minute 10 on, and two minutes to clear its host before.
 fn stage() -> Stage {
@@ -176,4 +177,36 @@ fn pre_06_those_with_another_gap_are_moved_some_at_once_before_the_rest_is_asked
     let mut due = |now| stage.plan(now).steps.iter().map(|step| step.action).collect::<Vec<_>>();
     assert_eq!(due(7), [moves(7)]);
     assert_eq!(due(8), [7, 8].map(|id| Action::StopGuest(ONE, GuestId(id))), "who is still there");
+}
+
+#[test]
+fn pre_07_each_has_the_notice_of_its_class_and_is_asked_so_much_before_the_start() {
+    let mut stage = stage();
+    (stage.rules.clear_ahead, stage.rules.longest_notice) = (Some(minutes(6)), minutes(5));
+    stage.host(1).guests = [6, 7, 8].map(|id| guest(id, GuestOwner::Preemptible)).into();
+    for (id, notice) in [(6, Some(5)), (7, None)] {
+        let class = notice.and_then(|notice| Class::new("batch", minutes(notice)).ok());
+        let asked_at = stage.rules.asks_at(at(10), stage.rules.notice(class.as_ref()));
+        let departure = Some(Departure::for_lease(asked_at, at(10)));
+        let preemptible = instances::instance(InstanceKind::Preemptible);
+        let status = InstanceStatus::Active;
+        stage.instances.push(Instance { id: GuestId(id), departure, class, status, ..preemptible });
+    }
+    let actions = |stage: &mut Stage, now| {
+        let plan = stage.plan(now);
+        plan.steps.iter().map(|step| step.action).collect::<Vec<_>>()
+    };
+    stage.host(1).place = Place::Fenced { verified_for: None };
+    let stops = |id| Action::StopGuest(ONE, GuestId(id));
+    assert_eq!(actions(&mut stage, 4), [stops(6)], "a minute is to spare, as for everybody");
+    stage.host(1).guests[0].stopping_since = Some(at(4));
+    assert_eq!(actions(&mut stage, 7), []);
+    assert_eq!(actions(&mut stage, 8), [stops(7), stops(8)], "the usual minute, also of who is no instance");
+    for guest in &mut stage.host(1).guests[1..] {
+        guest.stopping_since = Some(at(8));
+    }
+    let deletes = |id| Action::DeleteGuest(ONE, GuestId(id));
+    assert_eq!(actions(&mut stage, 9), [6, 7, 8].map(deletes));
+    stage.rules.slack = minutes(1);
+    assert_eq!(actions(&mut stage, 9), [], "by somebody else's clock they were asked a minute later");
 }

@@ -18,6 +18,7 @@ pub(super) fn instance(kind: InstanceKind) -> Instance {
         status: InstanceStatus::Building,
         launched_at: None,
         departure: None,
+        class: None,
         requeue: false,
         reason: None,
     }
