@@ -215,7 +215,8 @@ pub trait Isolation: Send + Sync {
 /// What can be done to guests.
 #[async_trait]
 pub trait Guests: Send + Sync {
-    /// [`Action::StartGuest`]: the guest of that instance, on that host. Refused if the host is fenced or somebody
+    /// [`Action::StartGuest`]: the guest of that instance, on that host; from what is kept of the one that it resumes, if it
+    /// does. Refused if the host is fenced or somebody
     /// else's, or has no room. A guest that was started before is not started again: it may have ended since.
     async fn start(
         &self,
@@ -223,10 +224,17 @@ pub trait Guests: Send + Sync {
         instance: &Instance,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::DestroyGuest`]. From then on it cannot be started any more by a call that is late.
+    /// [`Action::DestroyGuest`], and what is kept of it. From then on it cannot be started any more by a call that is late.
     async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
-    /// [`Action::StopGuest`].
-    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::StopGuest`]. When it has shut down, what it had is to be kept, if that is said, for an instance that
+    /// [resumes](Instance::resumes) it; otherwise it is gone.
+    async fn stop(
+        &self,
+        host: HostId,
+        guest: GuestId,
+        keep: bool,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
     /// [`Action::MoveGuest`]. Refused if the other host has no room for it, is fenced or has been handed over, or if
     /// the guest is moving elsewhere.
     async fn migrate(
@@ -236,8 +244,14 @@ pub trait Guests: Send + Sync {
         to: HostId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::DeleteGuest`].
-    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
+    /// [`Action::DeleteGuest`]. Kept as with [`Self::stop`], it is only not on its host any more.
+    async fn delete(
+        &self,
+        host: HostId,
+        guest: GuestId,
+        keep: bool,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError>;
     /// [`Action::Snapshot`].
     async fn snapshot(
         &self,
@@ -264,13 +278,14 @@ pub trait Fleet: Inventory + Isolation + Guests + Power + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + Power + fmt::Debug> Fleet for T {}
 
-/// Carries out a step of a plan; `instance` is the one whose guest is to be started, if one is.
+/// Carries out a step of a plan; `instance` is the one whose guest is to be started, or to make way, if it is one's.
 pub async fn perform(
     fleet: &dyn Fleet,
     action: Action,
     instance: Option<&Instance>,
     key: &OperationKey,
 ) -> Result<Outcome, FleetError> {
+    let keep = instance.is_some_and(Instance::is_kept);
     match action {
         Action::StartGuest(host, _) => match instance {
             Some(instance) => fleet.start(host, instance, key).await,
@@ -286,9 +301,9 @@ pub async fn perform(
         Action::Withdraw(host, reservation) => fleet.withdraw(host, reservation, key).await,
         Action::Assign(ip, reservation) => fleet.assign(ip, reservation, key).await,
         Action::Unassign(ip, reservation) => fleet.unassign(ip, reservation, key).await,
-        Action::StopGuest(host, guest) => fleet.stop(host, guest, key).await,
+        Action::StopGuest(host, guest) => fleet.stop(host, guest, keep, key).await,
         Action::MoveGuest(host, guest, to) => fleet.migrate(host, guest, to, key).await,
-        Action::DeleteGuest(host, guest) => fleet.delete(host, guest, key).await,
+        Action::DeleteGuest(host, guest) => fleet.delete(host, guest, keep, key).await,
         Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,
         Action::PowerOn(host) => fleet.power_on(host, key).await,
         Action::PowerOff(host) => fleet.power_off(host, key).await,

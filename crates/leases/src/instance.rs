@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
 use crate::plan::{GuestOwner, GuestSize};
-use crate::preemption::Class;
+use crate::preemption::{Class, EndState};
 use crate::project::Owner;
 use crate::status::LeaseStatus;
 
@@ -38,6 +38,8 @@ pub struct Instance {
     pub class: Option<Class>,
     /// Whether another one is started in its place, as soon as there is room, when it has made way.
     pub requeue: bool,
+    /// The one that was stopped and kept whose guest this one goes on with, until it runs.
+    pub resumes: Option<GuestId>,
     /// Why it could not be started.
     pub reason: Option<String>,
 }
@@ -116,7 +118,7 @@ impl InstanceKind {
     }
 }
 
-/// How far an instance is. The names are Nova's, but for the last.
+/// How far an instance is. The names are Nova's, but for `QUEUED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceStatus {
     /// It is being started.
@@ -129,15 +131,18 @@ pub enum InstanceStatus {
     Error,
     /// It takes the place of one that has made way, and is started as soon as there is room. Its host is that of the other.
     Queued,
+    /// It has made way, or has ended by itself, and what it had is kept, apart from its host.
+    Shelved,
 }
 
 impl InstanceStatus {
-    const NAMES: [(Self, &'static str); 5] = [
+    const NAMES: [(Self, &'static str); 6] = [
         (Self::Building, "BUILD"),
         (Self::Active, "ACTIVE"),
         (Self::Deleting, "DELETING"),
         (Self::Error, "ERROR"),
         (Self::Queued, "QUEUED"),
+        (Self::Shelved, "SHELVED_OFFLOADED"),
     ];
 
     /// Its name.
@@ -154,7 +159,7 @@ impl InstanceStatus {
 impl Instance {
     /// Whether it needs its place: it runs there, or is about to.
     pub fn needs_place(&self) -> bool {
-        !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued)
+        !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued | InstanceStatus::Shelved)
     }
 
     /// Whether it runs or is about to, and nobody has it destroyed.
@@ -183,16 +188,31 @@ impl Instance {
         self.status == InstanceStatus::Active && self.is_departing(now)
     }
 
-    /// The one that takes its place when it has made way. Nothing is ever started twice under one identifier.
+    /// Whether what its guest had is kept when it is not on its host any more, until it is destroyed.
+    pub fn is_kept(&self) -> bool {
+        self.class.as_ref().is_some_and(|class| class.end_state() == EndState::Stop)
+    }
+
+    /// The one that takes its place when it has made way. Nothing is ever started twice under one identifier; if the guest is
+    /// kept, that one goes on with it.
     #[must_use]
     pub fn successor(&self, id: GuestId) -> Self {
-        Self { id, launched_at: None, departure: None, ..self.becoming(InstanceStatus::Queued) }
+        let ran = matches!(self.status, InstanceStatus::Active | InstanceStatus::Shelved);
+        let resumes = if ran { Some(self.id).filter(|_| self.is_kept()) } else { self.resumes };
+        Self { id, launched_at: None, departure: None, resumes, ..self.becoming(InstanceStatus::Queued) }
+    }
+
+    /// The same, after it has made way and its guest is kept.
+    #[must_use]
+    pub fn shelved(&self) -> Self {
+        Self { launched_at: None, departure: None, ..self.becoming(InstanceStatus::Shelved) }
     }
 
     /// The same, which runs since then if it was not known to before.
     #[must_use]
     pub fn running(&self, now: Timestamp) -> Self {
-        Self { launched_at: self.launched_at.or(Some(now)), ..self.becoming(InstanceStatus::Active) }
+        let launched_at = self.launched_at.or(Some(now));
+        Self { launched_at, resumes: None, ..self.becoming(InstanceStatus::Active) }
     }
 
     /// The same in another status, with nothing to explain.

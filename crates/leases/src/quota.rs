@@ -109,7 +109,7 @@ pub struct OverQuota {
 
 impl Quotas {
     /// Whether the project may have another one of that kind and size beside these. Those in leases do not count, nor do
-    /// those that could not be started.
+    /// those that could not be started or are kept stopped.
     pub fn check<'i>(
         &self,
         project: &ProjectId,
@@ -127,7 +127,7 @@ impl Quotas {
         let counts = |instance: &&Instance| {
             instance.kind == kind
                 && instance.owner.project == *project
-                && instance.status != InstanceStatus::Error
+                && !matches!(instance.status, InstanceStatus::Error | InstanceStatus::Shelved)
         };
         let (mut count, mut vcpus, mut memory_mib) = (0, 0, 0);
         for instance in instances.filter(counts) {
@@ -168,9 +168,24 @@ mod tests {
 
     fn instance(kind: InstanceKind, project: &str, status: InstanceStatus) -> Instance {
         let owner = Owner { project: ProjectId(project.into()), user: UserId("u".into()) };
-        let (launched_at, departure, class, requeue, reason) = (None, None, None, false, None);
+        let (launched_at, departure, class, requeue) = (None, None, None, false);
+        let (resumes, reason) = (None, None);
         let (id, name, size, host) = (GuestId(1), "web".to_owned(), SIZE, HostId(1));
-        Instance { id, name, owner, kind, size, host, status, launched_at, departure, class, requeue, reason }
+        Instance {
+            id,
+            name,
+            owner,
+            kind,
+            size,
+            host,
+            status,
+            launched_at,
+            departure,
+            class,
+            requeue,
+            resumes,
+            reason,
+        }
     }
 
     #[test]

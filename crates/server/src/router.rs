@@ -65,6 +65,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(preemptible::list_projects))
         .routes(routes!(preemptible::put_project, preemptible::delete_project))
         .routes(routes!(instances::show, instances::delete))
+        .routes(routes!(instances::start))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
         .routes(routes!(energy::plan))

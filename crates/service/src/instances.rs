@@ -175,7 +175,8 @@ impl Service {
         };
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
         let (name, status) = (new.name.clone(), InstanceStatus::Building);
-        let (launched_at, departure, requeue, reason) = (None, None, new.requeue, None);
+        let (launched_at, departure, requeue) = (None, None, new.requeue);
+        let (resumes, reason) = (None, None);
         if requeue && kind != InstanceKind::Preemptible {
             return Err(ServiceError::Invalid("requeue is for instances that are preemptible".to_owned()));
         }
@@ -191,6 +192,7 @@ impl Service {
             departure,
             class,
             requeue,
+            resumes,
             reason,
         };
         let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
@@ -233,14 +235,61 @@ impl Service {
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "instance.delete", &id));
             commit.writes.push(match before.instance.status {
-                // It is nowhere.
-                InstanceStatus::Queued => Write::ForgetInstance { id, expected: before.version },
+                // It is nowhere, and nothing is kept for it.
+                InstanceStatus::Queued if before.instance.resumes.is_none() => {
+                    Write::ForgetInstance { id, expected: before.version }
+                }
                 _ => change(&before, before.instance.becoming(InstanceStatus::Deleting), now),
             });
             match writer.commit(commit).await {
                 Ok(()) => {
                     self.wake.notify_one();
                     return Ok(());
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since nothing is
+    /// ever started twice, which takes its turn among those that wait.
+    pub async fn start_instance(
+        &self,
+        caller: &Caller,
+        id: GuestId,
+    ) -> Result<Arc<InstanceRecord>, ServiceError> {
+        let successor = GuestId(self.parts.ids.uuid());
+        let owner = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+        self.check_preemptible_usage(&owner.instance.owner.project, self.now()).await?;
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+            let Instance { status, kind, size, .. } = before.instance;
+            if status != InstanceStatus::Shelved {
+                return Err(ServiceError::Conflict(format!(
+                    "Instance {id} is {}: one can be started that is {}",
+                    status.name(),
+                    InstanceStatus::Shelved.name()
+                )));
+            }
+            {
+                let state = self.state();
+                let all = state.instances.iter().map(|record| &record.instance);
+                self.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
+            }
+            let now = self.now();
+            let instance = before.instance.successor(successor);
+            let record =
+                InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "instance.start", &id));
+            commit.writes.push(Write::ForgetInstance { id, expected: before.version });
+            commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    self.wake.notify_one();
+                    return Ok(Arc::new(record));
                 }
                 Err(error) => decide_again(error)?,
             }
@@ -350,7 +399,7 @@ mod tests {
             let (size, host) = (GuestSize::default(), HostId(1));
             let (name, status, reason) = ("web".to_owned(), InstanceStatus::Active, None);
             let id = GuestId(id);
-            let (launched_at, departure, class, requeue) = (None, None, None, false);
+            let (launched_at, departure, class, requeue, resumes) = (None, None, None, false, None);
             let instance = Instance {
                 id,
                 name,
@@ -363,6 +412,7 @@ mod tests {
                 departure,
                 class,
                 requeue,
+                resumes,
                 reason,
             };
             let (version, created_at) = (Version::FIRST, Timestamp::UNIX_EPOCH);

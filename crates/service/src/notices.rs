@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
 use leases::ids::GuestId;
+use leases::instance::InstanceStatus;
 use leases::lease::Lease;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
@@ -76,6 +77,7 @@ pub(crate) fn of_instance(
     now: Timestamp,
 ) -> Option<NewNotification> {
     let (event_type, record) = match write {
+        Write::Instance { record, .. } if preempted(before, write, now) => (PREEMPTED, &**record),
         Write::Instance { record, .. } => match (before.instance.departure, record.instance.departure) {
             (None, None) => return None,
             // Where it is moved is the operator's business.
@@ -104,9 +106,14 @@ pub(crate) fn of_instance(
     })
 }
 
-/// Whether the instance is forgotten because it has made way for a lease.
+/// Whether the instance is forgotten, or kept apart from its host, because it has made way for a lease.
 pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) -> bool {
-    matches!(write, Write::ForgetInstance { .. }) && before.instance.gone_as_preempted(now)
+    let gone = match write {
+        Write::ForgetInstance { .. } => true,
+        Write::Instance { record, .. } => record.instance.status == InstanceStatus::Shelved,
+        _ => false,
+    };
+    gone && before.instance.gone_as_preempted(now)
 }
 
 /// The lease as the API shows it, but with `lease_id` for `id`.

@@ -359,12 +359,18 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
             fleet.look(instance.host).is_some_and(|seen| seen.guests.iter().any(|g| g.id == instance.id));
         let expected = match instance.status {
             InstanceStatus::Active => runs,
-            InstanceStatus::Error => !runs,
+            InstanceStatus::Error | InstanceStatus::Shelved => !runs,
             InstanceStatus::Building | InstanceStatus::Deleting | InstanceStatus::Queued => false,
         };
         if !expected {
             return Err(format!("in the end there is {instance:?}; running: {runs}"));
         }
+    }
+    let somebodys = |kept: &GuestId| {
+        instances.contains_key(kept) || instances.values().any(|instance| instance.resumes == Some(*kept))
+    };
+    if let Some(kept) = fleet.kept().into_iter().find(|kept| !somebodys(kept)) {
+        return Err(format!("guest {kept} is kept for nobody"));
     }
     for ip in &contents.floating_ips {
         if let Some(holder) = fleet.holder_of(ip.floating_ip.id) {

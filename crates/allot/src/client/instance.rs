@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Show(One),
     /// Start an instance: in a lease, or on a host that nobody has reserved
     Create(Create),
+    /// Start an instance again that has made way and is kept; another one goes on with what it had
+    Start(One),
     /// Destroy instances
     Delete(Several),
     /// Show which hosts may have an instance, and until when
@@ -134,6 +136,13 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Show(arguments) => {
             let id = identify(&arguments.instance, session).await?;
             let answer = session.connection.get(&format!("/v1/instances/{id}"), &[]).await?;
+            let found = vec![read(&answer, "instance")?];
+            print(&answer, &found, session)
+        }
+        Command::Start(arguments) => {
+            let id = identify(&arguments.instance, session).await?;
+            let path = format!("/v1/instances/{id}/start");
+            let answer = session.connection.post(&path, &Value::Null).await?;
             let found = vec![read(&answer, "instance")?];
             print(&answer, &found, session)
         }

@@ -232,7 +232,7 @@ settings! {
     /// all
     "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
     /// Classes of preemptible instances, with how long each has to shut down before it is deleted, separated by commas:
-    /// `batch=10m,spot=30s`; those of no class have leases.grace
+    /// `batch=10m:stop,spot=30s`; with `:stop` it is kept then, to be started again; those of no class have leases.grace
     "preemptible.classes" preemptible_classes: Vec<Class> = "" as "LIST";
     /// How many preemptible instances a project may have; without it, as many as there is room for
     "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
-use leases::preemption::{Class, ClassError, Mark, UnknownMark};
+use leases::preemption::{Class, ClassError, EndState, Mark, UnknownMark};
 use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
@@ -285,8 +285,11 @@ impl Value for Vec<Class> {
     fn parse(text: &str) -> Result<Self, String> {
         let mut classes: Self = Vec::new();
         for class in <Vec<String>>::parse(text)? {
-            let (name, notice) = class.split_once('=').ok_or("write NAME=DURATION, as batch=10m,spot=30s")?;
-            let class = Class::new(name.trim(), Span::parse(notice.trim())?.0);
+            let wrong = "write NAME=DURATION or NAME=DURATION:stop, as batch=10m:stop,spot=30s";
+            let (name, rest) = class.split_once('=').ok_or(wrong)?;
+            let (notice, end_state) = rest.split_once(':').unwrap_or((rest, EndState::Delete.name()));
+            let end_state = EndState::from_name(end_state.trim()).ok_or(wrong)?;
+            let class = Class::new(name.trim(), Span::parse(notice.trim())?.0, end_state);
             let class = class.map_err(|error: ClassError| error.to_string())?;
             if classes.iter().any(|known| known.name() == class.name()) {
                 return Err(format!("the class {} is there twice", class.name()));

@@ -33,7 +33,8 @@ pub struct Instance {
     pub project_id: String,
     /// The user who asked for it.
     pub user_id: String,
-    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`.
+    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room, `SHELVED_OFFLOADED` if it
+    /// has made way and is kept.
     pub status: String,
     /// Why it could not be started.
     pub status_reason: Option<String>,
@@ -48,6 +49,10 @@ pub struct Instance {
     pub preemptible_class: Option<String>,
     /// How many seconds it has between being asked to shut down and being deleted, if it is of a class.
     pub notice_seconds: Option<i64>,
+    /// What becomes of it when it has made way, if it is of a class: `delete`, or `stop`, and then it is kept.
+    pub end_state: Option<String>,
+    /// The instance that was kept and that this one goes on with, until it runs.
+    pub resumes: Option<String>,
     /// Since when it runs: UTC to the second. Null as long as it does not.
     pub launched_at: Option<String>,
     /// Whether another one is started in its place when it has made way.
@@ -107,6 +112,8 @@ impl Instance {
             }),
             preemptible_class: instance.class.as_ref().map(|class| class.name().to_owned()),
             notice_seconds: instance.class.as_ref().map(|class| class.notice().as_secs()),
+            end_state: instance.class.as_ref().map(|class| class.end_state().name().to_owned()),
+            resumes: instance.resumes.map(|id| id.to_string()),
             launched_at: instance.launched_at.map(created_at),
             requeue: instance.requeue,
             lease_id,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::GuestSize;
+use leases::preemption::EndState;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
@@ -56,6 +57,8 @@ pub(super) struct Subject {
     pub(super) guest: Option<String>,
     pub(super) guest_name: Option<String>,
     pub(super) guest_kind: Option<&'static str>,
+    pub(super) end_state: Option<&'static str>,
+    pub(super) resumes: Option<String>,
     pub(super) project: Option<String>,
     pub(super) vcpus: Option<u32>,
     pub(super) memory_mib: Option<u32>,
@@ -93,11 +96,18 @@ impl Subject {
         Self { guest: Some(guest.to_string()), ..self }
     }
 
+    /// Whether what it had is kept when it has made way.
+    pub(super) fn kept(self, keep: bool) -> Self {
+        Self { end_state: keep.then_some(EndState::Stop.name()), ..self }
+    }
+
     pub(super) fn instance(self, instance: &Instance) -> Self {
         let GuestSize { vcpus, memory_mib, disk_gib } = instance.size;
         Self {
             guest_name: Some(instance.name.clone()),
             guest_kind: Some(instance.kind.name()),
+            end_state: instance.is_kept().then_some(EndState::Stop.name()),
+            resumes: instance.resumes.map(|id| id.to_string()),
             project: Some(instance.owner.project.0.clone()),
             vcpus: Some(vcpus),
             memory_mib: Some(memory_mib),

@@ -233,7 +233,7 @@ impl Guests for HooksFleet {
         Ok(Outcome::Done)
     }
 
-    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+    async fn stop(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
         let turn = self.turn(host).await?;
         let stopping = |ledger: &super::Ledger| {
             ledger.hosts.get(&host).is_some_and(|record| record.stopping.contains_key(&guest))
@@ -242,7 +242,8 @@ impl Guests for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnStop)?;
-        self.hooks.call(Moment::OnStop, &self.subject(host, key).guest(guest)).await?;
+        let subject = self.subject(host, key).guest(guest).kept(keep);
+        self.hooks.call(Moment::OnStop, &subject).await?;
         let now = self.clock.now();
         self.write_host(&turn, |record| _ = record.stopping.insert(guest, now)).await?;
         Ok(Outcome::Done)
@@ -268,13 +269,14 @@ impl Guests for HooksFleet {
         Ok(Outcome::Done)
     }
 
-    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+    async fn delete(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
         let _turn = self.turn(host).await?;
         if self.is_late(key) || self.owner(host, guest)?.is_none() {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnDelete)?;
-        self.hooks.call(Moment::OnDelete, &self.subject(host, key).guest(guest)).await?;
+        let subject = self.subject(host, key).guest(guest).kept(keep);
+        self.hooks.call(Moment::OnDelete, &subject).await?;
         Ok(Outcome::Done)
     }
 

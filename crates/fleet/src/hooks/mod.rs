@@ -61,6 +61,9 @@
 //! **Instances** that are started through the service (`POST /v1/instances`) take `on_start` and `on_delete`. `on_start`
 //! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
 //! `"lease"` if a lease is given, as `"preemptible"` if that is the `guest_kind`, else as `"other"`. `on_delete` may come for a guest that is not there.
+//! With `"end_state": "stop"`, which `on_start`, `on_stop` and `on_delete` get for preemptible instances of such classes, what
+//! the guest had is kept when it is off the host. `on_start` with `"resumes": UUID` goes on with what is kept of that guest, and fails
+//! if nothing is; `on_delete` without an end state removes that as well.
 //!
 //! **Moving guests**, of others out of a best-effort lease's way, a lease's own when it ends, or preemptible ones to
 //! another gap, takes `on_migrate`, and that `check` says of them what

@@ -206,16 +206,16 @@ impl Guests for SimulatedFleet {
         self.act(Action::DestroyGuest(host, guest), key).await
     }
 
-    async fn stop(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
-        self.act(Action::StopGuest(host, guest), key).await
+    async fn stop(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
+        self.call(Call::Leave(Action::StopGuest(host, guest), keep, key.clone())).await
     }
 
     async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
         self.act(Action::MoveGuest(host, guest, to), key).await
     }
 
-    async fn delete(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
-        self.act(Action::DeleteGuest(host, guest), key).await
+    async fn delete(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
+        self.call(Call::Leave(Action::DeleteGuest(host, guest), keep, key.clone())).await
     }
 
     async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {

@@ -30,6 +30,11 @@ impl State {
         if !held && self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
             return Err(FleetError::Refused(format!("host {id} has no room for instance {}", instance.id)));
         }
+        if let Some(resumed) = instance.resumes
+            && self.kept.remove(&resumed).is_none()
+        {
+            return Err(FleetError::Refused(format!("nothing is kept of instance {resumed}")));
+        }
         let boot = rules.timing.boot.draw(&mut self.draw());
         let guest = Guest {
             name: instance.name.clone(),
@@ -40,6 +45,7 @@ impl State {
             disk_gib: instance.size.disk_gib,
             notice: instance.class.as_ref().map(Class::notice),
             stopping_since: None,
+            kept: instance.is_kept(),
             deleting: false,
             moving_to: None,
         };
@@ -66,8 +72,10 @@ impl State {
             return Ok(Outcome::Pending);
         }
         self.instances.entry(guest).or_insert(now);
+        self.kept.remove(&guest);
         let Some(host) = self.whereabouts(guest) else { return Ok(Outcome::Done) };
         let Some(destroyed) = self.working(host)?.guests.get_mut(&guest) else { return Ok(Outcome::Done) };
+        destroyed.kept = false;
         if destroyed.deleting {
             return Ok(Outcome::Pending);
         }

@@ -225,6 +225,11 @@ impl SimulatedFleet {
         self.current().state.instances.contains_key(&guest)
     }
 
+    /// Guests that were stopped and are kept.
+    pub fn kept(&self) -> Vec<GuestId> {
+        self.current().state.kept.keys().copied().collect()
+    }
+
     /// How many images of guests were made.
     pub fn images(&self) -> u64 {
         self.current().state.images

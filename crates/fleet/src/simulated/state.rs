@@ -52,6 +52,9 @@ pub(super) struct State {
     /// Guests of instances that were started or destroyed: when they are there, if they were started.
     #[serde(default, with = "by_id")]
     pub(super) instances: BTreeMap<GuestId, Timestamp>,
+    /// Guests that were stopped and are kept, and since when.
+    #[serde(default, with = "by_id")]
+    pub(super) kept: BTreeMap<GuestId, Timestamp>,
     /// How many images of guests were made.
     pub(super) images: u64,
     #[serde(skip)]
@@ -118,6 +121,9 @@ pub(super) struct Guest {
     #[serde(default)]
     pub(super) notice: Option<SignedDuration>,
     pub(super) stopping_since: Option<Timestamp>,
+    /// It is kept once it is not on its host any more.
+    #[serde(default)]
+    pub(super) kept: bool,
     /// It is being deleted.
     pub(super) deleting: bool,
     /// Where it is moving to.
@@ -189,6 +195,7 @@ impl State {
             numbered: 0,
             fences: Fences::default(),
             instances: BTreeMap::new(),
+            kept: BTreeMap::new(),
             images: 0,
             violations: Vec::new(),
         }
@@ -246,11 +253,7 @@ impl State {
             happened = true;
             match event {
                 Event::Lands { host, id, guest } => self.land(host, id, guest, at),
-                Event::Leaves { id } => {
-                    if let Some(host) = self.whereabouts(id) {
-                        self.hosts.entry(host).and_modify(|host| _ = host.guests.remove(&id));
-                    }
-                }
+                Event::Leaves { id } => self.remove(id, at),
                 Event::Arrives { from, to, id } => self.arrive(from, to, id),
                 Event::Boots { host } => self.boot(host, at),
                 Event::Scripted(happening) => self.happen(rules, happening, at),
@@ -300,6 +303,14 @@ impl State {
         }
     }
 
+    /// A guest is not on its host any more.
+    pub(super) fn remove(&mut self, id: GuestId, at: Timestamp) {
+        let gone = self.hosts.values_mut().find_map(|host| host.guests.remove(&id));
+        if gone.is_some_and(|gone| gone.kept) {
+            self.kept.insert(id, at);
+        }
+    }
+
     /// Somebody starts a guest on a host. The scheduler refuses where guests of that kind may not start.
     pub(super) fn start(
         &mut self,
@@ -324,6 +335,7 @@ impl State {
             disk_gib: 0,
             notice: None,
             stopping_since: None,
+            kept: false,
             deleting: false,
             moving_to: None,
         };

@@ -163,12 +163,12 @@ async fn a_guest_shuts_down_in_its_time_and_is_deleted_only_after_its_grace() {
     let fleet = fleet.with_timing(timing).with_grace(SignedDuration::from_secs(60));
     let guests: Vec<GuestId> =
         (0..3).filter_map(|_| fleet.start_guest(HOST, GuestOwner::Preemptible, None)).collect();
-    fleet.stop(HOST, guests[0], &key("stop 0")).await.expect("done");
-    fleet.stop(HOST, guests[1], &key("stop 1")).await.expect("done");
+    fleet.stop(HOST, guests[0], false, &key("stop 0")).await.expect("done");
+    fleet.stop(HOST, guests[1], false, &key("stop 1")).await.expect("done");
     clock.set(at(60));
-    fleet.delete(HOST, guests[0], &key("delete 0")).await.expect("done");
+    fleet.delete(HOST, guests[0], false, &key("delete 0")).await.expect("done");
     assert!(fleet.violations().is_empty());
-    fleet.delete(HOST, guests[2], &key("delete 2")).await.expect("done");
+    fleet.delete(HOST, guests[2], false, &key("delete 2")).await.expect("done");
     let violation =
         Violation::DeletedBeforeGrace { host: HOST, guest: guests[2], asked_at: None, at: at(60) };
     assert_eq!(fleet.violations(), [violation]);
@@ -180,7 +180,7 @@ async fn a_guest_shuts_down_in_its_time_and_is_deleted_only_after_its_grace() {
 async fn touching_somebody_elses_guest_is_a_violation() {
     let (_, fleet) = fleet().await;
     let guest = fleet.start_guest(HOST, GuestOwner::Other, None).expect("a free host");
-    assert!(matches!(fleet.delete(HOST, guest, &key("delete")).await, Err(FleetError::Refused(_))));
+    assert!(matches!(fleet.delete(HOST, guest, false, &key("delete")).await, Err(FleetError::Refused(_))));
     assert_eq!(fleet.violations(), [Violation::TouchedForeignGuest { host: HOST, guest, at: at(0) }]);
     assert_eq!(fleet.look(HOST).expect("taken on").guests.len(), 1);
 }

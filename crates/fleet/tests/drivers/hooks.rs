@@ -424,11 +424,11 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     rack.fleet.observe(&[HOST].into()).await.expect("an answer");
     rack.log();
     let fleet = rack.fleet();
-    assert!(matches!(fleet.stop(HOST, other, &key(1)).await, Err(FleetError::Refused(_))));
-    assert!(matches!(fleet.delete(HOST, other, &key(1)).await, Err(FleetError::Refused(_))));
-    assert_eq!(fleet.stop(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
-    assert_eq!(fleet.stop(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
-    assert_eq!(fleet.delete(HOST, preemptible, &key(1)).await, Ok(Outcome::Done));
+    assert!(matches!(fleet.stop(HOST, other, false, &key(1)).await, Err(FleetError::Refused(_))));
+    assert!(matches!(fleet.delete(HOST, other, false, &key(1)).await, Err(FleetError::Refused(_))));
+    assert_eq!(fleet.stop(HOST, preemptible, false, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(fleet.stop(HOST, preemptible, false, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(fleet.delete(HOST, preemptible, false, &key(1)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), ["on_stop node1", "on_delete node1"]);
     let seen = fleet.observe(&[HOST].into()).await.expect("an answer");
     let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
@@ -449,6 +449,7 @@ fn instance(kind: InstanceKind) -> Instance {
         departure: None,
         class: None,
         requeue: false,
+        resumes: None,
         reason: None,
     }
 }

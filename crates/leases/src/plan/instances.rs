@@ -79,8 +79,8 @@ fn next(
         (InstanceStatus::Building, None) if started(effort, instance) => runs(),
         (InstanceStatus::Building, None) if claims.leaving.contains_key(&instance.id) => {
             if instance.requeue {
-                // Wherever it lands.
-                return becomes(InstanceStatus::Deleting);
+                // Wherever it lands. What it would have gone on with is for who comes after it.
+                return changed(Instance { resumes: None, ..instance.becoming(InstanceStatus::Deleting) });
             }
             let whose = if instance.leaves_for_own() { "an instance of its project" } else { "a lease" };
             let reason = Some(format!("{whose} needs its place before it could be started"));
@@ -103,7 +103,12 @@ fn next(
             changed(Instance { kind, ..instance.becoming(instance.status) })
         }
         (InstanceStatus::Active, None) if effort.world.gone.contains(&instance.id) => {
-            Some(InstanceChange::Gone(instance.id))
+            let anew = instance.requeue && instance.gone_as_preempted(effort.world.now);
+            if instance.is_kept() && !anew {
+                changed(instance.shelved())
+            } else {
+                Some(InstanceChange::Gone(instance.id))
+            }
         }
         (InstanceStatus::Deleting, None) if destroyed(effort, instance) => {
             Some(InstanceChange::Gone(instance.id))
@@ -131,10 +136,10 @@ fn started(effort: &Effort<'_>, instance: &Instance) -> bool {
 /// there.
 fn destroyed(effort: &Effort<'_>, instance: &Instance) -> bool {
     let world = effort.world;
-    let destroy = Action::DestroyGuest(instance.host, instance.id);
+    let done = |id| world.history.done.contains_key(&Action::DestroyGuest(instance.host, id));
     let host_is_gone =
         !world.observed.hosts.contains_key(&instance.host) && world.gone.contains(&instance.id);
-    world.history.done.contains_key(&destroy) || host_is_gone
+    (done(instance.id) && instance.resumes.is_none_or(done)) || host_is_gone
 }
 
 fn plan_steps(
@@ -156,7 +161,10 @@ fn plan_steps(
         // One that is moving is destroyed where it arrives.
         (InstanceStatus::Deleting, Some((_, guest))) if guest.moving_to.is_some() => {}
         (InstanceStatus::Deleting, _) => {
-            effort.step(Action::DestroyGuest(instance.host, instance.id), lease);
+            // What was kept for it goes as well.
+            for id in [Some(instance.id), instance.resumes].into_iter().flatten() {
+                effort.step(Action::DestroyGuest(instance.host, id), lease);
+            }
         }
         _ => {}
     }

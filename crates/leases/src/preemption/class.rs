@@ -6,11 +6,36 @@ use thiserror::Error;
 /// How long names are at most, in characters.
 const MOST_CHARACTERS: usize = 64;
 
+/// What becomes of an instance that has made way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndState {
+    /// It is gone.
+    Delete,
+    /// What it had is kept, apart from its host; it can be started again from there, elsewhere.
+    Stop,
+}
+
+impl EndState {
+    /// Its name: `delete` or `stop`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// The end state of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Delete, Self::Stop].into_iter().find(|state| state.name() == name)
+    }
+}
+
 /// What instances of one class can count on. Each instance keeps what its class was when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     name: String,
     notice: SignedDuration,
+    end_state: EndState,
 }
 
 /// Why there is no such class.
@@ -27,8 +52,8 @@ pub enum ClassError {
 }
 
 impl Class {
-    /// A class of that name, whose instances have so long between being asked to shut down and being deleted.
-    pub fn new(name: &str, notice: SignedDuration) -> Result<Self, ClassError> {
+    /// A class of that name, whose instances have so long between being asked to shut down and being deleted, or stopped.
+    pub fn new(name: &str, notice: SignedDuration, end_state: EndState) -> Result<Self, ClassError> {
         let allowed = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
         if name.is_empty() || name.chars().count() > MOST_CHARACTERS || !name.chars().all(allowed) {
             return Err(ClassError::Name);
@@ -36,7 +61,7 @@ impl Class {
         if notice.is_negative() {
             return Err(ClassError::Notice);
         }
-        Ok(Self { name: name.to_owned(), notice })
+        Ok(Self { name: name.to_owned(), notice, end_state })
     }
 
     /// What it is called.
@@ -48,6 +73,11 @@ impl Class {
     pub fn notice(&self) -> SignedDuration {
         self.notice
     }
+
+    /// What becomes of it after that.
+    pub fn end_state(&self) -> EndState {
+        self.end_state
+    }
 }
 
 #[cfg(test)]
@@ -57,10 +87,16 @@ mod tests {
     #[test]
     fn a_class_has_a_name_that_can_be_written_anywhere_and_no_negative_notice() {
         let second = SignedDuration::from_secs(1);
-        assert_eq!(Class::new("batch-2.x_y", second).map(|class| class.notice()), Ok(second));
+        assert_eq!(
+            Class::new("batch-2.x_y", second, EndState::Delete).map(|class| class.notice()),
+            Ok(second)
+        );
         for name in ["", "a b", "a=b", "ä", &"x".repeat(65)] {
-            assert_eq!(Class::new(name, second), Err(ClassError::Name), "{name}");
+            assert_eq!(Class::new(name, second, EndState::Stop), Err(ClassError::Name), "{name}");
         }
-        assert_eq!(Class::new("a", -second), Err(ClassError::Notice));
+        for state in [EndState::Delete, EndState::Stop] {
+            assert_eq!(EndState::from_name(state.name()), Some(state));
+        }
+        assert_eq!(Class::new("a", -second, EndState::Stop), Err(ClassError::Notice));
     }
 }

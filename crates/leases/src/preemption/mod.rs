@@ -14,7 +14,7 @@ use std::str::FromStr;
 use jiff::SignedDuration;
 use thiserror::Error;
 
-pub use self::class::{Class, ClassError};
+pub use self::class::{Class, ClassError, EndState};
 pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
 

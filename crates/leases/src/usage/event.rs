@@ -204,6 +204,8 @@ pub(super) fn of_instance(
             InstanceStatus::Active => Occurrence::InstanceStarted,
             InstanceStatus::Deleting => Occurrence::InstanceDeleting,
             InstanceStatus::Error => Occurrence::InstanceFailed,
+            InstanceStatus::Shelved if before.gone_as_preempted(now) => Occurrence::InstancePreempted,
+            InstanceStatus::Shelved => Occurrence::InstanceDeleted,
         },
         (Some(before), Some(after)) if before.host != after.host => Occurrence::InstanceMoved,
         _ => return None,
@@ -216,7 +218,9 @@ pub(super) fn of_instance(
         owner: instance.owner.clone(),
         lease_type: (instance.kind == InstanceKind::Preemptible).then(|| PREEMPTIBLE.to_owned()),
         status: instance.status.name().to_owned(),
-        window: instance
+        // Of one that is kept it is not known any more afterwards.
+        window: before
+            .unwrap_or(instance)
             .launched_at
             .filter(|_| what == Occurrence::InstancePreempted)
             .and_then(|launched_at| Window::new(launched_at, now).ok()),

@@ -79,6 +79,7 @@ fn instance(number: u128, lease: Option<u128>, on: u64) -> Instance {
         departure: None,
         class: None,
         requeue: false,
+        resumes: None,
         reason: None,
     }
 }

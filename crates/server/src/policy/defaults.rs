@@ -92,6 +92,8 @@ rules! {
     InstancesGet "blazar:instances:get" READER;
     /// Starting instances.
     InstancesPost "blazar:instances:post" MEMBER;
+    /// Starting instances again that are kept.
+    InstancesStart "blazar:instances:start" MEMBER;
     /// Destroying instances.
     InstancesDelete "blazar:instances:delete" MEMBER;
     /// Asking which hosts may have an instance.

@@ -214,6 +214,7 @@ mod tests {
             ("blazar:flavors:delete", admin),
             ("blazar:instances:get", reader),
             ("blazar:instances:post", member),
+            ("blazar:instances:start", member),
             ("blazar:instances:delete", member),
             ("blazar:instances:filter", admin),
             ("blazar:preemptible_projects:get", admin),

@@ -111,6 +111,29 @@ pub(crate) async fn show(
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
 }
 
+/// Starts an instance that has made way and is kept, as soon as there is room. Another one goes on with what it had.
+#[utoipa::path(
+    post, path = "/v1/instances/{instance_id}/start", tag = "instances", operation_id = "start_instance",
+    params(("instance_id" = String, Path, description = "The instance")),
+    responses(
+        (status = 201, body = InstanceBody),
+        (status = 404, body = api::v1::ErrorBody),
+        (status = 409, description = "It is not kept, stopped", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn start(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let record = visible(&app, &session, &id)?;
+    session.allow_on(&app, Rule::InstancesStart, &target(&record))?;
+    let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
+    let record = session.change(async move { service.start_instance(&caller, id).await }).await??;
+    let body = InstanceBody { instance: shown(&app, &session, &record) };
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
 /// Destroys an instance.
 #[utoipa::path(
     delete, path = "/v1/instances/{instance_id}", tag = "instances", operation_id = "delete_instance",
@@ -147,8 +170,8 @@ fn target(record: &InstanceRecord) -> Target<'_> {
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
     let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
-    // One that waits is nowhere.
-    let placed = record.instance.status != InstanceStatus::Queued;
+    // One that waits is nowhere, nor is one that is kept.
+    let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.allow(app, Rule::HostsGet).is_ok()));
     Instance::of(record, host, app.service().safe_until(&record.instance))
 }

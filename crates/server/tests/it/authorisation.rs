@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 80] = [
+const MATRIX: [(&str, &str, &str); 81] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -80,6 +80,7 @@ const MATRIX: [(&str, &str, &str); 80] = [
     ("DELETE", "/v1/preemptible/projects/{pattern}", "admin"),
     ("GET", "/v1/instances/{instance_id}", "admin member reader"),
     ("DELETE", "/v1/instances/{instance_id}", "admin member"),
+    ("POST", "/v1/instances/{instance_id}/start", "admin member"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
     ("GET", "/v1/audit", "admin"),
     ("GET", "/v1/usage", "admin member reader foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 80] = [
+const ROWS: [Row; 81] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -119,6 +119,7 @@ const ROWS: [Row; 80] = [
     row("DELETE", "/v1/preemptible/projects/{pattern}"),
     row("GET", "/v1/instances/{instance_id}"),
     row("DELETE", "/v1/instances/{instance_id}"),
+    row("POST", "/v1/instances/{instance_id}/start"),
     row("GET", "/v1/notifications").with(&[("after", "0"), ("limit", "1000"), ("wait", "0")]),
     row("GET", "/v1/usage").with(&[
         ("start", "2030-01-01"),

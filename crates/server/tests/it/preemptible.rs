@@ -1,7 +1,7 @@
 //! Preemptible instances through the API. Tests are named by the features of spec §6.
 
 use jiff::SignedDuration;
-use leases::preemption::{Class, Mark};
+use leases::preemption::{Class, EndState, Mark};
 use serde_json::{Value, json};
 use service::Settings;
 
@@ -97,13 +97,19 @@ async fn pre_03_c_d_properties_of_flavors_and_images_make_it_preemptible_where_t
 async fn pre_07_an_instance_says_of_which_class_it_is_and_how_much_notice_it_has() {
     let mut settings = Settings::default();
     settings.preemption.allowed = true;
-    settings.preemption.classes = vec![Class::new("batch", SignedDuration::from_mins(5)).expect("a class")];
+    settings.preemption.classes =
+        vec![Class::new("batch", SignedDuration::from_mins(5), EndState::Stop).expect("a class")];
     let site = Site::of_settings(settings).await;
     site.add_hosts(1).await;
     let post = async |hints: Value| site.post("/v1/instances", &instance(&hints)).await;
     let made = post(json!({"preemptible_class": "batch"})).await.ok(201)["instance"].clone();
     let shown = [&made["kind"], &made["preemptible_class"], &made["notice_seconds"]];
     assert_eq!(shown, [&json!("preemptible"), &json!("batch"), &json!(300)]);
+    let id = made["id"].as_str().expect("text");
+    let started = site.post(&format!("/v1/instances/{id}/start"), &Value::Null).await;
+    let (status, why) = started.error();
+    assert_eq!((&made["end_state"], status), (&json!("stop"), 409));
+    assert!(why.ends_with("one can be started that is SHELVED_OFFLOADED"), "{why}");
     let usual = post(json!({"preemptible": true})).await.ok(201)["instance"].clone();
     assert_eq!((&usual["preemptible_class"], &usual["notice_seconds"]), (&Value::Null, &Value::Null));
     let unknown = post(json!({"preemptible_class": "gold"})).await;

@@ -415,6 +415,7 @@ mod tests {
             departure: None,
             class: None,
             requeue: false,
+            resumes: None,
             reason: None,
         };
         let version = (1..version).fold(Version::FIRST, |version, _| version.next());

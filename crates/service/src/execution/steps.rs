@@ -44,6 +44,8 @@ impl Service {
                     let wanted = self.still_wanted(guest).await;
                     wanted.map_err(|error| FleetError::Unavailable(error.to_string()))?
                 }
+                // Whether it is kept was said when it was asked for.
+                Action::StopGuest(_, guest) | Action::DeleteGuest(_, guest) => self.instance(guest),
                 _ => None,
             };
             let instance = instance.as_ref().map(|record| &record.instance);

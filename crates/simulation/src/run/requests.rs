@@ -197,6 +197,9 @@ impl Simulation {
         let instances = self.service().instances(None, None);
         let most = if instances.len() < MOST_INSTANCES { 10 } else { 4 };
         match (instances.choose(&mut self.rng), self.rng.random_range(0..most)) {
+            (Some(record), 0..=1) if record.instance.status == InstanceStatus::Shelved => {
+                self.start_instance(record.instance.id).await;
+            }
             (Some(record), 0..=2) => {
                 self.delete_instance(record.instance.id).await;
             }
@@ -214,6 +217,19 @@ impl Simulation {
             Ok(()) => self.checker.instance_deleted(id),
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             // It has gone by itself.
+            Err(_) => {}
+        }
+    }
+
+    /// One that is kept is started again, as another one.
+    async fn start_instance(&mut self, id: GuestId) {
+        self.note(format!("instance {id} is started again"));
+        match self.service().start_instance(&caller("red"), id).await {
+            Ok(record) => {
+                self.checker.instance_deleted(id);
+                self.checker.instance_started(record.instance.id);
+            }
+            Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             Err(_) => {}
         }
     }

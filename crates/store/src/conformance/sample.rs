@@ -17,7 +17,7 @@ use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::lease::{Allocation, BeforeStart, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::GuestSize;
-use leases::preemption::Class;
+use leases::preemption::{Class, EndState};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
@@ -148,8 +148,9 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
         host: HostId(3),
         status: InstanceStatus::Building,
         launched_at: Some(at(1)),
-        class: Class::new("batch", SignedDuration::from_mins(9)).ok(),
+        class: Class::new("batch", SignedDuration::from_mins(9), EndState::Stop).ok(),
         requeue: true,
+        resumes: Some(GuestId(8)),
         departure: Some(Departure { moves_to: Some(HostId(7)), ..Departure::for_own(at(50), at(60)) }),
         reason: Some("because".to_owned()),
     };

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::GuestSize;
-use leases::preemption::{Class, ClassError};
+use leases::preemption::{Class, ClassError, EndState};
 use leases::project::{Owner, ProjectId, UserId};
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,12 @@ struct Document {
     /// The host that it is moved to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
-    /// The name of its class, and how much notice it has, in microseconds, of one that is of a class.
+    /// The name of its class, how much notice it has, in microseconds, and what becomes of it, of one that is of a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<(String, i64)>,
+    class: Option<(String, i64, String)>,
+    /// Whose guest it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resumes: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     requeue: bool,
     reason: Option<String>,
@@ -70,6 +73,7 @@ pub fn instance_json(instance: &Instance) -> String {
         moves_to: instance.departure.and_then(|departure| departure.moves_to).map(|host| host.0),
         class: instance.class.as_ref().map(class_parts),
         requeue: instance.requeue,
+        resumes: instance.resumes.map(|id| hex(id.0)),
         reason: instance.reason.clone(),
     })
 }
@@ -101,17 +105,20 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         name: document.name,
         launched_at: document.launched_us.map(instant).transpose()?,
         departure: document.departure_us.map(departure).transpose()?,
-        class: document.class.map(|(name, notice_us)| class_of(&name, notice_us)).transpose()?,
+        class: document.class.map(class_of).transpose()?,
         requeue: document.requeue,
+        resumes: document.resumes.as_deref().map(from_hex).transpose()?.map(GuestId),
         reason: document.reason,
     })
 }
 
-fn class_parts(class: &Class) -> (String, i64) {
-    (class.name().to_owned(), i64::try_from(class.notice().as_micros()).unwrap_or(i64::MAX))
+fn class_parts(class: &Class) -> (String, i64, String) {
+    let notice_us = i64::try_from(class.notice().as_micros()).unwrap_or(i64::MAX);
+    (class.name().to_owned(), notice_us, class.end_state().name().to_owned())
 }
 
-fn class_of(name: &str, notice_us: i64) -> Result<Class, Unreadable> {
-    let wrong = |error: ClassError| Unreadable::new("class", name, error.to_string());
-    Class::new(name, SignedDuration::from_micros(notice_us)).map_err(wrong)
+fn class_of((name, notice_us, end_state): (String, i64, String)) -> Result<Class, Unreadable> {
+    let wrong = |error: ClassError| Unreadable::new("class", &name, error.to_string());
+    let end_state = named("end state", &end_state, EndState::from_name)?;
+    Class::new(&name, SignedDuration::from_micros(notice_us), end_state).map_err(wrong)
 }

@@ -19,6 +19,7 @@ fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
         departure: None,
         class: None,
         requeue: false,
+        resumes: None,
         reason: None,
     }
 }

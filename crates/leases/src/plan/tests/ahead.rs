@@ -3,7 +3,7 @@
 use super::*;
 use crate::instance::{Departure, InstanceKind, InstanceStatus};
 use crate::lease::EventKind;
-use crate::preemption::Class;
+use crate::preemption::{Class, EndState};
 
 /// A lease from minute 10 on, and two minutes to clear its host before.
 fn stage() -> Stage {
@@ -185,7 +185,7 @@ fn pre_07_each_has_the_notice_of_its_class_and_is_asked_so_much_before_the_start
     (stage.rules.clear_ahead, stage.rules.longest_notice) = (Some(minutes(6)), minutes(5));
     stage.host(1).guests = [6, 7, 8].map(|id| guest(id, GuestOwner::Preemptible)).into();
     for (id, notice) in [(6, Some(5)), (7, None)] {
-        let class = notice.and_then(|notice| Class::new("batch", minutes(notice)).ok());
+        let class = notice.and_then(|notice| Class::new("batch", minutes(notice), EndState::Delete).ok());
         let asked_at = stage.rules.asks_at(at(10), stage.rules.notice(class.as_ref()));
         let departure = Some(Departure::for_lease(asked_at, at(10)));
         let preemptible = instances::instance(InstanceKind::Preemptible);

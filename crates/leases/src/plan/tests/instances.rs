@@ -20,6 +20,7 @@ pub(super) fn instance(kind: InstanceKind) -> Instance {
         departure: None,
         class: None,
         requeue: false,
+        resumes: None,
         reason: None,
     }
 }
