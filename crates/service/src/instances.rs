@@ -260,8 +260,8 @@ impl Service {
         id: GuestId,
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
         let successor = GuestId(self.parts.ids.uuid());
-        let owner = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
-        self.check_preemptible_usage(&owner.instance.owner.project, self.now()).await?;
+        let known = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+        self.check_preemptible_usage(&known.instance.owner.project, self.now()).await?;
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let before = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;

@@ -166,7 +166,7 @@ pub enum NotPreemptible {
         no: Mark,
     },
     /// There is no such class.
-    #[error("There is no class '{name}' of preemptible instances; there are: {}", .known.join(", "))]
+    #[error("There is no class '{name}' of preemptible instances; {}", there_are(.known))]
     NoSuchClass {
         /// What was asked for.
         name: String,
@@ -179,6 +179,10 @@ pub enum NotPreemptible {
     /// What runs in a lease makes way for nobody.
     #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]
     InLease(Mark),
+}
+
+fn there_are(known: &[String]) -> String {
+    if known.is_empty() { "there are none".to_owned() } else { format!("there are: {}", known.join(", ")) }
 }
 
 impl PreemptionRules {

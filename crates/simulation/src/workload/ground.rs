@@ -62,7 +62,8 @@ pub(super) fn settings(variant: &Variant) -> Settings {
     let hunting = Hunting { enabled: variant.hunts, ..Hunting::default() };
     // Whoever makes way is asked half a minute before that has to begin.
     let ahead = usual.plan_rules.grace + SignedDuration::from_secs(30);
-    let clear_ahead = variant.fill.then_some(ahead);
+    let moving_time = SignedDuration::from_mins(if variant.moves { 5 } else { 0 });
+    let clear_ahead = variant.fill.then_some(ahead + moving_time);
     let mode = if variant.power { EnergyMode::On } else { EnergyMode::Off };
     Settings {
         rules: Rules { hunting, ..usual.rules.clone() },
@@ -72,7 +73,7 @@ pub(super) fn settings(variant: &Variant) -> Settings {
         // Nobody drives the service while a call waits.
         delete_wait: std::time::Duration::ZERO,
         keep_records: SignedDuration::from_hours(24),
-        plan_rules: PlanRules { clear_ahead, ..usual.plan_rules },
+        plan_rules: PlanRules { clear_ahead, moving_time, ..usual.plan_rules },
         preemption: PreemptionRules { allowed: variant.fill, ..PreemptionRules::default() },
         energy: EnergySettings { mode, ..EnergySettings::default() },
         ..usual

@@ -150,6 +150,12 @@ fn preemptible_instances_fill_gaps_and_nobody_is_late_for_them() {
     let everywhere = served(&trace(SWF, &wide), "fill");
     assert_eq!((everywhere.late_starts, everywhere.reservations.accepted), (0, 1));
     assert!(everywhere.fill.preempted > 10 && everywhere.fill.lost_core_hours > 100.0, "{everywhere:#?}");
+    // One that is made while they run has their hosts, and there are others.
+    let late = "30000 36000 1800 1800 72 1 1024 0 'NONE.img' 600\n";
+    let (leaving, moving) = (served(&trace(SWF, late), "fill"), served(&trace(SWF, late), "move"));
+    assert_eq!((moving.late_starts, moving.reservations), (0, leaving.reservations));
+    assert!(leaving.fill.preempted > 10 && moving.fill.preempted == 0, "{leaving:#?} {moving:#?}");
+    assert!(near(moving.fill.lost_core_hours, 0.0), "{moving:#?}");
 }
 
 #[test]

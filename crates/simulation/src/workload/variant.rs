@@ -17,6 +17,8 @@ pub struct Variant {
     pub hunts: bool,
     /// Preemptible instances fill the gaps.
     pub fill: bool,
+    /// They are moved to another gap instead of leaving, where there is one.
+    pub moves: bool,
 }
 
 impl Variant {
@@ -28,10 +30,11 @@ impl Variant {
         guests: false,
         hunts: false,
         fill: false,
+        moves: false,
     };
 
     /// All of them. Those with guests have advance reservations on fewer hosts, so they compare with each other only.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::PLAIN,
         Self { name: "offers", offers: true, ..Self::PLAIN },
         Self { name: "waitlist", waitlist: true, ..Self::PLAIN },
@@ -39,6 +42,7 @@ impl Variant {
         Self { name: "guests", guests: true, ..Self::PLAIN },
         Self { name: "hunts", guests: true, hunts: true, ..Self::PLAIN },
         Self { name: "fill", fill: true, ..Self::PLAIN },
+        Self { name: "move", fill: true, moves: true, ..Self::PLAIN },
     ];
 
     /// That of this name.

@@ -60,7 +60,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         if !json {
             println!("{trace}\n{}", heading());
         }
-        for variant in ["plain", "fill"] {
+        for variant in ["plain", "fill", "move"] {
             let traces = directory.path().join("blue");
             let way = (variant, options.limit.as_deref());
             let more = ["--arrivals".as_ref(), table.as_os_str(), "--every".as_ref(), options.every.as_ref()];
