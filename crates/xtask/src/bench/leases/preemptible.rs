@@ -15,7 +15,7 @@ use crate::run::Executable;
 
 /// To ask where an instance may run, of a thousand hosts, in milliseconds at the 99th percentile. The decision, without the
 /// request around it, is measured in the core.
-const WANTED_MILLIS: f64 = 2.0;
+const WANTED_MILLIS: f64 = 1.0;
 /// So long it may take until as many instances run as there are hosts.
 const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
