@@ -157,6 +157,32 @@ impl InstanceStatus {
 }
 
 impl Instance {
+    /// One that is to be started on that host, with nothing else to say of it.
+    pub fn new(
+        id: GuestId,
+        name: String,
+        owner: Owner,
+        kind: InstanceKind,
+        size: GuestSize,
+        host: HostId,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            owner,
+            kind,
+            size,
+            host,
+            status: InstanceStatus::Building,
+            launched_at: None,
+            departure: None,
+            class: None,
+            requeue: false,
+            resumes: None,
+            reason: None,
+        }
+    }
+
     /// Whether it needs its place: it runs there, or is about to.
     pub fn needs_place(&self) -> bool {
         !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued | InstanceStatus::Shelved)

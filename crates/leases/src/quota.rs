@@ -168,24 +168,8 @@ mod tests {
 
     fn instance(kind: InstanceKind, project: &str, status: InstanceStatus) -> Instance {
         let owner = Owner { project: ProjectId(project.into()), user: UserId("u".into()) };
-        let (launched_at, departure, class, requeue) = (None, None, None, false);
-        let (resumes, reason) = (None, None);
-        let (id, name, size, host) = (GuestId(1), "web".to_owned(), SIZE, HostId(1));
-        Instance {
-            id,
-            name,
-            owner,
-            kind,
-            size,
-            host,
-            status,
-            launched_at,
-            departure,
-            class,
-            requeue,
-            resumes,
-            reason,
-        }
+        let new = Instance::new(GuestId(1), "web".to_owned(), owner, kind, SIZE, HostId(1));
+        Instance { status, ..new }
     }
 
     #[test]

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use leases::terms::Flavor;
-use store::{Commit, FlavorRecord, Write};
+use store::{FlavorRecord, Write};
 
-use crate::writing::{Writer, audit, decide_again, overtaken};
 use crate::{Caller, NotFound, Service, ServiceError};
 
 impl Service {
@@ -32,7 +31,7 @@ impl Service {
         let entered = self.flavor(&flavor.id).map(|known| known.created_at);
         let record = FlavorRecord { created_at: entered.unwrap_or_else(|| self.now()), ..flavor };
         let action = if entered.is_some() { "flavor.update" } else { "flavor.create" };
-        self.write_flavor(&writer, caller, action, &record.id, Write::Flavor(record.clone())).await?;
+        writer.write_one(caller, action, &record.id, Write::Flavor(record.clone())).await?;
         Ok(Arc::new(record))
     }
 
@@ -42,22 +41,6 @@ impl Service {
         if self.flavor(id).is_none() {
             return Err(ServiceError::NotFound(NotFound::Flavor(id.to_owned())));
         }
-        self.write_flavor(&writer, caller, "flavor.delete", id, Write::RemoveFlavor(id.to_owned())).await
-    }
-
-    async fn write_flavor(
-        &self,
-        writer: &Writer<'_>,
-        caller: &Caller,
-        action: &str,
-        id: &str,
-        write: Write,
-    ) -> Result<(), ServiceError> {
-        let now = self.now();
-        let mut commit = Commit::new(now);
-        commit.audit.push(audit(caller, now, action, &id));
-        commit.writes.push(write);
-        let committed = writer.commit(commit).await;
-        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+        writer.write_one(caller, "flavor.delete", id, Write::RemoveFlavor(id.to_owned())).await
     }
 }

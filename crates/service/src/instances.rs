@@ -113,9 +113,11 @@ impl Service {
         new: NewInstance,
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
         let id = GuestId(self.parts.ids.uuid());
-        let kind = self.place_of(&self.state(), &caller.project, &new.placing, self.now())?.kind;
-        if kind == InstanceKind::Preemptible {
-            self.check_preemptible_usage(&caller.project, self.now()).await?;
+        if self.settings.quotas.preemptible_usage.is_some() {
+            let kind = self.place_of(&self.state(), &caller.project, &new.placing, self.now())?.kind;
+            if kind == InstanceKind::Preemptible {
+                self.check_preemptible_usage(&caller.project, self.now()).await?;
+            }
         }
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
@@ -174,27 +176,12 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let owner = Owner { project: caller.project.clone(), user: caller.user.clone() };
-        let (name, status) = (new.name.clone(), InstanceStatus::Building);
-        let (launched_at, departure, requeue) = (None, None, new.requeue);
-        let (resumes, reason) = (None, None);
+        let requeue = new.requeue;
         if requeue && kind != InstanceKind::Preemptible {
             return Err(ServiceError::Invalid("requeue is for instances that are preemptible".to_owned()));
         }
-        let new = Instance {
-            id,
-            name,
-            owner,
-            kind,
-            size,
-            host,
-            status,
-            launched_at,
-            departure,
-            class,
-            requeue,
-            resumes,
-            reason,
-        };
+        let new = Instance::new(id, new.name.clone(), owner, kind, size, host);
+        let new = Instance { class, requeue, ..new };
         let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
         Ok(Proposal { instance, host, displaced })
@@ -397,24 +384,8 @@ mod tests {
         for (id, kind) in [(1, InstanceKind::Preemptible), (2, InstanceKind::Regular)] {
             let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
             let (size, host) = (GuestSize::default(), HostId(1));
-            let (name, status, reason) = ("web".to_owned(), InstanceStatus::Active, None);
-            let id = GuestId(id);
-            let (launched_at, departure, class, requeue, resumes) = (None, None, None, false, None);
-            let instance = Instance {
-                id,
-                name,
-                owner,
-                kind,
-                size,
-                host,
-                status,
-                launched_at,
-                departure,
-                class,
-                requeue,
-                resumes,
-                reason,
-            };
+            let new = Instance::new(GuestId(id), "web".to_owned(), owner, kind, size, host);
+            let instance = Instance { status: InstanceStatus::Active, ..new };
             let (version, created_at) = (Version::FIRST, Timestamp::UNIX_EPOCH);
             instances.put(Arc::new(InstanceRecord { instance, version, created_at, updated_at: None }));
         }

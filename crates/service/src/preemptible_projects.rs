@@ -3,9 +3,8 @@
 
 use jiff::Timestamp;
 use leases::preemption::ProjectPattern;
-use store::{Commit, PreemptibleProjectRecord, Write};
+use store::{PreemptibleProjectRecord, Write};
 
-use crate::writing::{audit, decide_again, overtaken};
 use crate::{Caller, NotFound, Service, ServiceError};
 
 /// Longer than that no pattern needs to be, in characters.
@@ -38,13 +37,9 @@ impl Service {
         if let Some(known) = self.state().preemptible_projects.get(&text) {
             return Ok(known.clone());
         }
-        let now = self.now();
-        let record = PreemptibleProjectRecord { pattern, created_at: now };
-        let mut commit = Commit::new(now);
-        commit.audit.push(audit(caller, now, "preemptible_project.create", &text));
-        commit.writes.push(Write::PreemptibleProject(record.clone()));
-        let committed = writer.commit(commit).await;
-        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))?;
+        let record = PreemptibleProjectRecord { pattern, created_at: self.now() };
+        let write = Write::PreemptibleProject(record.clone());
+        writer.write_one(caller, "preemptible_project.create", &text, write).await?;
         Ok(record)
     }
 
@@ -63,11 +58,7 @@ impl Service {
                 ServiceError::NotFound(NotFound::PreemptibleProject(text))
             });
         }
-        let now = self.now();
-        let mut commit = Commit::new(now);
-        commit.audit.push(audit(caller, now, "preemptible_project.delete", &text));
-        commit.writes.push(Write::RemovePreemptibleProject(pattern));
-        let committed = writer.commit(commit).await;
-        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+        let write = Write::RemovePreemptibleProject(pattern);
+        writer.write_one(caller, "preemptible_project.delete", &text, write).await
     }
 }

@@ -82,13 +82,15 @@ impl Service {
     ) -> (Vec<Relocation>, BTreeSet<GuestId>) {
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let mut observed = self.expected(state);
-        let seen = self.progress().observed.clone();
+        let progress = self.progress();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
         let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for (record, departure) in due {
             let instance = &record.instance;
             // It is on its way, or asked to leave already.
-            let Some(guest) = guest_of(&seen, instance).filter(|guest| guest.moving_to.is_none()) else {
+            let Some(guest) =
+                guest_of(&progress.observed, instance).filter(|guest| guest.moving_to.is_none())
+            else {
                 continue;
             };
             if guest.stopping_since.is_some() {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
-use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError};
+use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError, Write};
 use tokio::sync::MutexGuard;
 
 use crate::state::State;
@@ -209,6 +209,22 @@ impl Writer<'_> {
             }
         }
         Ok(any)
+    }
+
+    /// Commits one record, and who has changed it how.
+    pub async fn write_one(
+        &self,
+        caller: &Caller,
+        action: &str,
+        object: &str,
+        write: Write,
+    ) -> Result<(), ServiceError> {
+        let now = self.service.now();
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, action, &object));
+        commit.writes.push(write);
+        let committed = self.commit(commit).await;
+        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
     }
 
     /// The store has made a revision of what is in memory already, if it made it of the one that was known.

@@ -97,28 +97,11 @@ impl Archive {
 
     /// Whether there is nothing in it, and never was.
     pub fn is_empty(&self) -> bool {
-        let Snapshot {
-            free_pools,
-            hosts,
-            floating_ips,
-            flavors,
-            properties,
-            preemptible_projects,
-            leases,
-            instances,
-            ..
-        } = &self.snapshot;
-        free_pools.is_empty()
-            && hosts.is_empty()
-            && floating_ips.is_empty()
-            && flavors.is_empty()
-            && properties.is_empty()
-            && preemptible_projects.is_empty()
-            && leases.is_empty()
-            && instances.is_empty()
-            && self.audit.is_empty()
-            && self.usage.is_empty()
-            && self.slept.is_empty()
+        let Commit { writes, audit, usage, slept, .. } = self.commit();
+        writes.is_empty()
+            && audit.is_empty()
+            && usage.is_empty()
+            && slept.is_empty()
             && self.last_notification == 0
     }
 }

@@ -17,8 +17,6 @@ use crate::{FleetError, OperationKey, Outcome};
 pub(super) enum Call {
     /// A step.
     Act(Action, OperationKey),
-    /// A step by which a guest makes way, and whether it is kept then.
-    Leave(Action, bool, OperationKey),
     /// [`crate::Isolation::adopt`].
     Adopt(HostId),
     /// [`crate::Isolation::abandon`].
@@ -38,21 +36,9 @@ impl State {
         match call {
             Call::Adopt(host) => self.adopt(*host),
             Call::Abandon(host) => self.abandon(*host),
-            Call::Act(_, key) | Call::Leave(_, _, key) | Call::Start(_, _, key)
-                if self.fences.is_late(key) =>
-            {
-                Ok(Outcome::Done)
-            }
+            Call::Act(_, key) | Call::Start(_, _, key) if self.fences.is_late(key) => Ok(Outcome::Done),
             Call::Start(host, instance, _) => self.start_instance(rules, *host, instance, now),
             Call::Act(action, key) => self.act(rules, *action, key, now),
-            Call::Leave(action, keep, key) => {
-                if let Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest) = action
-                    && let Some(leaving) = self.working(*host)?.guests.get_mut(guest)
-                {
-                    leaving.kept |= *keep;
-                }
-                self.act(rules, *action, key, now)
-            }
         }
     }
 

@@ -206,16 +206,17 @@ impl Guests for SimulatedFleet {
         self.act(Action::DestroyGuest(host, guest), key).await
     }
 
-    async fn stop(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
-        self.call(Call::Leave(Action::StopGuest(host, guest), keep, key.clone())).await
+    // Whether a guest is kept it knows since its start.
+    async fn stop(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
+        self.act(Action::StopGuest(host, guest), key).await
     }
 
     async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
         self.act(Action::MoveGuest(host, guest, to), key).await
     }
 
-    async fn delete(&self, host: HostId, guest: GuestId, keep: bool, key: &OperationKey) -> Answer {
-        self.call(Call::Leave(Action::DeleteGuest(host, guest), keep, key.clone())).await
+    async fn delete(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
+        self.act(Action::DeleteGuest(host, guest), key).await
     }
 
     async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {

@@ -158,7 +158,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
         Call::Adopt(host) => (Verb::Adopt, Some(*host)),
         Call::Abandon(host) => (Verb::Abandon, Some(*host)),
         Call::Start(host, ..) => (Verb::Start, Some(*host)),
-        Call::Act(action, _) | Call::Leave(action, ..) => match *action {
+        Call::Act(action, _) => match *action {
             Action::Fence(host) => (Verb::Fence, Some(host)),
             Action::Unfence(host) => (Verb::Unfence, Some(host)),
             Action::Verify(host, _) => (Verb::Verify, Some(host)),
