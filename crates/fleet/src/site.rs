@@ -45,13 +45,25 @@ impl Site {
     }
 
     /// Whether guests of that owner are moved away from it on behalf of that lease: to get the host, or room on it, or to
-    /// give it back.
+    /// give it back. Preemptible ones make way for leases wherever they are.
     pub(crate) fn lets_go(self, lease: Option<LeaseId>, owner: GuestOwner) -> bool {
         match self {
             Self::Fenced { .. } => true,
-            Self::Held { lease: holder, .. } => holder.is_some() && holder == lease,
+            Self::Held { lease: holder, .. } => {
+                (holder.is_some() && holder == lease) || owner == GuestOwner::Preemptible
+            }
             Self::FreePool => owner == GuestOwner::Preemptible,
             Self::Elsewhere => false,
+        }
+    }
+
+    /// Whether instances that are part of no lease may be started on it: on one of the free pool, and preemptible ones on
+    /// one of the lease that lets them, if one does.
+    pub(crate) fn admits(self, backfills: Option<LeaseId>) -> bool {
+        match self {
+            Self::FreePool => true,
+            Self::Held { lease, .. } => lease.is_some() && lease == backfills,
+            Self::Fenced { .. } | Self::Elsewhere => false,
         }
     }
 

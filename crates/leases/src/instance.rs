@@ -4,7 +4,7 @@
 //! is what is seen of it on a host. [`crate::admission`] chooses the host, [`crate::plan`] has the guest started and
 //! destroyed there, and notices when it has ended by itself.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
@@ -12,6 +12,7 @@ use crate::plan::{GuestOwner, GuestSize};
 use crate::preemption::{Class, EndState};
 use crate::project::Owner;
 use crate::status::LeaseStatus;
+use crate::window::later;
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Instance {
     pub departure: Option<Departure>,
     /// What its owner can count on when it makes way, if it is of a class.
     pub class: Option<Class>,
+    /// The lease that lets it run on a host of its own, of one that is not on a host of the free pool.
+    pub backfills: Option<LeaseId>,
     /// Whether another one is started in its place, as soon as there is room, when it has made way.
     pub requeue: bool,
     /// The one that was stopped and kept whose guest this one goes on with, until it runs.
@@ -51,26 +54,42 @@ pub struct Departure {
     pub asked_at: Timestamp,
     /// When the lease starts, by which it is gone.
     pub gone_by: Timestamp,
-    /// It makes way for an instance of its own project instead, which is started then (spec PRE-10).
-    pub for_own: bool,
+    /// For whom.
+    pub cause: Cause,
     /// The host that it is moved to before it would be asked, if there is another gap for it.
     pub moves_to: Option<HostId>,
+}
+
+/// For whom a preemptible instance makes way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// For a lease that starts then.
+    Lease,
+    /// For an instance of its own project, which is started then (spec PRE-10).
+    OwnProject,
+    /// For the lease whose host it is on: that needs it itself, or does not let others on it any more (spec PRE-11).
+    Holder,
 }
 
 impl Departure {
     /// Before a lease that starts then.
     pub fn for_lease(asked_at: Timestamp, start: Timestamp) -> Self {
-        Self { asked_at, gone_by: start, for_own: false, moves_to: None }
+        Self { asked_at, gone_by: start, cause: Cause::Lease, moves_to: None }
     }
 
-    /// At once, for an instance of its own project.
-    pub fn for_own(now: Timestamp, gone_by: Timestamp) -> Self {
-        Self { asked_at: now, gone_by, for_own: true, moves_to: None }
+    /// At once, for that reason.
+    pub fn at_once(cause: Cause, now: Timestamp, notice: SignedDuration) -> Self {
+        Self { asked_at: now, gone_by: later(now, notice), cause, moves_to: None }
+    }
+
+    /// Whether it is for a lease that is to start: if that is deleted, or put off, it is withdrawn. Others never are.
+    pub fn is_for_start(&self) -> bool {
+        self.cause == Cause::Lease
     }
 
     /// Whether it is the same to its owner, wherever it is moved.
     pub fn is_at(&self, other: &Self) -> bool {
-        (self.asked_at, self.gone_by, self.for_own) == (other.asked_at, other.gone_by, other.for_own)
+        (self.asked_at, self.gone_by, self.cause) == (other.asked_at, other.gone_by, other.cause)
     }
 }
 
@@ -86,7 +105,8 @@ pub enum InstanceKind {
     },
     /// On hosts of the free pool that nobody has reserved.
     Regular,
-    /// On hosts of the free pool until the next lease of the host, which it makes way for (seed 004).
+    /// On hosts of the free pool until the next lease of the host, which it makes way for (seed 004); and on hosts that
+    /// a lease lets it use meanwhile.
     Preemptible,
 }
 
@@ -177,6 +197,7 @@ impl Instance {
             launched_at: None,
             departure: None,
             class: None,
+            backfills: None,
             requeue: false,
             resumes: None,
             reason: None,
@@ -193,9 +214,9 @@ impl Instance {
         matches!(self.status, InstanceStatus::Building | InstanceStatus::Active)
     }
 
-    /// Whether it makes way for an instance of its own project, whatever becomes of leases.
-    pub fn leaves_for_own(&self) -> bool {
-        self.departure.is_some_and(|departure| departure.for_own)
+    /// Whether it makes way whatever becomes of leases that are to start.
+    pub fn leaves_anyway(&self) -> bool {
+        self.departure.is_some_and(|departure| !departure.is_for_start())
     }
 
     /// The host that it is to be moved to, if another one.
@@ -225,13 +246,15 @@ impl Instance {
     pub fn successor(&self, id: GuestId) -> Self {
         let ran = matches!(self.status, InstanceStatus::Active | InstanceStatus::Shelved);
         let resumes = if ran { Some(self.id).filter(|_| self.is_kept()) } else { self.resumes };
-        Self { id, launched_at: None, departure: None, resumes, ..self.becoming(InstanceStatus::Queued) }
+        let (launched_at, departure, backfills) = (None, None, None);
+        Self { id, launched_at, departure, backfills, resumes, ..self.becoming(InstanceStatus::Queued) }
     }
 
     /// The same, after it has made way and its guest is kept.
     #[must_use]
     pub fn shelved(&self) -> Self {
-        Self { launched_at: None, departure: None, ..self.becoming(InstanceStatus::Shelved) }
+        let (launched_at, departure, backfills) = (None, None, None);
+        Self { launched_at, departure, backfills, ..self.becoming(InstanceStatus::Shelved) }
     }
 
     /// The same, which runs since then if it was not known to before.

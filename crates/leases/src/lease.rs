@@ -197,6 +197,8 @@ pub struct Lease {
     pub before_end: Option<Timestamp>,
     /// What becomes of guests at the end.
     pub end_action: EndAction,
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them (spec PRE-11).
+    pub backfill: bool,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
     /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
@@ -267,6 +269,7 @@ impl Lease {
             before_start: None,
             before_end,
             end_action: new.end_action,
+            backfill: terms.backfill,
             reservations,
             hints: terms.hints,
             marks: Marks::default(),

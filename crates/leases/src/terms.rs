@@ -77,6 +77,8 @@ pub struct Terms {
     pub reservations: Vec<ReservationTerms>,
     /// Where its hosts are to be, and how its instances are spread.
     pub hints: Box<Hints>,
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them.
+    pub backfill: bool,
 }
 
 impl Terms {
@@ -97,6 +99,7 @@ impl Terms {
             within: None,
             reservations,
             hints: Box::default(),
+            backfill: false,
         })
     }
 
@@ -134,6 +137,12 @@ impl Terms {
     #[must_use]
     pub fn hinting(self, hints: Hints) -> Self {
         Self { hints: Box::new(hints), ..self }
+    }
+
+    /// The same with preemptible instances on hosts that it does not use, or without.
+    #[must_use]
+    pub fn backfilled(self, backfill: bool) -> Self {
+        Self { backfill, ..self }
     }
 
     /// The same from that instant on, and as long.

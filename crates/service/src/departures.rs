@@ -79,11 +79,8 @@ impl Service {
         for (host, there) in by_host {
             let Some(host) = state.inventory.host(host) else { continue };
             let leaving = admission.making_way(host, there.iter().map(|record| &record.instance), starts);
-            // Whoever leaves for an instance of its project leaves whatever becomes of leases.
-            let for_own = |record: &Arc<InstanceRecord>| {
-                record.instance.departure.is_some_and(|departure| departure.for_own)
-            };
-            let open = |record: &&Arc<InstanceRecord>| preemptible(record) && !for_own(record);
+            let open =
+                |record: &&Arc<InstanceRecord>| preemptible(record) && !record.instance.leaves_anyway();
             for record in there.into_iter().filter(open) {
                 let known = record.instance.departure;
                 let start = leaving.get(&record.instance.id);

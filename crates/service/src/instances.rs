@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use leases::admission::{Admission, NoHost};
 use leases::hints::InstanceHints;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, InstanceChange, Observed};
 use leases::project::{Owner, ProjectId};
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
@@ -159,7 +159,11 @@ impl Service {
         let size = size.ok_or_else(missing)?;
         let all = state.instances.iter().map(|record| &record.instance);
         self.settings.quotas.check(&caller.project, (kind, size), all)?;
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let backfill = self.backfill(&state, kind, now);
+        let admission = Admission {
+            backfill: backfill.as_ref(),
+            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
+        };
         let observed = self.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
         let found = admission.host_for(within, size, &hints, &observed);
@@ -181,7 +185,8 @@ impl Service {
             return Err(ServiceError::Invalid("requeue is for instances that are preemptible".to_owned()));
         }
         let new = Instance::new(id, new.name.clone(), owner, kind, size, host);
-        let new = Instance { class, requeue, ..new };
+        let backfills = backfill.and_then(|backfill| backfill.holder(host));
+        let new = Instance { class, requeue, backfills, ..new };
         let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
         Ok(Proposal { instance, host, displaced })
@@ -197,7 +202,7 @@ impl Service {
         let leave = |id: &GuestId| {
             let before = state.instances.get(*id)?.clone();
             let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
-            let departure = Some(Departure::for_own(now, now + notice));
+            let departure = Some(Departure::at_once(Cause::OwnProject, now, notice));
             let write = change(&before, Instance { departure, ..before.instance.clone() }, now);
             Some((before, write))
         };
@@ -205,9 +210,12 @@ impl Service {
     }
 
     /// Until when a preemptible instance may stay, unless its host fails: when it is asked to make way for the next lease that
-    /// needs its place. None if it is not preemptible, or no such lease is known.
+    /// needs its place. None if it is not preemptible, or no such lease is known. On a host of a lease it is the present, since
+    /// its holder may need that at any time.
     pub fn safe_until(&self, instance: &Instance) -> Option<Timestamp> {
-        instance.departure.map(|departure| departure.asked_at.max(self.now()))
+        let now = self.now();
+        let asked_at = instance.departure.map(|departure| departure.asked_at.max(now));
+        if instance.backfills.is_some() { Some(now) } else { asked_at }
     }
 
     /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Within, size_of_instances};
+use leases::admission::{Admission, Backfill, Within, size_of_instances};
 use leases::instance::{InstanceKind, LeaseHint, reservation_for};
 use leases::lease::{Lease, Reservation};
 use leases::plan::GuestSize;
@@ -74,6 +74,13 @@ impl Service {
         self.settings.preemption.least_lifetime.saturating_add(ahead)
     }
 
+    /// Hosts of leases that an instance of that kind may be started on, if there are to be any.
+    pub(crate) fn backfill(&self, state: &State, kind: InstanceKind, now: Timestamp) -> Option<Backfill> {
+        let wanted = kind == InstanceKind::Preemptible && self.settings.plan_rules.backfill;
+        let leases = wanted.then(|| state.leases.going().map(|record| &record.lease))?;
+        Some(Backfill::new(leases, state.instances.iter().map(|record| &record.instance), now))
+    }
+
     /// Which hosts may have such an instance, and until when: what [`Service::create_instance`] would choose from. Nothing
     /// is kept free by asking.
     pub fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
@@ -81,7 +88,11 @@ impl Service {
         let Place { kind, within, size, class } =
             self.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let backfill = self.backfill(&state, kind, now);
+        let admission = Admission {
+            backfill: backfill.as_ref(),
+            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
+        };
         let filter = |observed: &_| {
             let verdicts = admission.filter(within, size, &hints, (state.inventory.hosts(), observed));
             verdicts.into_iter().map(|(host, verdict)| (host.name.as_str(), verdict)).collect::<Vec<_>>()

@@ -94,7 +94,7 @@ pub(crate) fn asked_by(lease: &Lease) -> Option<Terms> {
     // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
     let before_end = lease.before_end.filter(|at| *at > lease.window.start());
     let terms = Terms::new(lease.window, before_end, asked).ok()?;
-    let terms = terms.of_type(lease.lease_type).hinting((*lease.hints).clone());
+    let terms = terms.of_type(lease.lease_type).hinting((*lease.hints).clone()).backfilled(lease.backfill);
     match lease.standing {
         Standing::Waiting { within: Some(within), .. } => terms.anywhere_in(within).ok(),
         _ => Some(terms),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Within};
 use leases::hints::InstanceHints;
 use leases::ids::{GuestId, HostId};
-use leases::instance::{Instance, InstanceStatus};
+use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
 use store::{Commit, InstanceRecord, StoreError, Version, Write};
 
@@ -83,7 +83,11 @@ impl Service {
             return Vec::new();
         }
         waiting.sort_by_key(|record| (record.created_at, record.instance.id));
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let backfill = self.backfill(state, InstanceKind::Preemptible, now);
+        let admission = Admission {
+            backfill: backfill.as_ref(),
+            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
+        };
         let mut observed = self.expected(state);
         let (mut in_vain, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {
@@ -101,7 +105,8 @@ impl Service {
                 seen.guests
                     .push(Guest { size: record.instance.size, ..Guest::new(record.instance.id, owner) });
             }
-            let new = Instance { host, ..record.instance.becoming(InstanceStatus::Building) };
+            let backfills = backfill.as_ref().and_then(|backfill| backfill.holder(host));
+            let new = Instance { host, backfills, ..record.instance.becoming(InstanceStatus::Building) };
             let started = Instance { departure: self.departure_of_new(state, &new, now), ..new };
             let mut writes = vec![change(&record, started, now)];
             writes.extend(seized.insert(host).then(|| seize(known)));

@@ -63,7 +63,9 @@ impl Service {
         let tried = progress.relocations_tried.as_ref().filter(|(revision, _)| *revision == state.revision);
         let due = |record: &Arc<InstanceRecord>| {
             let departure = record.instance.departure.filter(|departure| {
-                !departure.for_own && rules.clears_at(departure.gone_by) <= now && now < departure.asked_at
+                departure.is_for_start()
+                    && rules.clears_at(departure.gone_by) <= now
+                    && now < departure.asked_at
             })?;
             let movable = record.instance.kind == InstanceKind::Preemptible
                 && record.instance.status == InstanceStatus::Active

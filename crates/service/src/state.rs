@@ -435,6 +435,11 @@ impl Leases {
         self.by_reservation.get(&id).copied()
     }
 
+    /// Leases that are going on.
+    pub fn going(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.going.iter().filter_map(|id| self.records.get(id))
+    }
+
     /// Leases that are going on, and those that start until then.
     pub fn to_tend(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);

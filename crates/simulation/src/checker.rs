@@ -1,6 +1,7 @@
 //! What must always hold (design §6), checked from what is in the store and on the machines, and from what
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
+mod backfill;
 mod guests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,8 @@ use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
 use leases::window::Window;
 use store::{HostRecord, LeaseRecord, Snapshot};
+
+use self::backfill::BackfillWatch;
 
 /// What is known of a lease from the answers to calls.
 #[derive(Clone, Debug)]
@@ -61,6 +64,7 @@ pub(crate) struct Checker {
     displaced: BTreeSet<GuestId>,
     /// Where preemptible instances were to be moved.
     relocated: BTreeSet<(GuestId, HostId)>,
+    backfill: BackfillWatch,
 }
 
 type Verdict = Result<(), String>;
@@ -85,7 +89,20 @@ impl Checker {
             instances: BTreeMap::new(),
             displaced: BTreeSet::new(),
             relocated: BTreeSet::new(),
+            backfill: BackfillWatch::default(),
         }
+    }
+
+    /// Nothing goes wrong by itself, and everybody is looked at as often as that.
+    #[must_use]
+    pub fn punctual(mut self, observe_interval: SignedDuration) -> Self {
+        self.backfill.noticed_within = Some(observe_interval);
+        self
+    }
+
+    /// Something is wrong until then.
+    pub fn disturbed(&mut self, until: Timestamp) {
+        self.backfill.disturbed_until = self.backfill.disturbed_until.max(until);
     }
 
     /// The process has died. What it had asked for is under way if that takes time.
@@ -144,11 +161,12 @@ impl Checker {
         }
         self.check_ends(&leases, contents, fleet)?;
         let instances = || contents.instances.iter().map(|record| &record.instance);
-        let displaced = instances().filter(|instance| instance.leaves_for_own());
+        let displaced = instances().filter(|instance| instance.leaves_anyway());
         self.displaced.extend(displaced.map(|instance| instance.id));
         self.relocated.extend(instances().filter_map(|instance| Some((instance.id, instance.moves_to()?))));
+        self.backfill.follow(contents)?;
         self.before = leases;
-        self.check_machines(contents, fleet)
+        self.check_machines(contents, fleet, now)
     }
 
     /// What callers were told is so.
@@ -196,7 +214,7 @@ impl Checker {
     }
 
     /// On the hosts of a lease nobody else's guests run, and no host is held for a lease that nobody knows.
-    pub fn check_machines(&self, contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
+    pub fn check_machines(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         if let Some(violation) = fleet.violations().first() {
             return Err(violation.to_string());
         }
@@ -215,9 +233,7 @@ impl Checker {
                 }
                 return Err(format!("host {host} is held for reservation {holder}, which nobody knows"));
             };
-            if let Some(stranger) = foreign(&seen, *lease) {
-                return Err(format!("{stranger:?} runs on host {host} of lease {lease}"));
-            }
+            self.backfill.check(contents, (host, &seen), *lease, self.before.get(lease), now)?;
         }
         Ok(())
     }
@@ -536,11 +552,4 @@ fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources) -> Verdict {
         }
     }
     Ok(())
-}
-
-fn foreign(seen: &ObservedHost, lease: LeaseId) -> Option<GuestOwner> {
-    if seen.health == Health::Failed {
-        return None;
-    }
-    seen.guests.iter().map(|guest| guest.owner).find(|owner| *owner != GuestOwner::Lease(lease))
 }

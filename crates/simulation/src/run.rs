@@ -186,6 +186,8 @@ impl Simulation {
         let agreed = ways.clocks.iter().all(SignedDuration::is_zero);
         let schedule = agreed.then(Schedule::default);
         let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
+        let punctual = ways.only_slow && !several;
+        let checker = if punctual { checker.punctual(ways.settings.observe_interval) } else { checker };
         Ok(Self {
             rng,
             ways,
@@ -346,7 +348,7 @@ impl Simulation {
         if self.power.is_some() {
             check_dark(&self.contents, &self.world.fleet)?;
         }
-        self.checker.check_machines(&self.contents, &self.world.fleet)
+        self.checker.check_machines(&self.contents, &self.world.fleet, self.world.now())
     }
 
     /// One of the services.
@@ -378,6 +380,7 @@ impl Simulation {
         let outage = SignedDuration::from_mins(self.rng.random_range(1..24 * 60));
         let back = self.world.now() + outage;
         let what = self.rng.random_range(0..10);
+        self.checker.disturbed(back);
         if let Some(power) = &mut self.power {
             // What is told of the fleet, the store and services is missed everywhere.
             power.disturbed((!(6..=8).contains(&what)).then_some(host), back);

@@ -32,6 +32,8 @@ pub(crate) struct Lease {
     #[serde(default)]
     pub degraded: bool,
     #[serde(default)]
+    pub backfill: bool,
+    #[serde(default)]
     pub scheduler_hints: BTreeMap<String, Value>,
     #[serde(default)]
     pub reservations: Vec<Reservation>,

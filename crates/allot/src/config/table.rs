@@ -231,6 +231,8 @@ settings! {
     /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for not at
     /// all
     "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
+    /// Whether they may run on hosts of leases that do not use them, if whoever has the lease allows it
+    "preemptible.backfill" preemptible_backfill: bool = "false" as "BOOL";
     /// Classes of preemptible instances, with how long each has to shut down before it is deleted, separated by commas:
     /// `batch=10m:stop,spot=30s`; with `:stop` it is kept then, to be started again; those of no class have leases.grace
     "preemptible.classes" preemptible_classes: Vec<Class> = "" as "LIST";

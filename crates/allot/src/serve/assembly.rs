@@ -391,6 +391,7 @@ fn plan_rules(configuration: &Configuration) -> PlanRules {
         longest_notice,
         clear_ahead: configuration.preemptible.then_some(ahead),
         moving_time,
+        backfill: configuration.preemptible && configuration.preemptible_backfill,
         before_end: configuration.before_end_action,
         longest_departure: configuration.hunt_longest.0,
         moves_at_once: configuration.moves_at_once.max(1),

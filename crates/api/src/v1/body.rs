@@ -252,6 +252,9 @@ pub struct LeaseCreate {
     /// hosts, and then they are deleted. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backfill: bool,
     /// Whether it waits for its turn if it cannot be had. Not in Blazar.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waitlist: bool,
@@ -432,6 +435,10 @@ pub struct LeaseChange {
     /// When the action before the end is to be due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_end_date: Option<String>,
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub backfill: Option<bool>,
     /// New terms of reservations: `id`, and those fields that change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<BTreeMap<String, Value>>,

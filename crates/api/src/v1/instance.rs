@@ -41,8 +41,10 @@ pub struct Instance {
     /// `reserved` in a lease, `regular`, or `preemptible`: it makes way for the next lease of its host.
     pub kind: String,
     /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
-    /// UTC to the second. Null if no lease of its host is known, and of others.
+    /// UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
     pub safe_until: Option<String>,
+    /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
+    pub backfills: bool,
     /// When it makes way for a lease, of one that is preemptible; null if no lease of its host is known.
     pub departure: Option<Departure>,
     /// The class of one that is preemptible, if it is of any.
@@ -105,6 +107,7 @@ impl Instance {
             status_reason: instance.reason.clone(),
             kind: instance.kind.name().to_owned(),
             safe_until: safe_until.map(created_at),
+            backfills: instance.backfills.is_some(),
             departure: instance.departure.map(|departure| Departure {
                 asked_at: created_at(departure.asked_at),
                 gone_by: created_at(departure.gone_by),

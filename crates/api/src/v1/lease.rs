@@ -50,6 +50,9 @@ pub struct Lease {
     pub degraded: bool,
     /// What becomes of guests at the end: delete, keep, snapshot or migrate. Not in Blazar.
     pub end_action: String,
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar.
+    #[serde(default)]
+    pub backfill: bool,
     /// Where its hosts are to be, and how its instances are spread. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<SchedulerHints>,
@@ -221,6 +224,7 @@ impl From<&LeaseRecord> for Lease {
             status_reason: lease.reason.clone(),
             degraded: lease.degraded(),
             end_action: end_action_name(lease.end_action).to_owned(),
+            backfill: lease.backfill,
             scheduler_hints: SchedulerHints::of(&lease.hints),
             created_at: created_at(record.created_at),
             updated_at: record.updated_at.map(created_at),

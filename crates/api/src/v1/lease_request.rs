@@ -64,6 +64,7 @@ impl LeaseRequest {
         let end_action = fields.given("end_action").map(end_action).transpose()?;
         let repeat = fields.given("repeat").map(|value| Repeat::read(value, now)).transpose()?;
         let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
+        let backfill = backfill(&mut fields)?.unwrap_or(false);
         let hints = fields.given("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
@@ -77,7 +78,9 @@ impl LeaseRequest {
         }
         fields.finish()?;
         check_whole_hosts(end_action, &reservations)?;
-        let terms = Terms::new(window, before_end, reservations)?.of_type(lease_type).hinting(hints);
+        check_backfill(backfill, &reservations)?;
+        let terms = Terms::new(window, before_end, reservations)?;
+        let terms = terms.of_type(lease_type).hinting(hints).backfilled(backfill);
         let terms = match within {
             Some(within) => terms.anywhere_in(within)?,
             None => terms,
@@ -110,6 +113,11 @@ impl LeaseUpdate {
         update.changes.start = date(fields.given("start_date"))?;
         update.changes.end = date(fields.given("end_date"))?;
         update.changes.before_end = date(fields.given("before_end_date"))?;
+        update.changes.backfill = backfill(&mut fields)?;
+        check_backfill(
+            update.changes.backfill == Some(true),
+            lease.reservations.iter().map(|own| &own.terms),
+        )?;
         let reservations = list("reservations", fields.get("reservations"))?;
         if fields.get("scheduler_hints").is_some() {
             return Err(RequestError::HintsChanged);
@@ -149,6 +157,23 @@ fn name(value: &Value) -> Result<String, RequestError> {
         return Err(RequestError::malformed("name", "at most 80 characters long"));
     }
     Ok(name)
+}
+
+/// Whether preemptible instances may run on hosts that the lease does not use, if that is said.
+fn backfill(fields: &mut Fields<'_>) -> Result<Option<bool>, RequestError> {
+    fields.given("backfill").map(|value| boolean("backfill", value)).transpose()
+}
+
+/// Refuses to have preemptible instances on whole hosts where none are reserved.
+fn check_backfill<'a>(
+    backfill: bool,
+    reservations: impl IntoIterator<Item = &'a ReservationTerms>,
+) -> Result<(), RequestError> {
+    let whole = |terms: &ReservationTerms| matches!(terms, ReservationTerms::Hosts(_));
+    if backfill && !reservations.into_iter().any(whole) {
+        return Err(RequestError::malformed("backfill", "absent unless whole hosts are reserved"));
+    }
+    Ok(())
 }
 
 /// Refuses what is for whole hosts only where hosts are shared.

@@ -57,6 +57,7 @@ pub(super) struct Subject {
     pub(super) guest: Option<String>,
     pub(super) guest_name: Option<String>,
     pub(super) guest_kind: Option<&'static str>,
+    pub(super) backfills: Option<String>,
     pub(super) end_state: Option<&'static str>,
     pub(super) resumes: Option<String>,
     pub(super) project: Option<String>,
@@ -106,6 +107,7 @@ impl Subject {
         Self {
             guest_name: Some(instance.name.clone()),
             guest_kind: Some(instance.kind.name()),
+            backfills: instance.backfills.map(|lease| lease.to_string()),
             end_state: instance.is_kept().then_some(EndState::Stop.name()),
             resumes: instance.resumes.map(|id| id.to_string()),
             project: Some(instance.owner.project.0.clone()),

@@ -48,7 +48,11 @@ impl HooksFleet {
                 };
                 granted || self.ledger().hosts.get(&host).is_some_and(held)
             }
-            InstanceKind::Regular | InstanceKind::Preemptible => self.site(host) == Site::FreePool,
+            InstanceKind::Regular | InstanceKind::Preemptible => {
+                let admits =
+                    |record: &Record| !record.begun_release && record.site.admits(instance.backfills);
+                self.ledger().hosts.get(&host).is_some_and(admits)
+            }
         }
     }
 

@@ -28,7 +28,7 @@
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
 //! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`, `guest_kind`,
-//! `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A
+//! `backfills`, `end_state`, `resumes`, `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A
 //! program has them in its environment as well:
 //! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
 //! `ALLOT_GUEST_NAME`, `ALLOT_PROJECT`, `ALLOT_VCPUS`, `ALLOT_MEMORY_MIB`, `ALLOT_DISK_GIB`,
@@ -61,6 +61,7 @@
 //! **Instances** that are started through the service (`POST /v1/instances`) take `on_start` and `on_delete`. `on_start`
 //! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
 //! `"lease"` if a lease is given, as `"preemptible"` if that is the `guest_kind`, else as `"other"`. `on_delete` may come for a guest that is not there.
+//! With `"backfills": UUID` a preemptible one is started on a host of that lease, whose owner lets it.
 //! With `"end_state": "stop"`, which `on_start`, `on_stop` and `on_delete` get for preemptible instances of such classes, what
 //! the guest had is kept when it is off the host. `on_start` with `"resumes": UUID` goes on with what is kept of that guest, and fails
 //! if nothing is; `on_delete` without an end state removes that as well.

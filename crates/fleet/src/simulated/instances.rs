@@ -26,8 +26,8 @@ impl State {
             return Err(FleetError::Refused(format!("instance {} may not run on host {id}", instance.id)));
         }
         // Whoever holds a host may over-commit it.
-        let held = matches!(self.working(id)?.site, Site::Held { .. });
-        if !held && self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
+        let own = matches!(self.working(id)?.site, Site::Held { .. }) && instance.kind.lease().is_some();
+        if !own && self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
             return Err(FleetError::Refused(format!("host {id} has no room for instance {}", instance.id)));
         }
         if let Some(resumed) = instance.resumes
@@ -44,6 +44,7 @@ impl State {
             memory_mib: instance.size.memory_mib,
             disk_gib: instance.size.disk_gib,
             notice: instance.class.as_ref().map(Class::notice),
+            backfills: instance.backfills,
             stopping_since: None,
             kept: instance.is_kept(),
             deleting: false,
@@ -92,7 +93,7 @@ impl Host {
                 let slots = self.slots.get(&reservation).is_some_and(|slots| slots.lease == Some(lease));
                 slots || matches!(self.site, Site::Held { reservation: holder, .. } if holder == reservation)
             }
-            InstanceKind::Regular | InstanceKind::Preemptible => self.site == Site::FreePool,
+            InstanceKind::Regular | InstanceKind::Preemptible => self.site.admits(instance.backfills),
         }
     }
 }

@@ -120,6 +120,9 @@ pub(super) struct Guest {
     /// How long it has to shut down, if it is of a class that says so.
     #[serde(default)]
     pub(super) notice: Option<SignedDuration>,
+    /// The lease that lets it on a host of its own.
+    #[serde(default, with = "id_or_none")]
+    pub(super) backfills: Option<LeaseId>,
     pub(super) stopping_since: Option<Timestamp>,
     /// It is kept once it is not on its host any more.
     #[serde(default)]
@@ -334,6 +337,7 @@ impl State {
             memory_mib: 1024 << power,
             disk_gib: 0,
             notice: None,
+            backfills: None,
             stopping_since: None,
             kept: false,
             deleting: false,
@@ -363,6 +367,7 @@ impl State {
         }
         if let Site::Held { lease, .. } = host.site
             && !is_of(landing.owner, lease)
+            && (lease.is_none() || landing.backfills != lease)
         {
             self.violations.push(Violation::LandedOnHeldHost { host: id, guest, at });
         }

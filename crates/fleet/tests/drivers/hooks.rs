@@ -13,7 +13,7 @@ use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Out
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Instance, InstanceKind};
 use leases::plan::{Action, GuestOwner, GuestSize, Place, Powered};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::LeaseStatus;
@@ -437,21 +437,9 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
 
 /// An instance of that kind on the host.
 fn instance(kind: InstanceKind) -> Instance {
-    Instance {
-        id: GuestId(7),
-        name: "web".to_owned(),
-        owner: Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) },
-        kind,
-        size: GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 10 },
-        host: HOST,
-        status: InstanceStatus::Building,
-        launched_at: None,
-        departure: None,
-        class: None,
-        requeue: false,
-        resumes: None,
-        reason: None,
-    }
+    let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) };
+    let size = GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 10 };
+    Instance::new(GuestId(7), "web".to_owned(), owner, kind, size, HOST)
 }
 
 #[tokio::test]
@@ -476,6 +464,27 @@ async fn the_guest_of_an_instance_is_started_where_its_lease_is_and_nowhere_else
     );
     assert_eq!((&told["memory_mib"], &told["disk_gib"]), (&2048.into(), &10.into()));
     assert_eq!(told["guest"], GuestId(7).to_string());
+}
+
+#[tokio::test]
+async fn pre_11_a_preemptible_guest_is_started_on_a_host_of_the_lease_that_lets_it_and_of_no_other() {
+    let rack = rack();
+    rack.verified().await;
+    let lease = key(1).lease;
+    assert_eq!(rack.fleet.hold(HOST, MINE, &key(1)).await, Ok(Outcome::Done));
+    rack.log();
+    let own = || OperationKey { lease: None, ..key(1) };
+    let on_host_of = |backfills| Instance { backfills, ..instance(InstanceKind::Preemptible) };
+    for other in [None, Some(LeaseId(0xa2))] {
+        let refused = rack.fleet().start(HOST, &on_host_of(other), &own()).await;
+        assert!(matches!(refused, Err(FleetError::Refused(_))), "{other:?}: {refused:?}");
+    }
+    assert_eq!(rack.fleet().start(HOST, &on_host_of(lease), &own()).await, Ok(Outcome::Done));
+    assert_eq!(rack.log(), ["on_start node1"]);
+    let told = fs::read_to_string(rack.directory.join("told.json")).expect("it was told");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("an object");
+    assert_eq!((&told["guest_kind"], &told["lease"]), (&"preemptible".into(), &serde_json::Value::Null));
+    assert_eq!(told["backfills"], lease.expect("a lease").to_string());
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use super::Admission;
+use super::backfill::is_used;
 use super::room::RoomCluster;
 use crate::hints::{GroupPolicy, Hint, InstanceHints};
 use crate::host::{Health, Host};
@@ -27,7 +28,7 @@ pub enum Within<'a> {
     /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run for ever.
     FreePool(&'a ProjectId),
     /// On hosts of the free pool that nobody else has for at least so long: the instance makes way for whoever has the
-    /// host next.
+    /// host next. If there is no room on any, on hosts of leases that [let it](super::Backfill).
     Gap(&'a ProjectId, SignedDuration),
 }
 
@@ -106,13 +107,13 @@ impl Admission<'_> {
         observed: &Observed,
     ) -> Result<HostId, NoHost> {
         let coming = coming(observed);
-        let eligible: Vec<(&Host, Resources)> = self
+        let mut eligible: Vec<(&Host, Resources)> = self
             .inventory
             .hosts()
             .filter_map(|host| Some((host, observed.hosts.get(&host.id)?)))
             .filter(|(host, seen)| self.fits(within, host, Some(seen)).is_ok())
             .map(|(host, seen)| {
-                let mut used = seen.used();
+                let mut used = used_within(within, seen);
                 if let Some(coming) = coming.get(&host.id) {
                     used.add(1, coming);
                 }
@@ -121,10 +122,6 @@ impl Admission<'_> {
             .collect();
         let considered = eligible.len();
         let pool = pool_of(within);
-        let eligible = match within {
-            Within::Gap(..) => self.longest_gaps(eligible, size),
-            _ => eligible,
-        };
         if let Within::Reservation(_, reservation) = within
             && matches!(reservation.allocation, Allocation::Slots(_))
             && considered == 0
@@ -133,6 +130,15 @@ impl Admission<'_> {
         }
         let on: Vec<HostId> = eligible.iter().map(|(host, _)| host.id).collect();
         let choices = choices(within, hints, observed, on)?;
+        let choices = match within {
+            Within::Gap(..) => {
+                eligible.retain(|(host, _)| choices.iter().any(|on| on.contains(&host.id)));
+                eligible = self.longest_gaps(eligible, size);
+                vec![eligible.iter().map(|(host, _)| host.id).collect()]
+            }
+            Within::Reservation(..) => without_backfill_first(choices, observed),
+            Within::FreePool(_) => choices,
+        };
         let host = |host: &Host| pool.map_or_else(|| host.clone(), |pool| pool.overcommitted(host));
         let hosts: Vec<(Host, &Resources)> = eligible.iter().map(|(own, used)| (host(own), used)).collect();
         let place = |on: &Vec<HostId>| {
@@ -155,7 +161,7 @@ impl Admission<'_> {
         let pool = pool_of(within);
         let has_room = |host: &Host, seen: &ObservedHost| {
             let Some(size) = size else { return true };
-            let mut used = seen.used();
+            let mut used = used_within(within, seen);
             if let Some(coming) = coming.get(&host.id) {
                 used.add(1, coming);
             }
@@ -184,29 +190,36 @@ impl Admission<'_> {
         verdicts
     }
 
-    /// From when on somebody else has the host, or some of it; never if that is not known yet. What runs there until then
-    /// is in nobody's way. What has begun already counts from when it began.
-    pub fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
+    /// From when on somebody has the host, or some of it, beside the lease that lets preemptible instances on it, if there is
+    /// one; never if that is not known yet. What runs there until then is in nobody's way. What has begun already counts from
+    /// when it began.
+    fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
+        let holder = self.backfill.and_then(|backfill| backfill.holder(host));
+        let others = self.calendar.bookings(host).filter(|(_, booking)| Some(booking.lease) != holder);
         // They are in the order of their starts.
-        let first = self.calendar.bookings(host).find(|(window, _)| window.end() > self.now);
+        let first = others.into_iter().find(|(window, _)| window.end() > self.now);
         first.map(|(window, _)| window.start())
     }
 
-    /// Of hosts with room for it, those that nobody else has for longest.
+    /// Of hosts with room for it, those that nobody else has for longest. Hosts of leases come last: their holders may want
+    /// them at any time.
     fn longest_gaps<'h>(
         &self,
         on: Vec<(&'h Host, Resources)>,
         size: GuestSize,
     ) -> Vec<(&'h Host, Resources)> {
         let has_room = |(host, used): &(&Host, Resources)| host.capacity().slots(used, &size.resources()) > 0;
-        let until = |host: &Host| self.undisturbed_until(host.id).unwrap_or(Timestamp::MAX);
+        let gap = |host: &Host| {
+            let held = self.backfill.is_some_and(|backfill| backfill.holder(host.id).is_some());
+            (!held, self.undisturbed_until(host.id).unwrap_or(Timestamp::MAX))
+        };
         let with_room: Vec<_> = on.into_iter().filter(has_room).collect();
-        let longest = with_room.iter().map(|(host, _)| until(host)).max();
-        with_room.into_iter().filter(|(host, _)| Some(until(host)) == longest).collect()
+        let longest = with_room.iter().map(|(host, _)| gap(host)).max();
+        with_room.into_iter().filter(|(host, _)| Some(gap(host)) == longest).collect()
     }
 
     /// Whether the host may have such an instance, as far as that is no question of room; and until when it may stay there,
-    /// if that is bounded by a lease that is known.
+    /// if that is bounded by a lease that is known. On a host of a lease a preemptible one may be asked to leave at once.
     pub fn fits(
         &self,
         within: Within<'_>,
@@ -232,24 +245,31 @@ impl Admission<'_> {
                 Ok(Some(lease.window.end()))
             }
             Within::FreePool(project) => {
-                self.open_to(project, host, seen)?;
+                self.open_to(project, host, (seen, Place::FreePool))?;
                 unless(self.booked(host.id, None), Unfit::Reserved)?;
                 Ok(None)
             }
             Within::Gap(project, least) => {
-                self.open_to(project, host, seen)?;
+                let backfills = self.backfill.is_some_and(|backfill| backfill.is_open(host.id, seen));
+                let place = if backfills { seen.place } else { Place::FreePool };
+                self.open_to(project, host, (seen, place))?;
                 let until = self.undisturbed_until(host.id);
                 unless(until.is_some_and(|until| until < later(self.now, least)), Unfit::TooSoon)?;
-                Ok(until)
+                Ok(if backfills { Some(self.now) } else { until })
             }
         }
     }
 
-    /// Whether the host is in the free pool, on, and the project may have it.
-    fn open_to(&self, project: &ProjectId, host: &Host, seen: &ObservedHost) -> Result<(), Unfit> {
+    /// Whether the host is in that place, on, and the project may have it.
+    fn open_to(
+        &self,
+        project: &ProjectId,
+        host: &Host,
+        (seen, place): (&ObservedHost, Place),
+    ) -> Result<(), Unfit> {
         if !host.power.is_on() {
             Err(Unfit::Off)
-        } else if seen.place != Place::FreePool {
+        } else if seen.place != place {
             Err(Unfit::NotFree)
         } else if self.asked_by(project).barred(host).is_some() {
             Err(Unfit::Barred)
@@ -267,6 +287,33 @@ fn pool_of(within: Within<'_>) -> Option<&LeasePool> {
         }
         _ => None,
     }
+}
+
+/// What guests use of the host that are not to make way for such an instance: who uses its own host has all of it.
+fn used_within(within: Within<'_>, seen: &ObservedHost) -> Resources {
+    match (within, seen.place) {
+        (Within::Reservation(..), Place::Held(_)) => {
+            seen.used_by(|guest| guest.owner != GuestOwner::Preemptible)
+        }
+        _ => seen.used(),
+    }
+}
+
+/// Of each choice first the hosts where nobody has to make way.
+fn without_backfill_first(choices: Vec<Vec<HostId>>, observed: &Observed) -> Vec<Vec<HostId>> {
+    let backfilled = |host: &HostId| {
+        let preemptible = |guest: &Guest| guest.owner == GuestOwner::Preemptible;
+        observed.hosts.get(host).is_some_and(|seen| seen.guests.iter().any(preemptible))
+    };
+    let mut ordered = Vec::new();
+    for on in choices {
+        let without: Vec<HostId> = on.iter().copied().filter(|host| !backfilled(host)).collect();
+        if !without.is_empty() && without.len() < on.len() {
+            ordered.push(without);
+        }
+        ordered.push(on);
+    }
+    ordered
 }
 
 /// The hint that a host is against that they do not allow.
@@ -295,8 +342,8 @@ fn choices(
     };
     let Some((lease, policy)) = group else { return Ok(vec![on]) };
     let (with, without): (Vec<_>, Vec<_>) =
-        on.iter().partition(|host| observed.hosts.get(host).is_some_and(|seen| has_guest_of(lease, seen)));
-    let anywhere = observed.hosts.values().any(|seen| has_guest_of(lease, seen));
+        on.iter().partition(|host| observed.hosts.get(host).is_some_and(|seen| is_used(lease.id, seen)));
+    let anywhere = observed.hosts.values().any(|seen| is_used(lease.id, seen));
     let wanted = match policy {
         // The first one goes anywhere.
         GroupPolicy::Affinity | GroupPolicy::SoftAffinity if !anywhere => return Ok(vec![on]),
@@ -309,11 +356,6 @@ fn choices(
         (false, false) => Ok(vec![wanted]),
         (false, true) => Ok(vec![wanted, on]),
     }
-}
-
-/// Whether a guest of the lease is there, or about to be.
-fn has_guest_of(lease: &Lease, seen: &ObservedHost) -> bool {
-    seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(lease.id))
 }
 
 /// What guests that are moving use of the hosts that they are moving to.

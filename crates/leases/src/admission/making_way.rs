@@ -49,7 +49,9 @@ impl Admission<'_> {
             let mut going = if booking.used.is_some() {
                 victims(&candidates, &room_beside(host, &beside, &known, window.start()))
             } else {
-                staying.iter().map(|instance| instance.id).collect()
+                // The lease that lets them on its host tells them itself when they have to leave.
+                let backfills = |instance: &&&Instance| instance.backfills == Some(booking.lease);
+                staying.iter().filter(|instance| !backfills(instance)).map(|instance| instance.id).collect()
             };
             if window.end() <= later(self.now, FENCE_TOLERANCE) {
                 // By somebody else's clock it is over: nobody is told anew to leave for it.
@@ -78,7 +80,7 @@ impl Admission<'_> {
             instance.kind == InstanceKind::Preemptible
                 && instance.owner.project == *project
                 && instance.is_to_run()
-                && !instance.leaves_for_own()
+                && !instance.leaves_anyway()
         };
         let mut by_host: BTreeMap<HostId, Vec<Candidate<'_>>> = BTreeMap::new();
         for instance in instances.into_iter().filter(own) {

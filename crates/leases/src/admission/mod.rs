@@ -8,6 +8,7 @@
 
 mod addresses;
 mod alike;
+mod backfill;
 mod conditions;
 mod departing;
 mod earliest;
@@ -38,6 +39,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::backfill::Backfill;
+pub(crate) use self::backfill::is_used;
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
@@ -106,6 +109,8 @@ pub struct Admission<'a> {
     pub project: Option<&'a ProjectId>,
     /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
     pub hints: Option<&'a Hints>,
+    /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
+    pub backfill: Option<&'a Backfill>,
     /// The present.
     pub now: Timestamp,
 }
@@ -114,7 +119,7 @@ impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
-        let (waking, project, hints) = (None, None, None);
+        let (waking, project, hints, backfill) = (None, None, None, None);
         Self {
             calendar,
             inventory,
@@ -126,6 +131,7 @@ impl<'a> Admission<'a> {
             waking,
             project,
             hints,
+            backfill,
             now,
         }
     }

@@ -34,6 +34,8 @@ pub struct Changes {
     pub end: Option<Timestamp>,
     /// When the before-end action is to be due.
     pub before_end: Option<Timestamp>,
+    /// Whether preemptible instances may run on hosts of it that it does not use.
+    pub backfill: Option<bool>,
     /// New terms of reservations.
     pub reservations: Vec<(ReservationId, TermsChange)>,
 }
@@ -110,8 +112,9 @@ impl Admission<'_> {
         if let Some(name) = &changes.name {
             updated.name.clone_from(name);
         }
-        let only_renamed = Changes { name: None, ..changes.clone() } == Changes::default();
-        if only_renamed {
+        updated.backfill = changes.backfill.unwrap_or(lease.backfill);
+        // Neither has to do with what it is given.
+        if (Changes { name: None, backfill: None, ..changes.clone() }) == Changes::default() {
             return match lease.status {
                 LeaseStatus::Deleting => Err(Refusal::Busy),
                 _ => Ok(Updated { lease: updated, before_end_rearmed: false }),
@@ -137,7 +140,8 @@ impl Admission<'_> {
         if terms(lease) != terms(offered) {
             return Err(Refusal::Busy);
         }
-        let mut updated = Lease { window, name: offered.name.clone(), ..lease.clone() };
+        let mut updated =
+            Lease { window, name: offered.name.clone(), backfill: offered.backfill, ..lease.clone() };
         let rearmed = self.arm_before_end(&mut updated, lease, offered.before_end);
         for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
             reservation.terms = offered.terms.clone();

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::Claims;
+use super::backfill;
 use super::effort::{Effort, Waiting};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
@@ -39,7 +40,12 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         }
         (Place::FreePool, None) => clear_strays(effort, claims, host, observed),
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
-        (Place::Held(holder), Some((_, reservation))) if holder == reservation.id => {}
+        (Place::Held(holder), Some((lease, reservation))) if holder == reservation.id => {
+            backfill::plan_host(effort, claims, (host, observed), lease);
+            if let Some(next) = coming.filter(|next| is_near(effort, next)) {
+                ask_to_leave(effort, claims, host, observed, next);
+            }
+        }
         (Place::Releasing(holder), Some((lease, reservation))) if holder == reservation.id => {
             // It is wanted again. Guests that are its own stay; what they need is handed over anew.
             effort.waits(lease.id, Waiting::TakingBack(host));
@@ -48,6 +54,11 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         (Place::Held(holder) | Place::Releasing(holder), wanted) => {
             if let Some((lease, _)) = wanted {
                 effort.waits(lease.id, Waiting::TakingBack(host));
+            }
+            // They have been there with the holder's consent, and have their time to leave while it is taken back.
+            let next = wanted.map(|(lease, _)| lease).or(coming).filter(|next| is_near(effort, next));
+            if let Some(next) = next {
+                ask_to_leave(effort, claims, host, observed, next);
             }
             take_back(effort, claims, host, holder, observed);
         }

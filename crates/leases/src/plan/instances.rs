@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::Claims;
+use super::backfill;
 use super::effort::Effort;
-use super::observed::{Guest, Observed};
+use super::observed::{Guest, Observed, Place};
 use super::step::Action;
 use crate::host::Health;
-use crate::ids::{GuestId, HostId};
-use crate::instance::{Instance, InstanceKind, InstanceStatus};
+use crate::ids::{GuestId, HostId, LeaseId};
+use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
+use crate::lease::Lease;
 use crate::status::LeaseStatus;
 
 /// An instance that is to be committed as it is here, or forgotten.
@@ -73,16 +75,31 @@ fn next(
     match (instance.status, seen) {
         // Wherever it was moved to, and whether it was waited for or not.
         (status, Some((host, _))) if host != instance.host => {
-            changed(Instance { host, ..instance.becoming(status) })
+            changed(Instance { host, backfills: None, ..instance.becoming(status) })
+        }
+        // The host is not the lease's any more.
+        _ if instance.backfills.is_some_and(|lease| is_over(claims, lease)) => {
+            changed(Instance { backfills: None, ..instance.clone() })
         }
         (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => runs(),
         (InstanceStatus::Building, None) if started(effort, instance) => runs(),
+        (InstanceStatus::Building | InstanceStatus::Active, _)
+            if backfill::has_to_leave(&effort.world, claims, instance) =>
+        {
+            let (now, notice) = (effort.world.now, effort.world.rules.notice(instance.class.as_ref()));
+            let departure = Some(Departure::at_once(Cause::Holder, now, notice));
+            changed(Instance { departure, ..instance.clone() })
+        }
         (InstanceStatus::Building, None) if claims.leaving.contains_key(&instance.id) => {
             if instance.requeue {
                 // Wherever it lands. What it would have gone on with is for who comes after it.
                 return changed(Instance { resumes: None, ..instance.becoming(InstanceStatus::Deleting) });
             }
-            let whose = if instance.leaves_for_own() { "an instance of its project" } else { "a lease" };
+            let whose = match instance.departure.map(|departure| departure.cause) {
+                Some(Cause::OwnProject) => "an instance of its project",
+                Some(Cause::Holder) => "whoever has leased its host",
+                Some(Cause::Lease) | None => "a lease",
+            };
             let reason = Some(format!("{whose} needs its place before it could be started"));
             changed(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
         }
@@ -117,15 +134,20 @@ fn next(
     }
 }
 
+/// Whether the lease is over. Leases that are not are all known here.
+fn is_over(claims: &Claims<'_>, lease: LeaseId) -> bool {
+    claims.leases.get(&lease).is_none_or(|lease| lease.over())
+}
+
 /// Whether the lease that an instance is part of, if it is, has none any more: what runs stays until it is over, what
 /// does not is not started after its end.
 fn has_lost_its_lease(claims: &Claims<'_>, instance: &Instance) -> bool {
     let Some(lease) = instance.kind.lease() else { return false };
-    // Leases that are not over are all known here.
-    claims.leases.get(&lease).is_none_or(|lease| match instance.status {
-        InstanceStatus::Active => lease.over(),
-        _ => lease.status != LeaseStatus::Active,
-    })
+    let is_active = |lease: &Lease| lease.status == LeaseStatus::Active;
+    match instance.status {
+        InstanceStatus::Active => is_over(claims, lease),
+        _ => claims.leases.get(&lease).is_none_or(|lease| !is_active(lease)),
+    }
 }
 
 fn started(effort: &Effort<'_>, instance: &Instance) -> bool {
@@ -150,11 +172,17 @@ fn plan_steps(
 ) {
     let host = effort.world.observed.hosts.get(&instance.host);
     let Some(host) = host.filter(|host| host.health != Health::Failed) else { return };
-    let in_the_way = || host.guests.iter().any(|guest| claims.leaves_for_own(guest.id));
+    let in_the_way = || match instance.kind {
+        InstanceKind::Regular => host.guests.iter().any(|guest| claims.leaves_anyway(guest.id)),
+        InstanceKind::Reserved { reservation, .. } => {
+            host.place == Place::Held(reservation) && backfill::is_backfilled(host)
+        }
+        InstanceKind::Preemptible => false,
+    };
     let lease = instance.kind.lease();
     match (instance.status, seen) {
         // It is started once those have gone that make way for it.
-        (InstanceStatus::Building, None) if instance.kind == InstanceKind::Regular && in_the_way() => {}
+        (InstanceStatus::Building, None) if in_the_way() => {}
         (InstanceStatus::Building, None) => {
             effort.step(Action::StartGuest(instance.host, instance.id), lease);
         }

@@ -12,6 +12,7 @@
 //! steps that are due and note what became of them, and again: at once if something changed, else at
 //! [`Plan::wake_at`] or when something new is observed.
 
+mod backfill;
 mod effort;
 mod handover;
 mod instances;
@@ -34,7 +35,7 @@ pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, Obser
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
-use crate::instance::{Departure, Instance};
+use crate::instance::{Departure, Instance, InstanceKind};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::preemption::Class;
 use crate::status::LeaseStatus;
@@ -67,6 +68,8 @@ pub struct PlanRules {
     pub longest_departure: SignedDuration,
     /// How often it is tried to start an instance before that is given up.
     pub start_attempts: u32,
+    /// Whether leases may let preemptible instances on hosts that they do not use.
+    pub backfill: bool,
 }
 
 /// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what was
@@ -99,7 +102,7 @@ impl PlanRules {
 }
 
 impl Default for PlanRules {
-    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end.
+    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end, no backfill.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
@@ -113,6 +116,7 @@ impl Default for PlanRules {
             moves_at_once: 2,
             longest_departure: SignedDuration::from_hours(1),
             start_attempts: 3,
+            backfill: false,
         }
     }
 }
@@ -259,8 +263,12 @@ struct Claims<'a> {
     sharing: BTreeMap<HostId, &'a Lease>,
     /// How long guests of classes have to shut down.
     notices: BTreeMap<GuestId, SignedDuration>,
-    /// Preemptible instances that make way now, or are moved away before they would.
+    /// Preemptible instances.
+    preemptible: BTreeSet<GuestId>,
+    /// Those that make way now, or are moved away before they would.
     leaving: BTreeMap<GuestId, &'a Instance>,
+    /// Hosts that instances of leases are on, or are to be started on.
+    used: BTreeSet<(HostId, LeaseId)>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
     reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
     leases: BTreeMap<LeaseId, &'a Lease>,
@@ -273,12 +281,18 @@ impl<'a> Claims<'a> {
             let near = |departure: Departure| world.rules.clears_at(departure.gone_by) <= now;
             instance.is_departing(now) || instance.departure.is_some_and(near)
         });
+        let preemptible = |instance: &&&Instance| instance.kind == InstanceKind::Preemptible;
+        let used = |instance: &&Instance| {
+            instance.kind.lease().filter(|_| instance.needs_place()).map(|lease| (instance.host, lease))
+        };
         let notice = |instance: &&Instance| Some((instance.id, instance.class.as_ref()?.notice()));
         let mut claims = Self {
             notices: world.instances.iter().filter_map(notice).collect(),
             hosts: BTreeMap::new(),
             coming: BTreeMap::new(),
             sharing: BTreeMap::new(),
+            preemptible: world.instances.iter().filter(preemptible).map(|instance| instance.id).collect(),
+            used: world.instances.iter().filter_map(used).collect(),
             leaving: leaving.map(|instance| (instance.id, *instance)).collect(),
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
@@ -359,9 +373,9 @@ impl<'a> Claims<'a> {
         instance.and_then(|instance| instance.moves_to())
     }
 
-    /// Whether it leaves now for an instance of its own project.
-    fn leaves_for_own(&self, guest: GuestId) -> bool {
-        self.leaving.get(&guest).is_some_and(|instance| instance.leaves_for_own())
+    /// Whether it leaves now, whatever becomes of leases that are to start.
+    fn leaves_anyway(&self, guest: GuestId) -> bool {
+        self.leaving.get(&guest).is_some_and(|instance| instance.leaves_anyway())
     }
 
     /// Slots of the host that are wanted, by reservation, with its lease.

@@ -59,8 +59,14 @@ impl ObservedHost {
 
     /// What guests use of it.
     pub fn used(&self) -> Resources {
+        self.used_by(|_| true)
+    }
+
+    /// What some guests use of it.
+    pub fn used_by(&self, which: impl Fn(&Guest) -> bool) -> Resources {
         let mut used = Resources::default();
-        self.guests.iter().for_each(|guest| used.add(1, &guest.size.resources()));
+        let guests = self.guests.iter().filter(|guest| which(guest));
+        guests.for_each(|guest| used.add(1, &guest.size.resources()));
         used
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn plan_slots(
 fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) -> bool {
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
-            if claims.leaves_for_own(guest.id) {
+            if claims.leaves_anyway(guest.id) {
                 stop(effort, claims, host, guest, None);
             }
         }
@@ -68,7 +68,7 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     let Some(lease) = lease else { return false };
     let mut in_the_way = false;
     for guest in &observed.guests {
-        if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_for_own(guest.id)) {
+        if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_anyway(guest.id)) {
             let Some(departure) = leaving.departure else { continue };
             move_or_stop(effort, claims, (host, observed), (guest, departure.asked_at), lease);
             in_the_way |= departure.gone_by <= effort.world.now;

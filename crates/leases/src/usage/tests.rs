@@ -67,21 +67,9 @@ fn instance(number: u128, lease: Option<u128>, on: u64) -> Instance {
         lease: LeaseId(lease),
         reservation: ReservationId(lease * 10),
     });
-    Instance {
-        id: GuestId(number),
-        name: String::new(),
-        owner: owner(),
-        kind,
-        size: GuestSize { vcpus: 2, memory_mib: 100, disk_gib: 3 },
-        host: HostId(on),
-        status: InstanceStatus::Active,
-        launched_at: None,
-        departure: None,
-        class: None,
-        requeue: false,
-        resumes: None,
-        reason: None,
-    }
+    let size = GuestSize { vcpus: 2, memory_mib: 100, disk_gib: 3 };
+    let new = Instance::new(GuestId(number), String::new(), owner(), kind, size, HostId(on));
+    new.becoming(InstanceStatus::Active)
 }
 
 fn active(lease: &mut Lease) {

@@ -403,21 +403,8 @@ mod tests {
     fn record(status: InstanceStatus, version: u64) -> InstanceRecord {
         let owner = Owner { project: ProjectId("red".into()), user: UserId("anna".into()) };
         let (kind, size) = (InstanceKind::Regular, GuestSize::default());
-        let instance = Instance {
-            id: GUEST,
-            name: String::new(),
-            owner,
-            kind,
-            size,
-            host: HOST,
-            status,
-            launched_at: None,
-            departure: None,
-            class: None,
-            requeue: false,
-            resumes: None,
-            reason: None,
-        };
+        let new = Instance::new(GUEST, String::new(), owner, kind, size, HOST);
+        let instance = Instance { status, ..new };
         let version = (1..version).fold(Version::FIRST, |version, _| version.next());
         InstanceRecord { instance, version, created_at: Timestamp::UNIX_EPOCH, updated_at: None }
     }

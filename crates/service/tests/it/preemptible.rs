@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
 use leases::ids::{GuestId, LeaseId};
-use leases::instance::{Departure, InstanceKind};
+use leases::instance::{Cause, Departure, InstanceKind};
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
 use leases::preemption::{Class, EndState, Mark, Marked};
@@ -21,7 +21,7 @@ use crate::terms::{
 };
 
 /// A service that allows them: guests have a minute to leave, and are asked to two minutes before a lease starts.
-fn allowing() -> Settings {
+pub fn allowing() -> Settings {
     let mut settings = settings();
     settings.preemption.allowed = true;
     settings.plan_rules.clear_ahead = Some(minutes(2));
@@ -33,7 +33,7 @@ async fn world(hosts: u32) -> World {
     world_with(hosts, allowing(), None, |fleet| fleet.with_timing(quick)).await
 }
 
-fn new(preemptible: Option<bool>) -> NewInstance {
+pub fn new(preemptible: Option<bool>) -> NewInstance {
     NewInstance {
         name: "batch".to_owned(),
         placing: Placing {
@@ -45,14 +45,14 @@ fn new(preemptible: Option<bool>) -> NewInstance {
     }
 }
 
-async fn start(world: &mut World) -> Result<Arc<InstanceRecord>, ServiceError> {
+pub async fn start(world: &mut World) -> Result<Arc<InstanceRecord>, ServiceError> {
     let started = world.service.create_instance(&caller("p"), new(Some(true))).await;
     world.touched();
     started
 }
 
 /// The status of an instance, or "gone".
-fn state(world: &World, id: GuestId) -> &'static str {
+pub fn state(world: &World, id: GuestId) -> &'static str {
     world.service.instance(id).map_or("gone", |record| record.instance.status.name())
 }
 
@@ -328,7 +328,7 @@ async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
     let regular = regular.instance.id;
     world.touched();
     let departure = world.service.instance(second).expect("it has time").instance.departure;
-    assert_eq!(departure, Some(Departure::for_own(at(6), at(7))));
+    assert_eq!(departure, Some(Departure::at_once(Cause::OwnProject, at(6), SignedDuration::from_mins(1))));
     world.run_until(at(6) + SignedDuration::from_secs(10)).await;
     assert_eq!((state(&world, second), state(&world, regular)), ("ACTIVE", "BUILD"));
     world.run_until(at(8)).await;
@@ -342,7 +342,7 @@ async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
 }
 
 /// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
-async fn told(world: &World) -> Vec<(String, Option<String>)> {
+pub async fn told(world: &World) -> Vec<(String, Option<String>)> {
     let notifications = world.service.notifications(0, 1000).await.expect("the store works");
     let of_instances = notifications
         .into_iter()

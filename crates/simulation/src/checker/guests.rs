@@ -4,7 +4,7 @@ use fleet::simulated::SimulatedFleet;
 use jiff::Timestamp;
 use leases::ids::HostId;
 use leases::lease::Lease;
-use leases::plan::{Action, Guest, GuestOwner};
+use leases::plan::{Action, Guest, GuestOwner, Place};
 use leases::status::LeaseStatus;
 use service::ClaimedStep;
 
@@ -21,7 +21,7 @@ impl Checker {
                 let seen = fleet.look(host);
                 let owner = seen.and_then(|seen| seen.guests.into_iter().find(|g| g.id == guest));
                 if let Some(guest) = owner {
-                    self.check_removal(step, &guest, host)?;
+                    self.check_removal(step, &guest, (host, fleet))?;
                 }
             }
             Action::MoveGuest(host, guest, to) => {
@@ -36,13 +36,24 @@ impl Checker {
     }
 
     /// A guest goes only for a lease that wants its place, or with its lease.
-    fn check_removal(&self, step: &ClaimedStep, guest: &Guest, host: HostId) -> Verdict {
+    fn check_removal(
+        &self,
+        step: &ClaimedStep,
+        guest: &Guest,
+        (host, fleet): (HostId, &SimulatedFleet),
+    ) -> Verdict {
         let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
         let removable = match guest.owner {
             GuestOwner::Other => false,
             // One of several services may not know yet what became of the lease.
             GuestOwner::Preemptible => match step.lease {
-                Some(id) => self.several || self.before.get(&id).is_some_and(|record| has(&record.lease)),
+                // Whoever holds the host has others leave it only if it is theirs to say so.
+                Some(id) => {
+                    let held = |lease: &Lease| holds(fleet, lease, host);
+                    let before = self.before.get(&id).map(|record| &record.lease);
+                    let asked = self.displaced.contains(&guest.id);
+                    self.several || before.is_some_and(|lease| has(lease) && (asked || !held(lease)))
+                }
                 None => self.displaced.contains(&guest.id),
             },
             GuestOwner::Lease(owner) => self.before.get(&owner).is_some_and(|r| r.lease.end_action.deletes()),
@@ -97,4 +108,10 @@ impl Checker {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the host is the lease's.
+fn holds(fleet: &SimulatedFleet, lease: &Lease, host: HostId) -> bool {
+    let place = fleet.look(host).map(|seen| seen.place);
+    lease.reservations.iter().any(|reservation| place == Some(Place::Held(reservation.id)))
 }

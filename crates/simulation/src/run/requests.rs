@@ -76,6 +76,9 @@ impl Simulation {
         if let Some(pools) = &mut self.pools {
             pools.narrow(&mut new);
         }
+        if self.ways.settings.plan_rules.backfill {
+            new.terms.backfill = self.rng.random_bool(0.6);
+        }
         match self.service().create_lease(&caller(project), new.clone(), None).await {
             Ok(created) if !created.lease.lease.standing.is_firm() => {
                 self.note(format!("waits: {}", created.lease.lease.id));
@@ -164,7 +167,10 @@ impl Simulation {
     async fn change(&mut self, record: &LeaseRecord) {
         let now = self.world.now();
         let hosts = self.ways.layout.racks.iter().map(|rack| rack.machines).sum();
-        let changes = Traffic { rng: &mut self.rng, now, hosts, hunts: false }.change(&record.lease);
+        let mut changes = Traffic { rng: &mut self.rng, now, hosts, hunts: false }.change(&record.lease);
+        if self.ways.settings.plan_rules.backfill && self.rng.random_bool(0.3) {
+            changes.changes.backfill = Some(!record.lease.backfill);
+        }
         let id = record.lease.id;
         self.note(format!("change of {id}: {:?}", changes.changes));
         match self.service().update_lease(&caller("red"), id, changes).await {

@@ -138,4 +138,5 @@ pub(super) fn allow_preemptible(seed: u64, settings: &mut Settings) {
     let moving = rng.random_bool(0.5).then(|| SignedDuration::from_secs(rng.random_range(0..900)));
     settings.plan_rules.moving_time = moving.unwrap_or_default();
     settings.plan_rules.clear_ahead = Some(ahead + settings.plan_rules.moving_time);
+    settings.plan_rules.backfill = rng.random_bool(0.6);
 }

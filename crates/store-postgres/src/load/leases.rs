@@ -41,7 +41,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
-        let Extras { hints, before_start, marks } = extras_from_json(row.extras.as_deref())?;
+        let Extras { hints, before_start, marks, backfill } = extras_from_json(row.extras.as_deref())?;
         let lease = Lease {
             id,
             name: plain(row.name),
@@ -61,6 +61,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
             reason: row.reason.map(plain),
             hints: Box::new(hints),
             marks,
+            backfill,
             hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
             standing: standing_from_json(row.standing.as_deref())?,
             series: row.series.as_deref().map(from_hex).transpose()?.map(SeriesId),

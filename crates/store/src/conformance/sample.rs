@@ -13,7 +13,7 @@ use leases::host::{FloatingIp, Health, Host, NetworkId};
 use leases::housekeeping::Marks;
 use leases::hunt::{Cost, Hunt, Move};
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId, SeriesId};
-use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use leases::lease::{Allocation, BeforeStart, EndAction, EventStatuses, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::GuestSize;
@@ -139,6 +139,9 @@ pub fn host_in(id: u64, pool: u128) -> HostRecord {
 
 /// An instance, in a lease or in none.
 pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
+    let causes = [Cause::Lease, Cause::OwnProject, Cause::Holder];
+    let cause = causes[usize::try_from(number % 3).expect("small")];
+    let departure = Departure::at_once(cause, at(50), SignedDuration::from_mins(10));
     let instance = Instance {
         id: GuestId(number),
         name: format!("web \0 {number}"),
@@ -151,7 +154,8 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
         class: Class::new("batch", SignedDuration::from_mins(9), EndState::Stop).ok(),
         requeue: true,
         resumes: Some(GuestId(8)),
-        departure: Some(Departure { moves_to: Some(HostId(7)), ..Departure::for_own(at(50), at(60)) }),
+        departure: Some(Departure { moves_to: Some(HostId(7)), ..departure }),
+        backfills: Some(LeaseId(number)),
         reason: Some("because".to_owned()),
     };
     InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }
@@ -186,6 +190,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         before_start: None,
         before_end: None,
         end_action: EndAction::DeleteGuests,
+        backfill: false,
         reservations: reservations.collect(),
         standing: Standing::Firm,
         series: None,
@@ -332,6 +337,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         swaps: u32::MAX,
         repacked_at: Some(at(4)),
     };
+    record.lease.backfill = true;
     record.updated_at = Some(at(3).checked_add(SignedDuration::from_micros(5)).expect("in range"));
     record
 }

@@ -1,5 +1,5 @@
-//! What few leases have, as one JSON document: scheduler hints, what is done before the start, and what housekeeping has
-//! done about them.
+//! What few leases have, as one JSON document: scheduler hints, what is done before the start, what housekeeping has
+//! done about them, and whether others may use what they do not.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,8 @@ pub struct Extras {
     pub before_start: Option<BeforeStart>,
     /// What housekeeping has done.
     pub marks: Marks,
+    /// Whether preemptible instances may run on hosts that it does not use.
+    pub backfill: bool,
 }
 
 /// The document. A field that is added later needs a default: documents of before are still read.
@@ -36,6 +38,8 @@ struct Document {
     before_start: Option<BeforeStartDocument>,
     #[serde(skip_serializing_if = "is_default")]
     marks: MarksDocument,
+    #[serde(skip_serializing_if = "is_default")]
+    backfill: bool,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -99,19 +103,20 @@ pub fn extras_json(lease: &Lease) -> Option<String> {
         status: status.name().to_owned(),
     });
     let (hints, marks) = (hints_document(&lease.hints), marks_document(&lease.marks));
-    let document = Document { hints, before_start, marks };
+    let document = Document { hints, before_start, marks, backfill: lease.backfill };
     (!is_default(&document)).then(|| json(&document))
 }
 
 /// What the document tells of; nothing if there is none.
 pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
     let Some(text) = text else { return Ok(Extras::default()) };
-    let Document { hints, before_start, marks } = from_json("lease", text)?;
+    let Document { hints, before_start, marks, backfill } = from_json("lease", text)?;
     let before_start = before_start.map(|document| {
         let status = named("event status", &document.status, EventStatus::from_name)?;
         Ok::<_, Unreadable>(BeforeStart { ahead: SignedDuration::from_secs(document.ahead_s), status })
     });
-    Ok(Extras { hints: hints_of(hints)?, before_start: before_start.transpose()?, marks: marks_of(&marks)? })
+    let before_start = before_start.transpose()?;
+    Ok(Extras { hints: hints_of(hints)?, before_start, marks: marks_of(&marks)?, backfill })
 }
 
 fn marks_document(marks: &Marks) -> MarksDocument {

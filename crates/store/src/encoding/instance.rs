@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::GuestSize;
 use leases::preemption::{Class, ClassError, EndState};
 use leases::project::{Owner, ProjectId, UserId};
@@ -34,12 +34,18 @@ struct Document {
     /// It leaves for an instance of its own project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_own: bool,
+    /// It leaves for the lease that let it on its host.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    for_holder: bool,
     /// The host that it is moved to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
     /// The name of its class, how much notice it has, in microseconds, and what becomes of it, of one that is of a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<(String, i64, String)>,
+    /// The lease that lets it on a host of its own, as [`hex`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backfills: Option<String>,
     /// Whose guest it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumes: Option<String>,
@@ -54,6 +60,7 @@ pub fn instance_json(instance: &Instance) -> String {
         InstanceKind::Reserved { lease, reservation } => Some((hex(lease.0), hex(reservation.0))),
         InstanceKind::Regular | InstanceKind::Preemptible => None,
     };
+    let cause = instance.departure.map(|departure| departure.cause);
     json(&Document {
         name: instance.name.clone(),
         project: instance.owner.project.0.clone(),
@@ -69,9 +76,11 @@ pub fn instance_json(instance: &Instance) -> String {
         departure_us: instance
             .departure
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
-        for_own: instance.leaves_for_own(),
+        for_own: cause == Some(Cause::OwnProject),
+        for_holder: cause == Some(Cause::Holder),
         moves_to: instance.departure.and_then(|departure| departure.moves_to).map(|host| host.0),
         class: instance.class.as_ref().map(class_parts),
+        backfills: instance.backfills.map(|lease| hex(lease.0)),
         requeue: instance.requeue,
         resumes: instance.resumes.map(|id| hex(id.0)),
         reason: instance.reason.clone(),
@@ -90,10 +99,15 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         None => InstanceKind::Regular,
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;
-    let (for_own, moves_to) = (document.for_own, document.moves_to.map(HostId));
+    let moves_to = document.moves_to.map(HostId);
+    let cause = match (document.for_own, document.for_holder) {
+        (true, _) => Cause::OwnProject,
+        (_, true) => Cause::Holder,
+        _ => Cause::Lease,
+    };
     let departure = |(asked, gone)| {
         let (asked_at, gone_by) = (instant(asked)?, instant(gone)?);
-        Ok::<_, Unreadable>(Departure { asked_at, gone_by, for_own, moves_to })
+        Ok::<_, Unreadable>(Departure { asked_at, gone_by, cause, moves_to })
     };
     Ok(Instance {
         id,
@@ -106,6 +120,7 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
         launched_at: document.launched_us.map(instant).transpose()?,
         departure: document.departure_us.map(departure).transpose()?,
         class: document.class.map(class_of).transpose()?,
+        backfills: document.backfills.as_deref().map(from_hex).transpose()?.map(LeaseId),
         requeue: document.requeue,
         resumes: document.resumes.as_deref().map(from_hex).transpose()?.map(GuestId),
         reason: document.reason,

@@ -110,7 +110,7 @@ impl<'a> LeaseRow<'a> {
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
-        let Extras { hints, before_start, marks } = extras_from_json(self.extras.as_deref())?;
+        let Extras { hints, before_start, marks, backfill } = extras_from_json(self.extras.as_deref())?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
@@ -136,6 +136,7 @@ impl<'a> LeaseRow<'a> {
             series: self.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
             hints: Box::new(hints),
             marks,
+            backfill,
         };
         Ok(LeaseRecord {
             lease,

@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// What becomes of its instances at the end
     #[arg(long, value_enum, value_name = "ACTION")]
     end_action: Option<EndAction>,
+    /// Let preemptible instances run on hosts of the lease that it does not use
+    #[arg(long)]
+    backfill: bool,
     #[command(flatten)]
     reservations: Reservations,
     #[command(flatten)]
@@ -281,6 +284,9 @@ fn body(
     if arguments.waitlist {
         body["waitlist"] = json!(true);
     }
+    if arguments.backfill {
+        body["backfill"] = json!(true);
+    }
     if let Some(before) = &arguments.before_end_at {
         body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
     }
@@ -495,8 +501,8 @@ mod tests {
             json!({"resource_type": "flavor:instance", "flavor_id": "small", "amount": 2, "affinity": null});
         assert_eq!(body["reservations"][0], wanted);
         assert!(body_of("ci --instances 2 --flavor small --vcpus 2 --for 1h").is_err());
-        let body = body_of("ci --hosts 1 --for 1h --end-action snapshot").expect("a request");
-        assert_eq!(body["end_action"], "snapshot");
+        let body = body_of("ci --hosts 1 --for 1h --end-action snapshot --backfill").expect("a request");
+        assert_eq!((&body["end_action"], &body["backfill"]), (&json!("snapshot"), &json!(true)));
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
     line("start", &shown(&lease.start_date, zone));
     line("end", &format!("{}{}", shown(&lease.end_date, zone), lasts(lease)));
     line("hosts", &hosts.join(", "));
+    if lease.backfill {
+        line("backfill", "preemptible instances may run on hosts that it does not use");
+    }
     line("hints", &super::hints::shown(&lease.scheduler_hints));
     for reservation in &lease.reservations {
         line("reserved", &format!("{}, {} ({})", summary(reservation), reservation.status, reservation.id));

@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// When to warn or act before the end, written like --start
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
+    /// Whether preemptible instances may run on hosts of the lease that it does not use
+    #[arg(long, value_name = "BOOL")]
+    backfill: Option<bool>,
     /// The reservation that what follows is about, by its identifier; needed if the lease has several
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
@@ -88,6 +91,7 @@ fn body(
             body.insert(key.to_owned(), json!(When::parse(when, now, zone)?.wire()));
         }
     }
+    body.extend(arguments.backfill.map(|backfill| ("backfill".to_owned(), json!(backfill))));
     let by = match (&arguments.extend_by, &arguments.shorten_by) {
         (Some(later), _) => Some(duration(later)?),
         (None, Some(earlier)) => Some(-duration(earlier)?),

@@ -2,26 +2,14 @@
 
 use super::*;
 use crate::ids::{GuestId, LeaseId};
-use crate::instance::{Departure, Instance, InstanceKind, InstanceStatus};
+use crate::instance::{Departure, Instance, InstanceKind};
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost};
 
 /// One of so many CPUs on host 1 that has run since then.
 fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
-    Instance {
-        id: GuestId(id),
-        name: "batch".to_owned(),
-        owner: owner(),
-        kind,
-        size: GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 },
-        host: HostId(1),
-        status: InstanceStatus::Active,
-        launched_at: Some(at(since)),
-        departure: None,
-        class: None,
-        requeue: false,
-        resumes: None,
-        reason: None,
-    }
+    let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
+    let new = Instance::new(GuestId(id), "batch".to_owned(), owner(), kind, size, HostId(1));
+    new.running(at(since))
 }
 
 fn preemptible(id: u128, vcpus: u32, since: i64) -> Instance {

@@ -8,21 +8,9 @@ use crate::project::{Owner, ProjectId, UserId};
 const SEVEN: GuestId = GuestId(7);
 
 pub(super) fn instance(kind: InstanceKind) -> Instance {
-    Instance {
-        id: SEVEN,
-        name: "web".to_owned(),
-        owner: Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) },
-        kind,
-        size: GuestSize { vcpus: 1, memory_mib: 1024, disk_gib: 10 },
-        host: ONE,
-        status: InstanceStatus::Building,
-        launched_at: None,
-        departure: None,
-        class: None,
-        requeue: false,
-        resumes: None,
-        reason: None,
-    }
+    let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) };
+    let size = GuestSize { vcpus: 1, memory_mib: 1024, disk_gib: 10 };
+    Instance::new(SEVEN, "web".to_owned(), owner, kind, size, ONE)
 }
 
 /// A lease of host 1 until minute 60 that has it, with an instance to come.

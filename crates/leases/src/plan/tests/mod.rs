@@ -15,6 +15,7 @@ use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;
 
 mod ahead;
+mod backfill;
 mod deadlines;
 mod departures;
 mod hunts;
@@ -110,7 +111,7 @@ impl Stage {
             }
             Action::StartGuest(id, guest) => {
                 let instance = self.instances.iter().find(|instance| instance.id == guest).expect("there");
-                let owner = instance.kind.lease().map_or(GuestOwner::Other, GuestOwner::Lease);
+                let owner = instance.kind.guest_owner();
                 self.host(id.0).guests.push(Guest::new(guest, owner));
             }
             Action::DeleteGuest(id, guest) | Action::DestroyGuest(id, guest) => {

@@ -1,0 +1,61 @@
+//! Preemptible instances on hosts of leases that do not use them ([`crate::admission::Backfill`], spec PRE-11).
+
+use super::Claims;
+use super::World;
+use super::effort::Effort;
+use super::handover::stop;
+use super::observed::{Guest, GuestOwner, ObservedHost, Place};
+use crate::admission::is_used;
+use crate::ids::HostId;
+use crate::instance::Instance;
+use crate::lease::Lease;
+
+/// The steps of a host that its lease has and goes on to have: preemptible guests that may not stay there leave.
+pub(super) fn plan_host(
+    effort: &mut Effort<'_>,
+    claims: &Claims<'_>,
+    (host, observed): (HostId, &ObservedHost),
+    lease: &Lease,
+) {
+    for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+        // Of instances it is on record first, for their owners to be told.
+        let leaves = if claims.preemptible.contains(&guest.id) {
+            claims.leaves_anyway(guest.id)
+        } else {
+            !may_have_others(&effort.world, claims, (host, observed), lease)
+        };
+        if leaves {
+            stop(effort, claims, host, guest, Some(lease));
+        }
+    }
+}
+
+/// Whether a preemptible instance is on a host of a lease, or is to be started there, and may not be.
+pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &Instance) -> bool {
+    if !claims.preemptible.contains(&instance.id) || instance.leaves_anyway() {
+        return false;
+    }
+    let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };
+    let Some((lease, reservation)) = claims.hosts.get(&instance.host) else { return false };
+    // What was not started there by consent makes way before the host is the lease's.
+    observed.place == Place::Held(reservation.id)
+        && !may_have_others(world, claims, (instance.host, observed), lease)
+}
+
+/// Whether preemptible guests may be on a host of the lease: its owner lets them, and nothing of it is there, or about to be.
+fn may_have_others(
+    world: &World<'_>,
+    claims: &Claims<'_>,
+    (host, observed): (HostId, &ObservedHost),
+    lease: &Lease,
+) -> bool {
+    world.rules.backfill
+        && lease.backfill
+        && !is_used(lease.id, observed)
+        && !claims.used.contains(&(host, lease.id))
+}
+
+/// Whether a preemptible guest is on the host.
+pub(super) fn is_backfilled(observed: &ObservedHost) -> bool {
+    observed.guests.iter().any(|guest: &Guest| guest.owner == GuestOwner::Preemptible)
+}

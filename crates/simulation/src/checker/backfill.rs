@@ -1,0 +1,113 @@
+//! Preemptible instances on hosts of leases (spec PRE-11): only by consent, only as long as the lease does not use the host, and
+//! nobody is asked to leave without need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
+use leases::ids::{GuestId, HostId, LeaseId};
+use leases::instance::{Cause, Instance};
+use leases::lease::Lease;
+use leases::plan::{GuestOwner, ObservedHost};
+use leases::status::LeaseStatus;
+use store::{LeaseRecord, Snapshot};
+
+use super::Verdict;
+
+/// Beside its notice a guest is still there for so long after it was noticed that it has to leave: calls and deletion take their
+/// time.
+const LEAVING_TAKES: SignedDuration = SignedDuration::from_mins(15);
+
+/// Watches over them.
+#[derive(Debug, Default)]
+pub(super) struct BackfillWatch {
+    /// Leases that let others on their hosts at some time.
+    consented: BTreeSet<LeaseId>,
+    /// Those that did not any more.
+    withdrawn: BTreeSet<LeaseId>,
+    /// Hosts that leases used at some time.
+    used: BTreeSet<(HostId, LeaseId)>,
+    /// Since when guests are where they may not be any more.
+    unwelcome: BTreeMap<GuestId, Timestamp>,
+    /// How long it takes at most until that is noticed, if nothing goes wrong; none if anything may.
+    pub(super) noticed_within: Option<SignedDuration>,
+    /// Until then something is wrong nevertheless.
+    pub(super) disturbed_until: Timestamp,
+}
+
+impl BackfillWatch {
+    /// Notes what is in the store, and that nobody was asked to leave a host without need.
+    pub fn follow(&mut self, contents: &Snapshot) -> Verdict {
+        for lease in contents.leases.iter().map(|record| &record.lease) {
+            if lease.backfill {
+                self.consented.insert(lease.id);
+            } else if self.consented.contains(&lease.id) {
+                self.withdrawn.insert(lease.id);
+            }
+        }
+        let instances = contents.instances.iter().map(|record| &record.instance);
+        let in_leases =
+            instances.clone().filter_map(|instance| Some((instance.host, instance.kind.lease()?)));
+        self.used.extend(in_leases);
+        let asked = |instance: &&Instance| {
+            instance.departure.is_some_and(|departure| departure.cause == Cause::Holder)
+        };
+        for instance in instances.filter(asked) {
+            let Some(lease) = instance.backfills else { continue };
+            if !self.withdrawn.contains(&lease) && !self.used.contains(&(instance.host, lease)) {
+                return Err(format!(
+                    "{instance:?} is asked to leave for a lease that does not need its place"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A host of a lease, as it is.
+    pub fn check(
+        &mut self,
+        contents: &Snapshot,
+        (host, seen): (HostId, &ObservedHost),
+        lease: LeaseId,
+        record: Option<&LeaseRecord>,
+        now: Timestamp,
+    ) -> Verdict {
+        if seen.health == Health::Failed {
+            return Ok(());
+        }
+        let mut in_use = contents.instances.iter().any(|record| {
+            let instance = &record.instance;
+            instance.kind.lease() == Some(lease) && instance.host == host && instance.needs_place()
+        });
+        if seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(lease)) {
+            self.used.insert((host, lease));
+            in_use = true;
+        }
+        let active = |lease: &Lease| lease.status == LeaseStatus::Active && now < lease.window.end();
+        let lease_record = record.map(|record| &record.lease).filter(|lease| active(lease));
+        let unwelcome = lease_record.is_some_and(|lease| in_use || !lease.backfill);
+        for guest in seen.guests.iter().filter(|guest| guest.owner != GuestOwner::Lease(lease)) {
+            let known = contents.instances.iter().find(|record| record.instance.id == guest.id);
+            let by_consent = known.is_some_and(|record| record.instance.backfills == Some(lease))
+                && guest.owner == GuestOwner::Preemptible
+                && self.consented.contains(&lease);
+            if !by_consent {
+                return Err(format!("{:?} runs on host {host} of lease {lease}", guest.owner));
+            }
+            if !unwelcome {
+                self.unwelcome.remove(&guest.id);
+                continue;
+            }
+            let since = (*self.unwelcome.entry(guest.id).or_insert(now)).max(self.disturbed_until);
+            let notice = known
+                .and_then(|record| record.instance.class.as_ref())
+                .map(leases::preemption::Class::notice);
+            if let Some(noticed_within) = self.noticed_within
+                && now.duration_since(since) > noticed_within + notice.unwrap_or_default() + LEAVING_TAKES
+            {
+                return Err(format!("{guest:?} is still on host {host} of lease {lease}, since {since}"));
+            }
+        }
+        Ok(())
+    }
+}
