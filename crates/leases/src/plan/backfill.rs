@@ -32,7 +32,11 @@ pub(super) fn plan_host(
 
 /// Whether a preemptible instance is on a host of a lease, or is to be started there, and may not be.
 pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &Instance) -> bool {
-    if !claims.preemptible.contains(&instance.id) || instance.leaves_anyway() {
+    // Whoever leaves already has been told so.
+    if !claims.preemptible.contains(&instance.id)
+        || instance.leaves_anyway()
+        || instance.is_departing(world.now)
+    {
         return false;
     }
     let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };

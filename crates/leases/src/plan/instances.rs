@@ -83,7 +83,8 @@ fn next(
         }
         (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => runs(),
         (InstanceStatus::Building, None) if started(effort, instance) => runs(),
-        (InstanceStatus::Building | InstanceStatus::Active, _)
+        // One that is not seen any more has gone, or ended by itself: there is nobody to be asked.
+        (InstanceStatus::Building, _) | (InstanceStatus::Active, Some(_))
             if backfill::has_to_leave(&effort.world, claims, instance) =>
         {
             let (now, notice) = (effort.world.now, effort.world.rules.notice(instance.class.as_ref()));
