@@ -105,6 +105,11 @@ impl Checker {
         self.backfill.disturbed_until = self.backfill.disturbed_until.max(until);
     }
 
+    /// How many instances have run on hosts of leases that let them, and how many of them had to leave for these.
+    pub fn backfilled(&self) -> (u64, u64) {
+        (self.backfill.ran.len() as u64, self.backfill.cleared.len() as u64)
+    }
+
     /// The process has died. What it had asked for is under way if that takes time.
     pub fn crashed(&mut self) {
         self.late_calls |= !self.immediate;
@@ -376,7 +381,9 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
         let expected = match instance.status {
             InstanceStatus::Active => runs,
             InstanceStatus::Error | InstanceStatus::Shelved => !runs,
-            InstanceStatus::Building | InstanceStatus::Deleting | InstanceStatus::Queued => false,
+            InstanceStatus::Building | InstanceStatus::Deleting => false,
+            // Nobody switches a host on for it.
+            InstanceStatus::Queued => !contents.hosts.iter().any(|host| has_room(host, instance, fleet)),
         };
         if !expected {
             return Err(format!("in the end there is {instance:?}; running: {runs}"));
@@ -394,6 +401,16 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
         }
     }
     Ok(())
+}
+
+/// Whether the host is on, and a guest of that size could be started beside those that are there.
+fn has_room(record: &HostRecord, instance: &Instance, fleet: &SimulatedFleet) -> bool {
+    let seen = fleet.look(record.host.id).filter(|seen| seen.place == Place::FreePool);
+    seen.filter(|_| record.host.power.is_on()).is_some_and(|seen| {
+        let mut used = seen.used();
+        used.add(1, &instance.size.resources());
+        used.fits_into(&record.host.capacity())
+    })
 }
 
 fn same_terms(told: &Lease, is: &Lease) -> bool {

@@ -48,13 +48,15 @@ pub struct Total {
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { made, started, refused, uncertain, moved, instances, woken, .. } = self.report;
+        let Report { backfilled, cleared, .. } = self.report;
         let Report { steps, failed_steps, crashes, host_failures, accepted, served, pool_changes, .. } =
             self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
              {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; \
-             {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances; {woken} hosts woken; \
+             {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances, {backfilled} on hosts of leases, {cleared} of \
+             these asked to leave for the lease; {woken} hosts woken; \
              {pool_changes} changes of pools; {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()
@@ -93,6 +95,8 @@ impl Report {
         self.started += other.started;
         self.moved += other.moved;
         self.instances += other.instances;
+        self.backfilled += other.backfilled;
+        self.cleared += other.cleared;
         self.accepted += other.accepted;
         self.served += other.served;
         self.woken += other.woken;

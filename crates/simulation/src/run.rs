@@ -57,6 +57,10 @@ pub struct Report {
     pub moved: u64,
     /// Instances that were started through the service.
     pub instances: u64,
+    /// Of these, preemptible ones that ran on hosts of leases.
+    pub backfilled: u64,
+    /// And those of them that had to leave for the lease itself.
+    pub cleared: u64,
     /// Offers that were accepted.
     pub accepted: u64,
     /// Requests that waited and were served.
@@ -157,7 +161,7 @@ impl Simulation {
         let mut ways = Ways::draw(&mut rng, several);
         let saves_power = saving(seed);
         ways.settings.energy = saves_power.unwrap_or_default();
-        allow_preemptible(seed, &mut ways.settings);
+        allow_preemptible(seed, &mut ways);
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
         let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;
@@ -237,6 +241,7 @@ impl Simulation {
         }
         self.calm_down().await?;
         self.take_away().await?;
+        (self.report.backfilled, self.report.cleared) = self.checker.backfilled();
         self.report.digest = self.digest().await;
         Ok(self.report.clone())
     }

@@ -6,7 +6,7 @@ use super::effort::Effort;
 use super::handover::stop;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use crate::admission::is_used;
-use crate::ids::HostId;
+use crate::ids::{HostId, LeaseId};
 use crate::instance::Instance;
 use crate::lease::Lease;
 
@@ -57,6 +57,18 @@ fn may_have_others(
         && lease.backfill
         && !is_used(lease.id, observed)
         && !claims.used.contains(&(host, lease.id))
+}
+
+/// Whether the host is still the lease's, as far as is known, or that of one that nobody knows any more: it may have failed,
+/// or be silent, when the lease came to its end.
+pub(super) fn is_held(world: &World<'_>, claims: &Claims<'_>, host: HostId, lease: LeaseId) -> bool {
+    let place = world.observed.hosts.get(&host).map(|observed| observed.place);
+    match place {
+        Some(Place::Held(holder) | Place::Releasing(holder)) => {
+            claims.lease_of(holder).is_none_or(|holder| holder.id == lease)
+        }
+        Some(Place::FreePool | Place::Fenced { .. }) | None => false,
+    }
 }
 
 /// Whether a preemptible guest is on the host.

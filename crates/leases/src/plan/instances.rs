@@ -78,7 +78,10 @@ fn next(
             changed(Instance { host, backfills: None, ..instance.becoming(status) })
         }
         // The host is not the lease's any more.
-        _ if instance.backfills.is_some_and(|lease| is_over(claims, lease)) => {
+        _ if instance.backfills.is_some_and(|lease| {
+            is_over(claims, lease) && !backfill::is_held(&effort.world, claims, instance.host, lease)
+        }) =>
+        {
             changed(Instance { backfills: None, ..instance.clone() })
         }
         (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => runs(),

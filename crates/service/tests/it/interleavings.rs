@@ -1,12 +1,17 @@
 //! The race that Blazar's specification leaves open (spec PRE-09): an instance that is started while its host is fenced,
-//! drained and handed over, with two services on one store. All orders of what the three can do are tried.
+//! drained and handed over, with two services on one store. The same of one that is started on a host of a lease (PRE-11)
+//! while the lease starts to use it, or does not let others on it any more. All orders of what the three can do are tried.
 
-use service::{Done, NewInstance, Placing, ServiceError, Settings, Task};
+use std::collections::BTreeMap;
+
+use service::{Done, LeaseChanges, NewInstance, NewLease, Placing, ServiceError, Settings, Task};
 use simulation::{Setup, World, caller};
 
 use fleet::simulated::{Layout, Model};
 use jiff::SignedDuration;
+use leases::admission::Changes;
 use leases::ids::LeaseId;
+use leases::instance::LeaseHint;
 use leases::plan::{GuestOwner, GuestSize, Place};
 use leases::preemption::{Mark, Marked};
 
@@ -18,8 +23,8 @@ const CHOICES: usize = 6;
 /// What may happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Somebody asks a service for an instance.
-    Ask,
+    /// The request at that position is made.
+    Ask(usize),
     /// A service goes through a cycle.
     Cycle(usize),
     /// The fleet is asked for the task at that position.
@@ -28,11 +33,44 @@ enum Next {
     Note(usize),
 }
 
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    /// A preemptible instance, of the second service.
+    Preemptible,
+    /// An instance in the lease, of the first one.
+    Own,
+    /// That nobody else is on the lease's host any more, of the first one.
+    Withdraw,
+}
+
+/// What is played.
+#[derive(Clone, Debug)]
+struct Scene {
+    settings: Settings,
+    /// The minute when the lease of the host starts.
+    start: i64,
+    /// When requests begin, in seconds.
+    from_second: i64,
+    /// All that is asked for, in any order.
+    requests: &'static [Request],
+}
+
+impl Scene {
+    /// Whether the lease lets preemptible instances on its host, which it has from the beginning.
+    fn backfills(&self) -> bool {
+        self.settings.plan_rules.backfill
+    }
+}
+
 /// One order.
 struct Play {
+    scene: Scene,
     world: World,
     lease: LeaseId,
-    asked: Option<Result<(), ServiceError>>,
+    /// Requests that were not made yet.
+    to_ask: Vec<Request>,
+    asked: Vec<(Request, Result<(), ServiceError>)>,
     /// Tasks that are to be carried out, and whose they are.
     tasks: Vec<(usize, Task)>,
     /// Tasks that were, and whose they were.
@@ -42,37 +80,54 @@ struct Play {
 }
 
 impl Play {
-    /// Two services, and a host that a lease has from minute 30 on. `guest` runs there already.
-    async fn begin(settings: Settings, guest: bool) -> Self {
+    /// Two services, and a host that a lease has from some minute on. A preemptible guest runs there already.
+    async fn begin(scene: Scene) -> Self {
         let layout = Layout::uniform(1, 1, &Model::of_size(16, 65_536, 1000));
+        let settings = scene.settings.clone();
         let setup = Setup { seed: 1, begins: at(0), layout: layout.clone(), settings, enforcer: None };
         let mut world = World::shared(setup, &[SignedDuration::ZERO; 2], |fleet| fleet).await.expect("empty");
         world.take_on(&layout).await.expect("taken on");
         world.settle().await;
-        let made = world.service_of(0).create_lease(&caller("q"), asking(30, 60, vec![hosts(1)]), None).await;
+        let asking = asking(scene.start, 60, vec![hosts(1)]);
+        let asking = NewLease { terms: asking.terms.backfilled(scene.backfills()), ..asking };
+        let made = world.service_of(0).create_lease(&caller("q"), asking, None).await;
         let lease = made.expect("free").lease.lease.id;
-        if guest {
-            world.service_of(0).create_instance(&caller("p"), preemptible()).await.expect("room");
-        }
         world.settle().await;
-        Self { world, lease, asked: None, tasks: Vec::new(), done: Vec::new(), told: [true; 2] }
+        world.service_of(0).create_instance(&caller("p"), preemptible()).await.expect("room");
+        world.settle().await;
+        let to_ask = scene.requests.to_vec();
+        let (asked, tasks, done) = (Vec::new(), Vec::new(), Vec::new());
+        Self { scene, world, lease, to_ask, asked, tasks, done, told: [true; 2] }
+    }
+
+    async fn ask(&mut self, request: Request) {
+        let service = self.world.service_of(usize::from(request == Request::Preemptible)).clone();
+        let answer = match request {
+            Request::Preemptible => service.create_instance(&caller("p"), preemptible()).await.map(drop),
+            Request::Own => service.create_instance(&caller("q"), part_of(self.lease)).await.map(drop),
+            Request::Withdraw => {
+                let changes = Changes { backfill: Some(false), ..Changes::default() };
+                let changes = LeaseChanges { asked_at: self.world.now(), changes, wording: BTreeMap::new() };
+                service.update_lease(&caller("q"), self.lease, changes).await.map(drop)
+            }
+        };
+        self.asked.push((request, answer));
     }
 
     fn possible(&self) -> Vec<Next> {
-        let ask = self.asked.is_none().then_some(Next::Ask);
+        let asks = (0..self.to_ask.len()).map(Next::Ask);
         let notes = (0..self.done.len()).map(Next::Note);
         let tasks = (0..self.tasks.len()).map(Next::Perform);
         let cycles = [0, 1].into_iter().filter(|service| self.told[*service]).map(Next::Cycle);
-        cycles.chain(tasks).chain(notes).chain(ask).collect()
+        cycles.chain(tasks).chain(notes).chain(asks).collect()
     }
 
     async fn happens(&mut self, next: Next) {
         let commits = self.world.commits();
         match next {
-            Next::Ask => {
-                let service = self.world.service_of(1).clone();
-                let answer = service.create_instance(&caller("p"), preemptible()).await;
-                self.asked = Some(answer.map(|_| ()));
+            Next::Ask(position) => {
+                let request = self.to_ask.remove(position);
+                self.ask(request).await;
             }
             Next::Cycle(number) => {
                 self.told[number] = false;
@@ -116,24 +171,39 @@ impl Play {
         widths
     }
 
-    /// The lease has its host in time, and nobody is there who is not its own.
+    /// The lease has its host in time, and nobody is there who is not its own; what it has asked for is there.
     async fn check(mut self, order: &[Next]) {
+        let from = at(0) + SignedDuration::from_secs(self.scene.from_second);
         self.world.touched();
-        self.world.run_until(at(30) + SignedDuration::from_secs(2)).await;
+        self.world.run_until(at(self.scene.start).max(from) + SignedDuration::from_secs(2)).await;
         let seen = self.world.fleet.look(leases::ids::HostId(1)).expect("taken on");
         let preemptible = seen.guests.iter().any(|guest| guest.owner == GuestOwner::Preemptible);
         assert_eq!(self.world.fleet.violations(), [], "{order:?}");
         assert_eq!(status(&self.world, self.lease), "ACTIVE", "{order:?} {seen:?}");
         assert!(!preemptible && matches!(seen.place, Place::Held(_)), "{order:?} {seen:?}");
         // Who was told that an instance is being started is told what became of it.
-        self.world.run_until(at(35)).await;
+        self.world.run_until(self.world.now() + SignedDuration::from_mins(5)).await;
         let instances = self.world.service_of(0).instances(None, None);
-        let statuses: Vec<_> = instances.iter().map(|record| record.instance.status.name()).collect();
-        assert!(statuses.iter().all(|status| *status == "ERROR"), "{order:?} {statuses:?}");
-        if let Some(Err(refused)) = self.asked {
-            assert!(matches!(refused, ServiceError::NoHost(_)), "{order:?} {refused:?}");
+        let state = |own: bool| {
+            let wanted = instances.iter().filter(move |record| record.instance.kind.lease().is_some() == own);
+            wanted.map(|record| record.instance.status.name()).collect::<Vec<_>>()
+        };
+        assert!(state(false).iter().all(|status| *status == "ERROR"), "{order:?} {:?}", state(false));
+        let wanted = self.scene.requests.iter().filter(|request| **request == Request::Own).count();
+        assert_eq!(state(true), vec!["ACTIVE"; wanted], "{order:?}");
+        for (request, answer) in self.asked {
+            let Err(refused) = answer else { continue };
+            let expected = request == Request::Preemptible && matches!(refused, ServiceError::NoHost(_));
+            assert!(expected, "{order:?} {request:?} {refused:?}");
         }
     }
+}
+
+/// In the lease.
+fn part_of(lease: LeaseId) -> NewInstance {
+    let size = Some(GuestSize { vcpus: 16, memory_mib: 1024, disk_gib: 10 });
+    let placing = Placing { size, hint: Some(LeaseHint::Lease(lease)), ..Placing::default() };
+    NewInstance { name: "own".to_owned(), placing, requeue: false }
 }
 
 fn preemptible() -> NewInstance {
@@ -142,12 +212,12 @@ fn preemptible() -> NewInstance {
     NewInstance { name: "batch".to_owned(), placing, requeue: false }
 }
 
-/// Tries all orders, from that minute on.
-async fn all_orders(settings: Settings, guest: bool, from_second: i64) {
+/// Tries all orders.
+async fn all_orders(scene: Scene) {
     let (mut choices, mut plays) = (Vec::new(), 0_u32);
     loop {
-        let mut play = Play::begin(settings.clone(), guest).await;
-        let from = at(0) + SignedDuration::from_secs(from_second);
+        let mut play = Play::begin(scene.clone()).await;
+        let from = at(0) + SignedDuration::from_secs(scene.from_second);
         play.world.run_until(from - SignedDuration::from_secs(1)).await;
         play.world.clock.set(from);
         let widths = play.play(&choices).await;
@@ -165,21 +235,45 @@ async fn all_orders(settings: Settings, guest: bool, from_second: i64) {
 }
 
 /// Preemptible instances may be started as long as nobody else has the host; they have no time to shut down.
-fn rules(ahead: Option<SignedDuration>) -> Settings {
+fn rules() -> Settings {
     let mut settings = settings();
     settings.preemption.allowed = true;
     settings.preemption.least_lifetime = SignedDuration::ZERO;
     settings.plan_rules.grace = SignedDuration::ZERO;
-    settings.plan_rules.clear_ahead = ahead;
     settings
+}
+
+/// Just before a lease starts.
+fn handing_over(ahead: Option<SignedDuration>) -> Scene {
+    let mut settings = rules();
+    settings.plan_rules.clear_ahead = ahead;
+    let ahead = ahead.map_or(0, |ahead| ahead.as_secs());
+    Scene { settings, start: 30, from_second: 30 * 60 - ahead, requests: &[Request::Preemptible] }
+}
+
+/// In the middle of a lease that lets preemptible instances on its host.
+fn backfilling(requests: &'static [Request]) -> Scene {
+    let mut settings = rules();
+    settings.plan_rules.backfill = true;
+    Scene { settings, start: 0, from_second: 5 * 60, requests }
 }
 
 #[tokio::test]
 async fn pre_09_a_start_that_meets_the_fence_ahead_of_a_lease_in_any_order_leaves_nobody_behind() {
-    all_orders(rules(Some(SignedDuration::from_mins(2))), true, 28 * 60).await;
+    all_orders(handing_over(Some(SignedDuration::from_mins(2)))).await;
 }
 
 #[tokio::test]
 async fn pre_09_a_start_that_meets_drain_and_hand_over_in_any_order_leaves_nobody_behind() {
-    all_orders(rules(None), true, 30 * 60).await;
+    all_orders(handing_over(None)).await;
+}
+
+#[tokio::test]
+async fn pre_11_a_start_that_meets_one_of_the_lease_in_any_order_leaves_the_lease_its_host() {
+    all_orders(backfilling(&[Request::Preemptible, Request::Own])).await;
+}
+
+#[tokio::test]
+async fn pre_11_a_start_that_meets_withdrawn_consent_in_any_order_leaves_nobody_on_the_host() {
+    all_orders(backfilling(&[Request::Preemptible, Request::Withdraw])).await;
 }

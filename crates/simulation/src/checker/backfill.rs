@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{Cause, Instance};
+use leases::instance::{Cause, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{GuestOwner, ObservedHost};
 use leases::status::LeaseStatus;
@@ -27,6 +27,10 @@ pub(super) struct BackfillWatch {
     withdrawn: BTreeSet<LeaseId>,
     /// Hosts that leases used at some time.
     used: BTreeSet<(HostId, LeaseId)>,
+    /// Instances that have run on hosts of leases.
+    pub(super) ran: BTreeSet<GuestId>,
+    /// Those that were asked to leave for the sake of the lease itself.
+    pub(super) cleared: BTreeSet<GuestId>,
     /// Since when guests are where they may not be any more.
     unwelcome: BTreeMap<GuestId, Timestamp>,
     /// How long it takes at most until that is noticed, if nothing goes wrong; none if anything may.
@@ -49,11 +53,15 @@ impl BackfillWatch {
         let in_leases =
             instances.clone().filter_map(|instance| Some((instance.host, instance.kind.lease()?)));
         self.used.extend(in_leases);
-        let asked = |instance: &&Instance| {
-            instance.departure.is_some_and(|departure| departure.cause == Cause::Holder)
-        };
-        for instance in instances.filter(asked) {
+        for instance in instances {
             let Some(lease) = instance.backfills else { continue };
+            if instance.status == InstanceStatus::Active {
+                self.ran.insert(instance.id);
+            }
+            if instance.departure.is_none_or(|departure| departure.cause != Cause::Holder) {
+                continue;
+            }
+            self.cleared.insert(instance.id);
             if !self.withdrawn.contains(&lease) && !self.used.contains(&(instance.host, lease)) {
                 return Err(format!(
                     "{instance:?} is asked to leave for a lease that does not need its place"
@@ -92,7 +100,9 @@ impl BackfillWatch {
                 && guest.owner == GuestOwner::Preemptible
                 && self.consented.contains(&lease);
             if !by_consent {
-                return Err(format!("{:?} runs on host {host} of lease {lease}", guest.owner));
+                return Err(format!(
+                    "{guest:?} runs on host {host} of lease {lease}; on record is {known:?}"
+                ));
             }
             if !unwelcome {
                 self.unwelcome.remove(&guest.id);

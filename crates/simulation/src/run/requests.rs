@@ -17,6 +17,7 @@ use service::{LeaseFilter, NewInstance, Placing, ServiceError};
 use store::LeaseRecord;
 
 use super::Simulation;
+use super::ways::VCPUS;
 use crate::traffic::Traffic;
 use crate::world::caller;
 
@@ -37,7 +38,8 @@ impl Simulation {
             self.world.touched_one(self.asked);
             return Ok(());
         }
-        if self.rng.random_bool(0.25) {
+        let backfill = self.ways.settings.plan_rules.backfill;
+        if self.rng.random_bool(if backfill { 0.5 } else { 0.25 }) {
             self.request_instance().await;
             self.world.touched_one(self.asked);
             return Ok(());
@@ -77,7 +79,7 @@ impl Simulation {
             pools.narrow(&mut new);
         }
         if self.ways.settings.plan_rules.backfill {
-            new.terms.backfill = self.rng.random_bool(0.6);
+            new.terms.backfill = self.rng.random_bool(0.8);
         }
         match self.service().create_lease(&caller(project), new.clone(), None).await {
             Ok(created) if !created.lease.lease.standing.is_firm() => {
@@ -245,30 +247,34 @@ impl Simulation {
         let active = |lease: &Lease| lease.status == LeaseStatus::Active;
         let active: Vec<&Lease> =
             leases.iter().map(|record| &record.lease).filter(|lease| active(lease)).collect();
-        // Beside leases only where guests of others are among the conditions: they are in the way of leases.
-        let part =
-            if self.ways.others && self.rng.random_bool(0.4) { None } else { active.choose(&mut self.rng) };
-        if part.is_none() && !self.ways.others {
+        // Beside leases those that are in nobody's way, and others only where guests of others are among the conditions.
+        let allowed = self.ways.settings.preemption.allowed;
+        let beside = (self.ways.others || allowed) && self.rng.random_bool(0.4);
+        let part = if beside { None } else { active.choose(&mut self.rng) };
+        if part.is_none() && !beside {
             return;
         }
         let project = part.map_or_else(|| "red".to_owned(), |lease| lease.owner.project.0.clone());
         let memory_mib = 1024 << self.rng.random_range(0..4u32);
-        let size = GuestSize { vcpus: self.rng.random_range(1..=4), memory_mib, disk_gib: 10 };
+        let mut size = GuestSize { vcpus: self.rng.random_range(1..=4), memory_mib, disk_gib: 10 };
         let hint = part.map(|lease| LeaseHint::Lease(lease.id));
         let in_slots = |lease: &Lease| {
             leases::instance::reservation_for(lease, LeaseHint::Lease(lease.id))
                 .is_some_and(|reservation| leases::admission::size_of_instances(&reservation.terms).is_some())
         };
-        let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
-        let allowed = hint.is_none() && self.ways.settings.preemption.allowed;
-        let preemptible = allowed && size.is_some_and(|size| size.vcpus < 4);
-        let requeue = preemptible && size.is_some_and(|size| size.vcpus < 3);
-        let mark = allowed.then_some((Mark::Hint, preemptible));
+        let preemptible = beside && allowed && (size.vcpus < 4 || !self.ways.others);
+        let requeue = preemptible && size.vcpus < 3;
+        let mark = (beside && allowed).then_some((Mark::Hint, preemptible));
         let marked = Marked(Vec::from_iter(mark));
         // By its size, one has the usual notice and others that of a class, if there are any.
         let classes = &self.ways.settings.preemption.classes;
-        let class = size.filter(|_| preemptible).and_then(|size| classes.get(size.vcpus as usize));
+        let class = if preemptible { classes.get(size.vcpus as usize) } else { None };
         let class = class.map(|class| class.name().to_owned());
+        if preemptible && self.ways.settings.plan_rules.backfill {
+            // Few of them fill a host, so that they come to hosts of leases.
+            size.vcpus *= VCPUS / 4;
+        }
+        let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
         let placing = Placing { size, hint, marked, class, ..Placing::default() };
         let new = NewInstance { name: "instance".to_owned(), placing, requeue };
         match self.service().create_instance(&caller(&project), new).await {

@@ -14,6 +14,9 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use service::Settings;
 
+/// The CPUs of a host.
+pub(super) const VCPUS: u32 = 16;
+
 /// How bad things are.
 pub(super) struct Ways {
     /// How far the clock of each service is ahead.
@@ -36,13 +39,18 @@ pub(super) struct Ways {
     pub(super) others: bool,
 }
 
+/// What all hosts are like.
+fn machine() -> Model {
+    Model::of_size(VCPUS, 65_536, 1000)
+}
+
 impl Ways {
     pub(super) fn draw(rng: &mut SmallRng, several: bool) -> Self {
         let mut one_of = |choices: &[i64]| choices.choose(rng).copied().unwrap_or(0);
         // Where others have guests, there have to be hosts that nobody leases, for them to go to.
         let others = one_of(&[0, 1]) == 1;
         let machines = if others { one_of(&[4, 6, 8]) } else { one_of(&[1, 2, 3, 4]) };
-        let layout = Layout::uniform(2, machines as u32, &Model::of_size(16, 65_536, 1000));
+        let layout = Layout::uniform(2, machines as u32, &machine());
         let plan_rules = PlanRules {
             grace: SignedDuration::from_secs(one_of(&[0, 60, 600])),
             before_end: if one_of(&[0, 1]) == 1 { BeforeEndAction::Snapshot } else { BeforeEndAction::None },
@@ -109,7 +117,12 @@ impl Ways {
         fleet.with_timing(self.timing).with_grace(self.settings.plan_rules.grace).with_chatter(Chatter {
             preemptible_every: Some(SignedDuration::from_hours(2)),
             preemptible_runs_for: Between::secs(600, 86_400),
-            project_every: Some(SignedDuration::from_hours(2)),
+            // Where others may use hosts of leases, owners leave some of them unused for longer.
+            project_every: Some(SignedDuration::from_hours(if self.settings.plan_rules.backfill {
+                12
+            } else {
+                2
+            })),
             project_runs_for: Between::secs(600, 86_400),
             others_every: self.others.then_some(SignedDuration::from_hours(1)),
             others_run_for: Between::secs(600, 86_400),
@@ -119,11 +132,12 @@ impl Ways {
 }
 
 /// Has instances be preemptible in a part of the simulations, by random numbers of its own.
-pub(super) fn allow_preemptible(seed: u64, settings: &mut Settings) {
+pub(super) fn allow_preemptible(seed: u64, ways: &mut Ways) {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x9e37_79b9_7f4a_7c15);
     if rng.random_bool(0.5) {
         return;
     }
+    let settings = &mut ways.settings;
     settings.preemption.allowed = true;
     settings.preemption.least_lifetime = SignedDuration::from_mins(rng.random_range(0..10));
     let mut longest = settings.plan_rules.grace;
@@ -139,4 +153,9 @@ pub(super) fn allow_preemptible(seed: u64, settings: &mut Settings) {
     settings.plan_rules.moving_time = moving.unwrap_or_default();
     settings.plan_rules.clear_ahead = Some(ahead + settings.plan_rules.moving_time);
     settings.plan_rules.backfill = rng.random_bool(0.6);
+    if settings.plan_rules.backfill {
+        // So few hosts that the free pool is full now and then: hosts of leases come after it.
+        let machines = if ways.others { 2 } else { rng.random_range(1..=2) };
+        ways.layout = Layout::uniform(2, machines, &machine());
+    }
 }
