@@ -14,6 +14,8 @@ use crate::project::Owner;
 use crate::status::LeaseStatus;
 use crate::window::later;
 
+const SECONDS_PER_MINUTE: i64 = 60;
+
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
@@ -212,6 +214,13 @@ impl Instance {
     /// Whether it runs or is about to, and nobody has it destroyed.
     pub fn is_to_run(&self) -> bool {
         matches!(self.status, InstanceStatus::Building | InstanceStatus::Active)
+    }
+
+    /// What it has done by then, and what is lost if it is destroyed then, in minutes times vCPUs.
+    pub fn work_by(&self, at: Timestamp) -> u64 {
+        let ran = self.launched_at.map_or(0, |since| at.duration_since(since).as_secs());
+        let minutes = u64::try_from(ran / SECONDS_PER_MINUTE).unwrap_or(0);
+        minutes.saturating_mul(self.size.vcpus.into())
     }
 
     /// Whether it makes way whatever becomes of leases that are to start.

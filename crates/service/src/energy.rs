@@ -265,11 +265,10 @@ impl Service {
         if looked_at.is_some_and(|at| at <= now && now < at + REPACK_EVERY) {
             return None;
         }
-        let waking = self.waking(state, now);
+        let hosts = self.known_hosts(state, now);
         let occupied = state.occupied(&self.progress().observed);
         // Guests beside leases may stay for ever.
-        let admission =
-            Admission { avoided: Some(&occupied), ..self.admission(state, None, waking.as_ref(), now) };
+        let admission = Admission { avoided: Some(&occupied), ..self.admission(state, None, &hosts, now) };
         let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
         let rules =
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };

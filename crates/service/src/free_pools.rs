@@ -1,10 +1,10 @@
 //! Free pools: making, changing and removing them, and what becomes of leases when a host leaves (spec §5.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{HealingInterval, heal_all};
+use leases::admission::{HealingInterval, HostsNow, heal_all};
 use leases::free_pool::{FreePool, POOL_PROPERTY, end_action_of};
 use leases::hints::HintRules;
 use leases::ids::{FreePoolId, HostId};
@@ -209,7 +209,7 @@ pub(crate) fn end_action(
 pub(crate) fn without_host(
     state: &State,
     rules: &leases::admission::Rules,
-    waking: Option<&BTreeMap<HostId, Timestamp>>,
+    hosts: HostsNow<'_>,
     host: HostId,
     now: Timestamp,
 ) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError> {
@@ -228,7 +228,7 @@ pub(crate) fn without_host(
     inventory.remove_host(host);
     let mut calendar = state.calendar.clone();
     let before = concerned.iter().map(|record| &record.lease);
-    let healed = heal_all(&mut calendar, &inventory, rules, waking, before, HealingInterval(None), now);
+    let healed = heal_all(&mut calendar, &inventory, rules, hosts, before, HealingInterval(None), now);
     let mut moved = Vec::with_capacity(concerned.len());
     for record in concerned {
         let after = healed.iter().find(|lease| lease.id == record.lease.id).cloned();

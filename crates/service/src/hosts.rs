@@ -168,8 +168,8 @@ impl Service {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            let waking = self.waking(state, now);
-            without_host(state, rules, waking.as_ref(), id, now)
+            let hosts = self.known_hosts(state, now);
+            without_host(state, rules, hosts.now(), id, now)
         })
         .await
     }

@@ -128,8 +128,8 @@ impl Service {
             }
             self.check_swap(state, lease, host, limited)?;
             let neighbours = self.neighbours(state);
-            let waking = self.waking(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), waking.as_ref(), now);
+            let hosts = self.known_hosts(state, now);
+            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
             let lease = Admission { calendar, ..admission }.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };

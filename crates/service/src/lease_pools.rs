@@ -113,8 +113,8 @@ impl Service {
             let (state, calendar) = (ground.state, ground.calendar);
             // It is to have them at once, so nobody may be there who cannot be removed.
             let neighbours = self.neighbours(state);
-            let waking = self.waking(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), waking.as_ref(), now);
+            let hosts = self.known_hosts(state, now);
+            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
             let admission = Admission { calendar, ..admission };
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))

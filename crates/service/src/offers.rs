@@ -223,9 +223,8 @@ impl Service {
                 let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
                     let offer = held_offer(ground.state, id, now)?;
                     let (state, calendar) = (ground.state, ground.calendar);
-                    let waking = self.waking(state, now);
-                    let admission =
-                        Admission { calendar, ..self.admission(state, None, waking.as_ref(), now) };
+                    let hosts = self.known_hosts(state, now);
+                    let admission = Admission { calendar, ..self.admission(state, None, &hosts, now) };
                     let updated = admission.accepted_change(&before.lease, &offer.lease)?;
                     Ok(Decided {
                         lease: updated.lease,
@@ -244,9 +243,8 @@ impl Service {
         let state = self.state();
         let offer = held_offer(&state, id, now)?;
         let (calendar, first) = state.calendar_for(&caller.owner(), offer.lease.standing.group());
-        let waking = self.waking(&state, now);
-        let admission =
-            Admission { calendar: &calendar, ..self.admission(&state, None, waking.as_ref(), now) };
+        let hosts = self.known_hosts(&state, now);
+        let admission = Admission { calendar: &calendar, ..self.admission(&state, None, &hosts, now) };
         let lease = admission.accepted(&offer.lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })

@@ -129,9 +129,9 @@ impl Service {
         if self.progress().tried_to_serve.as_ref() == Some(&known) {
             return None;
         }
-        let waking = self.waking(&state, now);
+        let hosts = self.known_hosts(&state, now);
         let admission =
-            Admission { surroundings: None, ..self.admission(&state, Some(&known.1), waking.as_ref(), now) };
+            Admission { surroundings: None, ..self.admission(&state, Some(&known.1), &hosts, now) };
         let found = state.proposals.waiting().find_map(|record| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;

@@ -178,7 +178,7 @@ impl Admission<'_> {
             self.inventory.floating_ips().flat_map(|ip| self.calendar.floating_ip_bookings(ip.id));
         let cleaned = hosts.map(|(window, _)| later(window.end(), self.calendar.cleaning_time()));
         let ends = cleaned.chain(addresses.map(|(window, _)| window.end()));
-        let ends = ends.chain(self.waking.into_iter().flatten().map(|(_, ready)| *ready));
+        let ends = ends.chain(self.hosts.waking.into_iter().flatten().map(|(_, ready)| *ready));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }
 }

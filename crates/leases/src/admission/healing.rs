@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Admission, Refusal, Rules, Search};
+use super::{Admission, HostsNow, Refusal, Rules, Search};
 use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
 use crate::ids::HostId;
@@ -31,13 +31,13 @@ impl HealingInterval {
 
 /// Heals leases one after another and keeps the calendar in step. Returns those that change.
 ///
-/// Leases that have started come first, then those that start soonest. `waking` has hosts that are not on, as in
-/// [`Admission`]: they are had where no others are, even if they cannot be there at once.
+/// Leases that have started come first, then those that start soonest. Hosts that are not on
+/// are had where no others are, even if they cannot be there at once.
 pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
     rules: &Rules,
-    waking: Option<&BTreeMap<HostId, Timestamp>>,
+    hosts: HostsNow<'_>,
     leases: impl IntoIterator<Item = &'a Lease>,
     interval: HealingInterval,
     now: Timestamp,
@@ -46,7 +46,7 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
     let mut healed = Vec::new();
     for lease in queue {
-        let admission = Admission::new(calendar, inventory, rules, now).saving(waking);
+        let admission = Admission { hosts, ..Admission::new(calendar, inventory, rules, now) };
         let Some(lease) = admission.heal(lease, interval) else { continue };
         let entered = calendar.put(&lease, now);
         debug_assert_eq!(entered, Ok(()), "healing takes what is free");
@@ -225,7 +225,8 @@ mod tests {
             let interval = HealingInterval(interval.map(minutes));
             let rules = Rules::default();
             let (calendar, inventory) = (&mut self.calendar, &self.inventory);
-            let healed = heal_all(calendar, inventory, &rules, None, &self.leases, interval, at(now));
+            let healed =
+                heal_all(calendar, inventory, &rules, HostsNow::default(), &self.leases, interval, at(now));
             for lease in &healed {
                 self.leases.iter_mut().filter(|old| old.id == lease.id).for_each(|old| *old = lease.clone());
             }

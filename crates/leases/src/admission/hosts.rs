@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::losses::Loss;
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
@@ -121,6 +122,8 @@ impl Search<'_> {
         let candidate = |fit: &Fit| Candidate {
             new: !held.contains(&fit.host),
             avoided: self.avoids(fit.host),
+            late: self.late(fit.host),
+            loss: self.loss(fit.host),
             thrift: self.thrift(fit.host),
             fit: *fit,
         };
@@ -135,6 +138,10 @@ struct Candidate {
     new: bool,
     /// Somebody may be there for ever.
     avoided: bool,
+    /// It cannot be there in time.
+    late: bool,
+    /// Preemptible guests would have to leave.
+    loss: Loss,
     /// Where power is saved, hosts that draw little come first.
     thrift: Thrift,
     /// Then the best fit.

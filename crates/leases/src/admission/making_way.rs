@@ -15,8 +15,6 @@ use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::window::{Window, later};
 
-const SECONDS_PER_MINUTE: i64 = 60;
-
 impl Admission<'_> {
     /// Which of the instances on a host make way, as far as leases are known, and for each when the lease starts that needs
     /// its place. Before a lease of the whole host all leave that are preemptible; before one of room on it only as many
@@ -114,14 +112,12 @@ impl Admission<'_> {
 
     /// The instance as one that may have to make way for a lease that starts then.
     fn candidate<'i>(&self, instance: &'i Instance, start: Timestamp) -> Candidate<'i> {
-        let ran = instance.launched_at.map_or(0, |since| start.duration_since(since).as_secs());
-        let minutes = u64::try_from(ran / SECONDS_PER_MINUTE).unwrap_or(0);
         // Who was asked to leave leaves, whatever was made or deleted since.
         let asked = |start| instance.departure.is_some_and(|known| known.gone_by <= start);
         Candidate {
             id: instance.id,
             size: instance.size,
-            work: minutes.saturating_mul(instance.size.vcpus.into()),
+            work: instance.work_by(start),
             project: &instance.owner.project,
             leaves: instance.is_departing(self.now) && asked(start),
         }

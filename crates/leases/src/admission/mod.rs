@@ -17,6 +17,7 @@ mod healing;
 mod hosts;
 mod hunting;
 mod instances;
+mod losses;
 mod making_way;
 mod offers;
 mod order;
@@ -44,6 +45,7 @@ pub(crate) use self::backfill::is_used;
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
+pub use self::losses::{HostsNow, Losses};
 pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
@@ -101,9 +103,8 @@ pub struct Admission<'a> {
     /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
     /// once or as soon as it can asks for so much that is free, what has a date for so much that there is.
     pub used: Option<&'a BTreeMap<HostId, Resources>>,
-    /// Hosts that are not on, and when each could be had if it were woken now ([`crate::energy::readiness`]); none if no
-    /// power is saved here. If it is, hosts that draw least are had first.
-    pub waking: Option<&'a BTreeMap<HostId, Timestamp>>,
+    /// Which hosts are not on, and which have guests that would have to leave.
+    pub hosts: HostsNow<'a>,
     /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
     /// without one, no host is had that is kept for some projects.
     pub project: Option<&'a ProjectId>,
@@ -119,7 +120,7 @@ impl<'a> Admission<'a> {
     /// A decision that knows of no guests, and is on nobody's behalf yet.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
-        let (waking, project, hints, backfill) = (None, None, None, None);
+        let (project, hints, backfill) = (None, None, None);
         Self {
             calendar,
             inventory,
@@ -128,7 +129,7 @@ impl<'a> Admission<'a> {
             avoided,
             surroundings,
             used,
-            waking,
+            hosts: HostsNow::default(),
             project,
             hints,
             backfill,

@@ -44,7 +44,8 @@ impl Admission<'_> {
         after: Option<LeaseId>,
         rules: &RepackRules,
     ) -> Repacking {
-        let Some(least) = self.waking.and_then(|_| self.inventory.hosts().filter_map(draws).min()) else {
+        let Some(least) = self.hosts.waking.and_then(|_| self.inventory.hosts().filter_map(draws).min())
+        else {
             return Repacking::default();
         };
         let worth_it = |lease: &&Lease| {

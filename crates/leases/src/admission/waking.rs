@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Admission, Search};
+use super::{Admission, HostsNow, Search};
 use crate::energy::{Figures, WattsPerCore};
 use crate::ids::HostId;
 
@@ -23,18 +23,18 @@ impl<'a> Admission<'a> {
     /// The same, where power is saved: `waking` has the hosts that are not on, and when each could be had.
     #[must_use]
     pub fn saving(self, waking: Option<&'a BTreeMap<HostId, Timestamp>>) -> Self {
-        Self { waking, ..self }
+        Self { hosts: HostsNow { waking, ..self.hosts }, ..self }
     }
 
     fn ready_at(&self, host: HostId) -> Option<Timestamp> {
-        self.waking?.get(&host).copied()
+        self.hosts.waking?.get(&host).copied()
     }
 }
 
 impl Search<'_> {
     /// Whether the host is off and cannot be there when the window begins. The lease's own host can: it is woken in
     /// time for it.
-    fn late(&self, host: HostId) -> bool {
+    pub(super) fn late(&self, host: HostId) -> bool {
         let start = self.window.start();
         let own = || {
             let mut bookings = self.admission.calendar.bookings(host);
@@ -51,7 +51,7 @@ impl Search<'_> {
 
     /// How soon the host is had.
     pub(super) fn thrift(&self, host: HostId) -> Thrift {
-        let known = self.admission.waking.and(self.admission.inventory.host(host));
+        let known = self.admission.hosts.waking.and(self.admission.inventory.host(host));
         let draws = known.map_or(WattsPerCore(0), |host| Figures::of(host).per_core(host));
         Thrift { late: self.late(host), draws, asleep: self.admission.ready_at(host).is_some() }
     }

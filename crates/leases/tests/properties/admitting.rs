@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use leases::admission::{
-    Admission, Changes, HealingInterval, HostsChange, InstancesChange, Refusal, Rules, TermsChange, heal_all,
+    Admission, Changes, HealingInterval, HostsChange, HostsNow, InstancesChange, Refusal, Rules, TermsChange,
+    heal_all,
 };
 use leases::calendar::Calendar;
 use leases::host::{Health, Inventory};
@@ -97,8 +98,15 @@ impl Cloud {
             Turn::Heal => {
                 let interval = HealingInterval::default();
                 let (calendar, inventory) = (&mut self.calendar, &self.inventory);
-                let healed =
-                    heal_all(calendar, inventory, &self.rules, None, &self.leases, interval, at(self.now));
+                let healed = heal_all(
+                    calendar,
+                    inventory,
+                    &self.rules,
+                    HostsNow::default(),
+                    &self.leases,
+                    interval,
+                    at(self.now),
+                );
                 for lease in healed {
                     self.replace(&lease);
                 }

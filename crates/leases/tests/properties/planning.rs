@@ -8,7 +8,7 @@ mod fleet;
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Changes, HealingInterval, Rules, heal_all};
+use leases::admission::{Admission, Changes, HealingInterval, HostsNow, Rules, heal_all};
 use leases::calendar::Calendar;
 use leases::host::{Health, Inventory};
 use leases::ids::{HostId, LeaseId};
@@ -157,7 +157,9 @@ impl Play {
         }
         let (calendar, inventory) = (&mut self.calendar, &self.inventory);
         let healing = HealingInterval::default();
-        for lease in heal_all(calendar, inventory, &self.rules, None, &self.leases, healing, self.now) {
+        for lease in
+            heal_all(calendar, inventory, &self.rules, HostsNow::default(), &self.leases, healing, self.now)
+        {
             self.commit(&lease);
         }
         let world = World::new(&observed, &self.history, &self.plan_rules, self.now);

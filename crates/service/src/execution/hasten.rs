@@ -32,8 +32,8 @@ impl Service {
         if self.progress().tried_to_hasten.as_ref() == Some(&known) {
             return None;
         }
-        let waking = self.waking(&state, now);
-        let admission = self.admission(&state, Some(&known.1), waking.as_ref(), now);
+        let hosts = self.known_hosts(&state, now);
+        let admission = self.admission(&state, Some(&known.1), &hosts, now);
         let sooner = state.leases.waiting_for_hosts().find_map(|before| {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: before.clone(), after: Some(after) })
@@ -62,8 +62,8 @@ impl Service {
         hunters.peek()?;
         let neighbours = self.may_plan_anew(now).then(|| self.neighbours(&state));
         let surroundings = neighbours.as_ref().map(|neighbours| neighbours.surroundings());
-        let waking = self.waking(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, waking.as_ref(), now) };
+        let hosts = self.known_hosts(&state, now);
+        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now) };
         let hunters: Vec<_> = hunters.collect();
         let planned = hunters.iter().find_map(|before| Some((before, admission.hunt_anew(&before.lease)?)));
         if surroundings.is_some() {
@@ -99,8 +99,8 @@ impl Service {
         departing.peek()?;
         let neighbours = self.neighbours(&state);
         let surroundings = Some(neighbours.surroundings());
-        let waking = self.waking(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, waking.as_ref(), now) };
+        let hosts = self.known_hosts(&state, now);
+        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now) };
         departing.find_map(|before| {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })

@@ -36,8 +36,8 @@ impl Service {
             // A copy, because what is decided counts only once it is committed.
             let mut calendar = state.calendar.clone();
             let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
-            let (inventory, waking) = (&state.inventory, self.waking(&state, now));
-            let healed = heal_all(&mut calendar, inventory, rules, waking.as_ref(), leases, interval, now);
+            let (inventory, hosts) = (&state.inventory, self.known_hosts(&state, now));
+            let healed = heal_all(&mut calendar, inventory, rules, hosts.now(), leases, interval, now);
             let change = |lease: Lease| {
                 let before = state.leases.get(lease.id)?.clone();
                 Some(Change { before, after: Some(lease) })

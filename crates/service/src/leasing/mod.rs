@@ -10,7 +10,7 @@ pub(crate) mod update;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use leases::admission::Admission;
+use leases::admission::{Admission, HostsNow, Losses};
 use leases::calendar::Calendar;
 use leases::hunt::Surroundings;
 use leases::ids::HostId;
@@ -23,18 +23,27 @@ use crate::Service;
 use crate::state::State;
 
 impl Service {
-    /// What admission decides on; with the hosts that are [not on](Service::waking). Dates have no seconds (spec §1.8), so the present is the current minute.
+    /// What admission decides on. Dates have no seconds (spec §1.8), so the present is the current minute.
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,
         occupied: Option<&'a BTreeSet<HostId>>,
-        waking: Option<&'a BTreeMap<HostId, Timestamp>>,
+        hosts: &'a KnownHosts,
         now: Timestamp,
     ) -> Admission<'a> {
         let rules = &self.settings.rules;
         let avoided = Some(state.instances.hosts_without_lease());
         let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
-        Admission { occupied, avoided, waking, ..admission }
+        Admission { occupied, avoided, hosts: hosts.now(), ..admission }
+    }
+
+    /// What is known of hosts at the moment.
+    pub(crate) fn known_hosts(&self, state: &State, now: Timestamp) -> KnownHosts {
+        let instances = state.instances.iter().map(|record| &record.instance);
+        // Nobody would be started any more where a lease starts sooner.
+        let soon = now.checked_add(self.least_gap()).unwrap_or(Timestamp::MAX);
+        let losses = Losses::new(&self.progress().observed, instances, now, soon);
+        KnownHosts { waking: self.waking(state, now), losses }
     }
 
     /// What a decision about a lease of that type needs to know about hosts: who asks for a date does not need to know
@@ -42,7 +51,7 @@ impl Service {
     pub(crate) fn around<'a>(&self, state: &'a State, lease_type: LeaseType, now: Timestamp) -> Around<'a> {
         let neighbours = (lease_type != LeaseType::Schedule).then(|| self.neighbours(state));
         let used = neighbours.as_ref().map(Neighbours::used);
-        Around { neighbours, used, waking: self.waking(state, now) }
+        Around { neighbours, used, hosts: self.known_hosts(state, now) }
     }
 
     /// What was observed, with guests that are about to be there.
@@ -63,11 +72,23 @@ impl Service {
     }
 }
 
+/// What decisions need to know of hosts at the moment.
+pub(crate) struct KnownHosts {
+    waking: Option<BTreeMap<HostId, Timestamp>>,
+    losses: Losses,
+}
+
+impl KnownHosts {
+    pub fn now(&self) -> HostsNow<'_> {
+        HostsNow { waking: self.waking.as_ref(), losses: Some(&self.losses) }
+    }
+}
+
 /// Guests, and hosts that are not on, as far as a decision needs to know.
 pub(crate) struct Around<'a> {
     neighbours: Option<Neighbours<'a>>,
     used: Option<BTreeMap<HostId, Resources>>,
-    waking: Option<BTreeMap<HostId, Timestamp>>,
+    hosts: KnownHosts,
 }
 
 impl Around<'_> {
@@ -82,12 +103,7 @@ impl Around<'_> {
         let occupied = self.neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = self.neighbours.as_ref().map(Neighbours::surroundings);
         let used = self.used.as_ref();
-        Admission {
-            calendar,
-            surroundings,
-            used,
-            ..service.admission(state, occupied, self.waking.as_ref(), now)
-        }
+        Admission { calendar, surroundings, used, ..service.admission(state, occupied, &self.hosts, now) }
     }
 }
 

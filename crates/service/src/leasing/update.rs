@@ -100,8 +100,8 @@ impl Service {
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
         let (state, calendar) = (ground.state, ground.calendar);
-        let waking = self.waking(state, now);
-        let admission = Admission { calendar, ..self.admission(state, None, waking.as_ref(), now) };
+        let hosts = self.known_hosts(state, now);
+        let admission = Admission { calendar, ..self.admission(state, None, &hosts, now) };
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
             self.check_stack_of(state, Some(&before.lease), &updated.lease)?;

@@ -21,6 +21,7 @@ mod preemptible;
 mod recurring;
 mod running;
 mod sharing;
+mod sparing;
 mod suiting;
 mod telling;
 mod terms;

@@ -21,6 +21,7 @@ use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 mod earliest;
 mod hinting;
 mod hunting;
+mod losses;
 mod making_way;
 mod offers;
 mod replanning;

@@ -130,8 +130,8 @@ fn energy_g_a_lease_whose_host_does_not_come_up_gets_another_before_it_starts() 
         let mut calendar = thrifty.cloud.calendar.clone();
         let (inventory, rules) = (&thrifty.cloud.inventory, &thrifty.cloud.rules);
         let interval = HealingInterval(None);
-        let healed =
-            heal_all(&mut calendar, inventory, rules, Some(&thrifty.waking), [&ours], interval, at(9));
+        let hosts = HostsNow { waking: Some(&thrifty.waking), ..HostsNow::default() };
+        let healed = heal_all(&mut calendar, inventory, rules, hosts, [&ours], interval, at(9));
         healed[0].reservations[0].allocation.hosts()
     };
     assert_eq!(heal(&thrifty), BTreeSet::from([HostId(3)]), "2 draws less, but is not there in time");
