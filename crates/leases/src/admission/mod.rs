@@ -44,6 +44,7 @@ pub(crate) use self::backfill::is_used;
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
+pub use self::making_way::Elsewhere;
 pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
