@@ -1,20 +1,38 @@
 //! When preemptible instances make way: noted with each as soon as a lease of its host is known, and told to its owner
 //! (seed 004, spec §6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Admission;
-use leases::ids::HostId;
+use leases::admission::{Admission, Elsewhere};
+use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
-use store::{Commit, InstanceRecord, StoreError, Write};
+use leases::plan::{Guest, GuestOwner, ObservedHost};
+use store::{Commit, InstanceRecord, Revision, StoreError, Write};
 
 use crate::Service;
 use crate::instances::change;
 use crate::notices;
 use crate::state::State;
 use crate::writing::Writer;
+
+/// What it was decided from who makes way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    /// What is committed.
+    pub revision: Revision,
+    /// What is seen of guests that others have started.
+    elsewhere: BTreeMap<HostId, StartedElsewhere>,
+}
+
+/// Preemptible guests on a host that others have started: there are no instances on record for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StartedElsewhere {
+    guests: Vec<Guest>,
+    /// Leases that have room on the host now or soon.
+    leases: BTreeSet<LeaseId>,
+}
 
 impl Service {
     /// When an instance makes way for a lease of its host that starts then.
@@ -34,22 +52,35 @@ impl Service {
         let all = state.instances.iter().map(|record| &record.instance).filter(|other| stays(other));
         let there = all.filter(|other| other.host == new.host).chain([new]);
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
-        let starts = |id| state.leases.get(id).map(|record| record.lease.window.start());
-        admission.making_way(host, there, starts).get(&new.id).map(|start| self.departure_for(new, *start))
+        let progress = self.progress();
+        let seen = progress.observed.hosts.get(&host.id);
+        let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
+        let elsewhere = self.elsewhere(others.as_ref(), now);
+        let leaving = admission.making_way(host, there, elsewhere, starts_in(state));
+        leaving.get(&new.id).map(|start| self.departure_for(new, *start))
     }
 
     /// Tells owners of preemptible instances when these make way, and when they need not after all. Says whether there was
     /// anything to tell.
     pub(crate) async fn announce(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let known = self.state().revision;
-        if self.progress().announced == Some(known) {
-            return Ok(false);
-        }
-        let changes = self.departures(now);
-        if changes.is_empty() {
-            self.progress().announced = Some(known);
-            return Ok(false);
-        }
+        let changes = {
+            let state = self.state();
+            let mut progress = self.progress();
+            let elsewhere = progress.observed.hosts.iter().filter_map(|(host, seen)| {
+                Some((*host, self.started_elsewhere(&state, (*host, seen), now)?))
+            });
+            let known = Announced { revision: state.revision, elsewhere: elsewhere.collect() };
+            if progress.announced.as_ref() == Some(&known) {
+                return Ok(false);
+            }
+            let (changes, others_leaving) = self.departures(&state, &known.elsewhere, now);
+            progress.others_leaving = others_leaving;
+            progress.announced = changes.is_empty().then_some(known);
+            if changes.is_empty() {
+                return Ok(false);
+            }
+            changes
+        };
         let commit_of = |changes: &[Changed]| Commit {
             writes: changes.iter().map(|(_, write)| write.clone()).collect(),
             notifications: changes
@@ -64,21 +95,63 @@ impl Service {
         writer.commit_all_or_each(&changes, commit_of, tell).await
     }
 
-    /// Instances that make way at another time than is noted.
-    fn departures(&self, now: Timestamp) -> Vec<Changed> {
-        let state = self.state();
+    /// Preemptible guests on the host that others have started, if there are any and leases have room there now or soon.
+    fn started_elsewhere(
+        &self,
+        state: &State,
+        (host, seen): (HostId, &ObservedHost),
+        now: Timestamp,
+    ) -> Option<StartedElsewhere> {
+        let started = |guest: &&Guest| {
+            guest.owner == GuestOwner::Preemptible && state.instances.get(guest.id).is_none()
+        };
+        let guests: Vec<Guest> = seen.guests.iter().filter(started).cloned().collect();
+        if guests.is_empty() {
+            return None;
+        }
+        let (starts, until) = (starts_in(state), self.settings.plan_rules.horizon(now));
+        let booked = state.calendar.bookings(host).filter(|(window, booking)| {
+            let near = || starts(booking.lease).is_some_and(|start| start <= until);
+            booking.used.is_some() && now < window.end() && near()
+        });
+        let leases: BTreeSet<LeaseId> = booked.map(|(_, booking)| booking.lease).collect();
+        (!leases.is_empty()).then_some(StartedElsewhere { guests, leases })
+    }
+
+    fn elsewhere<'g>(&self, there: Option<&'g StartedElsewhere>, now: Timestamp) -> Elsewhere<'g> {
+        let until = self.settings.plan_rules.horizon(now);
+        there.map_or(Elsewhere::NOBODY, |there| Elsewhere { guests: &there.guests, until })
+    }
+
+    /// Instances that make way at another time than is noted; and who makes way of guests that others have started, for
+    /// leases that start when.
+    fn departures(
+        &self,
+        state: &State,
+        elsewhere: &BTreeMap<HostId, StartedElsewhere>,
+        now: Timestamp,
+    ) -> (Vec<Changed>, BTreeMap<GuestId, Timestamp>) {
         let mut by_host: BTreeMap<HostId, Vec<&Arc<InstanceRecord>>> = BTreeMap::new();
         for record in state.instances.iter().filter(|record| stays(&record.instance)) {
             by_host.entry(record.instance.host).or_default().push(record);
         }
         let preemptible = |record: &Arc<InstanceRecord>| record.instance.kind == InstanceKind::Preemptible;
-        by_host.retain(|_, there| there.iter().any(|record| preemptible(record)));
+        by_host.retain(|host, there| {
+            there.iter().any(|record| preemptible(record)) || elsewhere.contains_key(host)
+        });
+        for host in elsewhere.keys() {
+            by_host.entry(*host).or_default();
+        }
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
-        let starts = |id| state.leases.get(id).map(|record| record.lease.window.start());
-        let mut changes = Vec::new();
+        let (mut changes, mut others_leaving) = (Vec::new(), BTreeMap::new());
         for (host, there) in by_host {
             let Some(host) = state.inventory.host(host) else { continue };
-            let leaving = admission.making_way(host, there.iter().map(|record| &record.instance), starts);
+            let others = elsewhere.get(&host.id);
+            let instances = there.iter().map(|record| &record.instance);
+            let leaving =
+                admission.making_way(host, instances, self.elsewhere(others, now), starts_in(state));
+            let others = others.iter().flat_map(|there| &there.guests);
+            others_leaving.extend(others.filter_map(|guest| Some((guest.id, *leaving.get(&guest.id)?))));
             let open =
                 |record: &&Arc<InstanceRecord>| preemptible(record) && !record.instance.leaves_anyway();
             for record in there.into_iter().filter(open) {
@@ -92,8 +165,13 @@ impl Service {
                 }
             }
         }
-        changes
+        (changes, others_leaving)
     }
+}
+
+/// When leases start.
+fn starts_in(state: &State) -> impl Fn(LeaseId) -> Option<Timestamp> {
+    |id| state.leases.get(id).map(|record| record.lease.window.start())
 }
 
 /// Whether it is beside all leases, and goes on to be.

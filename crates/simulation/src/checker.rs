@@ -2,6 +2,7 @@
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
 mod backfill;
+mod elsewhere;
 mod guests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,8 @@ use leases::terms::ReservationTerms;
 use leases::window::Window;
 use store::{HostRecord, LeaseRecord, Snapshot};
 
-use self::backfill::BackfillWatch;
+use self::backfill::{BackfillWatch, LEAVING_TAKES};
+use self::elsewhere::ElsewhereWatch;
 
 /// What is known of a lease from the answers to calls.
 #[derive(Clone, Debug)]
@@ -65,6 +67,7 @@ pub(crate) struct Checker {
     /// Where preemptible instances were to be moved.
     relocated: BTreeSet<(GuestId, HostId)>,
     backfill: BackfillWatch,
+    elsewhere: ElsewhereWatch,
 }
 
 type Verdict = Result<(), String>;
@@ -90,19 +93,22 @@ impl Checker {
             displaced: BTreeSet::new(),
             relocated: BTreeSet::new(),
             backfill: BackfillWatch::default(),
+            elsewhere: ElsewhereWatch::default(),
         }
     }
 
-    /// Nothing goes wrong by itself, and everybody is looked at as often as that.
+    /// Nothing goes wrong by itself, everybody is looked at as often as that, and has so long to leave.
     #[must_use]
-    pub fn punctual(mut self, observe_interval: SignedDuration) -> Self {
+    pub fn punctual(mut self, observe_interval: SignedDuration, grace: SignedDuration) -> Self {
         self.backfill.noticed_within = Some(observe_interval);
+        self.elsewhere.gone_within = Some(observe_interval + grace + LEAVING_TAKES);
         self
     }
 
     /// Something is wrong until then.
     pub fn disturbed(&mut self, until: Timestamp) {
         self.backfill.disturbed_until = self.backfill.disturbed_until.max(until);
+        self.elsewhere.disturbed_until = self.elsewhere.disturbed_until.max(until);
     }
 
     /// How many instances have run on hosts of leases that let them, and how many of them had to leave for these.
@@ -231,6 +237,7 @@ impl Checker {
             let host = record.host.id;
             let Some(seen) = fleet.look(host) else { continue };
             check_guests(contents, fleet, &seen)?;
+            self.elsewhere.follow(fleet, (host, &seen), now);
             let Place::Held(holder) = seen.place else { continue };
             let Some(lease) = holders.get(&holder) else {
                 if self.late_calls {
@@ -301,7 +308,7 @@ impl Checker {
         }
         for reservation in &record.lease.reservations {
             if let Allocation::Slots(slots) = &reservation.allocation {
-                slots.keys().try_for_each(|host| check_way_made(contents, fleet, *host))?;
+                slots.keys().try_for_each(|host| self.check_way_made(contents, fleet, *host, now))?;
             }
             let Allocation::Hosts(hosts) = &reservation.allocation else { continue };
             for host in hosts {
@@ -315,35 +322,42 @@ impl Checker {
         }
         Ok(())
     }
-}
 
-/// Preemptible instances have made way for what a lease has of a host, if they are what it lacks.
-fn check_way_made(contents: &Snapshot, fleet: &SimulatedFleet, host: HostId) -> Verdict {
-    let Some(seen) = fleet.look(host) else { return Ok(()) };
-    let Some(record) = contents.hosts.iter().find(|record| record.host.id == host) else { return Ok(()) };
-    let mut used = Resources::default();
-    let leases = contents.leases.iter().map(|record| &record.lease);
-    for reservation in leases.flat_map(|lease| &lease.reservations) {
-        let size = match &reservation.terms {
-            ReservationTerms::Instances(terms) => terms.slots().size,
-            ReservationTerms::Flavor(terms) => terms.slots().size,
-            ReservationTerms::Hosts(_) | ReservationTerms::FloatingIps(_) => continue,
-        };
-        used.add(seen.slots.get(&reservation.id).copied().unwrap_or(0), &size);
-    }
-    let capacity = record.host.capacity();
-    if !used.fits_into(&capacity) {
-        return Ok(());
-    }
-    for guest in seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
-        if fleet.is_instance(guest.id) {
-            used.add(1, &guest.size.resources());
+    /// Whoever is preemptible has made way for what a lease has of a host, if that is what it lacks; of guests that others
+    /// have started, those that have been there for long enough.
+    fn check_way_made(
+        &self,
+        contents: &Snapshot,
+        fleet: &SimulatedFleet,
+        host: HostId,
+        now: Timestamp,
+    ) -> Verdict {
+        let Some(seen) = fleet.look(host) else { return Ok(()) };
+        let Some(record) = contents.hosts.iter().find(|record| record.host.id == host) else { return Ok(()) };
+        let mut used = Resources::default();
+        let leases = contents.leases.iter().map(|record| &record.lease);
+        for reservation in leases.flat_map(|lease| &lease.reservations) {
+            let size = match &reservation.terms {
+                ReservationTerms::Instances(terms) => terms.slots().size,
+                ReservationTerms::Flavor(terms) => terms.slots().size,
+                ReservationTerms::Hosts(_) | ReservationTerms::FloatingIps(_) => continue,
+            };
+            used.add(seen.slots.get(&reservation.id).copied().unwrap_or(0), &size);
         }
+        let capacity = record.host.capacity();
+        if !used.fits_into(&capacity) {
+            return Ok(());
+        }
+        for guest in seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
+            if fleet.is_instance(guest.id) || self.elsewhere.should_be_gone(guest.id, host, now) {
+                used.add(1, &guest.size.resources());
+            }
+        }
+        if used.fits_into(&capacity) {
+            return Ok(());
+        }
+        Err(format!("preemptible guests are in the way on host {host}: {seen:?}"))
     }
-    if used.fits_into(&capacity) {
-        return Ok(());
-    }
-    Err(format!("preemptible instances are in the way on host {host}: {seen:?}"))
 }
 
 /// What runs for an instance is on record: nobody has a guest that nobody knows of.

@@ -191,7 +191,8 @@ impl Simulation {
         let schedule = agreed.then(Schedule::default);
         let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
         let punctual = ways.only_slow && !several;
-        let checker = if punctual { checker.punctual(ways.settings.observe_interval) } else { checker };
+        let (observe_interval, grace) = (ways.settings.observe_interval, ways.settings.plan_rules.grace);
+        let checker = if punctual { checker.punctual(observe_interval, grace) } else { checker };
         Ok(Self {
             rng,
             ways,

@@ -1,4 +1,4 @@
-//! When preemptible instances make way for leases (seed 004, spec PRE-06).
+//! When preemptible instances, and preemptible guests that others have started, make way for leases (seed 004, spec PRE-06).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::window::{Window, later};
 impl Admission<'_> {
     /// Which of the instances on a host make way, as far as leases are known, and for each when the lease starts that needs
     /// its place. Before a lease of the whole host all leave that are preemptible; before one of room on it only as many
-    /// as it takes for the rest to fit beside what is reserved then.
+    /// as it takes for the rest to fit beside what is reserved then, those `elsewhere` among them.
     ///
     /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves for
     /// those that it does not know: what is held for an offer need not become a lease.
@@ -26,6 +26,7 @@ impl Admission<'_> {
         &self,
         host: &Host,
         instances: impl IntoIterator<Item = &'i Instance>,
+        elsewhere: Elsewhere<'_>,
         starts: impl Fn(LeaseId) -> Option<Timestamp>,
     ) -> BTreeMap<GuestId, Timestamp> {
         let (mut staying, others): (Vec<&Instance>, Vec<&Instance>) =
@@ -34,6 +35,7 @@ impl Admission<'_> {
         for other in others {
             beside.add(1, &other.size.resources());
         }
+        let mut guests: Vec<&Guest> = elsewhere.guests.iter().collect();
         let mut leaving = BTreeMap::new();
         let known = self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now);
         // What is booked begins in the present if the lease has begun, so the lease is asked.
@@ -42,8 +44,10 @@ impl Admission<'_> {
             .collect();
         for Known { window, start, booking } in &known {
             let start = *start;
+            let counted = guests.iter().filter(|_| start <= elsewhere.until);
+            let candidates = staying.iter().map(|instance| self.candidate(instance, start));
             let candidates: Vec<Candidate<'_>> =
-                staying.iter().map(|instance| self.candidate(instance, start)).collect();
+                candidates.chain(counted.map(|guest| started_elsewhere(guest))).collect();
             let mut going = if booking.used.is_some() {
                 victims(&candidates, &room_beside(host, &beside, &known, window.start()))
             } else {
@@ -56,10 +60,14 @@ impl Admission<'_> {
                 let told = |instance: &&&Instance| {
                     instance.departure.is_some_and(|departure| departure.gone_by == start)
                 };
-                let told: BTreeSet<GuestId> = staying.iter().filter(told).map(|told| told.id).collect();
+                let told = staying.iter().filter(told).map(|told| told.id);
+                let asked =
+                    guests.iter().filter(|guest| guest.stopping_since.is_some()).map(|guest| guest.id);
+                let told: BTreeSet<GuestId> = told.chain(asked).collect();
                 going.retain(|id| told.contains(id));
             }
             staying.retain(|instance| !going.contains(&instance.id));
+            guests.retain(|guest| !going.contains(&guest.id));
             leaving.extend(going.into_iter().map(|id| (id, start)));
         }
         leaving
@@ -118,9 +126,38 @@ impl Admission<'_> {
             id: instance.id,
             size: instance.size,
             work: instance.work_by(start),
-            project: &instance.owner.project,
+            project: Some(&instance.owner.project),
             leaves: instance.is_departing(self.now) && asked(start),
         }
+    }
+}
+
+/// Preemptible guests on a host that others have started: they are no instances on record.
+///
+/// They come and go without anybody being told, so only leases that start soon have to do with them: what owners of
+/// instances are told long before depends on none of them. Before leases of the whole host they leave whatever is decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Elsewhere<'g> {
+    /// These.
+    pub guests: &'g [Guest],
+    /// They count for leases that start until then.
+    pub until: Timestamp,
+}
+
+impl Elsewhere<'_> {
+    /// Nobody is there.
+    pub const NOBODY: Self = Self { guests: &[], until: Timestamp::MIN };
+}
+
+/// The guest as one that may have to make way. What it has done nobody here knows, so it loses nothing, and leaves before
+/// an instance where one of them is enough. Who was asked to leave leaves: that is seen, and need not be on record.
+fn started_elsewhere(guest: &Guest) -> Candidate<'_> {
+    Candidate {
+        id: guest.id,
+        size: guest.size,
+        work: 0,
+        project: guest.project.as_ref(),
+        leaves: guest.stopping_since.is_some(),
     }
 }
 

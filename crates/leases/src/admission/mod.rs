@@ -46,6 +46,7 @@ pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
 pub use self::losses::{HostsNow, Losses};
+pub use self::making_way::Elsewhere;
 pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};

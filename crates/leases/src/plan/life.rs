@@ -255,9 +255,21 @@ fn cleared(lease: &Lease, world: &World<'_>) -> bool {
         Allocation::Slots(slots) => {
             let mut leaving = world.instances.iter().filter(|instance| instance.is_departing(world.now));
             !leaving.any(|instance| instance.needs_place() && slots.contains_key(&instance.host))
+                && !slots.keys().any(|host| others_leave(*host, lease, world))
         }
         Allocation::FloatingIps(_) => true,
     })
+}
+
+/// Whether a guest that others have started is on the host and makes way for the lease, or one that starts sooner.
+fn others_leave(host: HostId, lease: &Lease, world: &World<'_>) -> bool {
+    if world.others_leaving.is_empty() {
+        return false;
+    }
+    let leaves = |guest: &Guest| {
+        world.others_leaving.get(&guest.id).is_some_and(|start| *start <= lease.window.start())
+    };
+    world.observed.hosts.get(&host).is_some_and(|seen| seen.guests.iter().any(leaves))
 }
 
 /// The next status of the before-end event of an active lease, if it changes.

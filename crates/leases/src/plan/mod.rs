@@ -183,7 +183,10 @@ pub struct World<'a> {
     pub rules: &'a PlanRules,
     /// Instances that are to run, or to be destroyed.
     pub instances: &'a [&'a Instance],
-    /// Those of them whose guests are certain to be nowhere: they were looked for on hosts that work.
+    /// Preemptible guests that are no instances on record and make way for leases of room, and when these start
+    /// ([`crate::admission::Elsewhere`]).
+    pub others_leaving: &'a BTreeMap<GuestId, Timestamp>,
+    /// Those instances whose guests are certain to be nowhere: they were looked for on hosts that work.
     pub gone: &'a BTreeSet<GuestId>,
     /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
     pub asleep: &'a BTreeSet<HostId>,
@@ -193,13 +196,24 @@ pub struct World<'a> {
 
 /// No guests.
 static NOBODY: BTreeSet<GuestId> = BTreeSet::new();
+/// No guests that leave.
+static NOBODY_LEAVES: BTreeMap<GuestId, Timestamp> = BTreeMap::new();
 /// No hosts.
 static NOWHERE: BTreeSet<HostId> = BTreeSet::new();
 
 impl<'a> World<'a> {
     /// A world without instances.
     pub fn new(observed: &'a Observed, history: &'a History, rules: &'a PlanRules, now: Timestamp) -> Self {
-        Self { observed, history, rules, instances: &[], gone: &NOBODY, asleep: &NOWHERE, now }
+        Self {
+            observed,
+            history,
+            rules,
+            instances: &[],
+            others_leaving: &NOBODY_LEAVES,
+            gone: &NOBODY,
+            asleep: &NOWHERE,
+            now,
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! Handing over slots of shared hosts, and addresses.
 //!
 //! Shared hosts stay in the free pool, and preemptible guests there stay where they are, as long as there is room for
-//! them beside what is reserved. Which of them have to go was decided before, and is noted with their instances
-//! ([`crate::admission::Admission::making_way`]).
+//! them beside what is reserved. Which of them have to go was decided before ([`crate::admission::Admission::making_way`]): it
+//! is noted with their instances, and told with the world of guests that others have started.
 
-use super::Claims;
+use jiff::Timestamp;
+
 use super::effort::{Effort, Waiting};
 use super::handover::{doomed, is_near, move_or_stop, stop};
 use super::life;
-use super::observed::{ObservedHost, Place};
+use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::step::Action;
+use super::{Claims, World};
 use crate::host::Health;
 use crate::ids::{HostId, ReservationId};
 use crate::lease::Allocation;
@@ -68,13 +70,24 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     let Some(lease) = lease else { return false };
     let mut in_the_way = false;
     for guest in &observed.guests {
-        if let Some(leaving) = claims.leaving.get(&guest.id).filter(|_| !claims.leaves_anyway(guest.id)) {
-            let Some(departure) = leaving.departure else { continue };
-            move_or_stop(effort, claims, (host, observed), (guest, departure.asked_at), lease);
-            in_the_way |= departure.gone_by <= effort.world.now;
+        if claims.leaves_anyway(guest.id) {
+            continue;
+        }
+        if let Some((asked_at, gone_by)) = makes_way(&effort.world, claims, guest) {
+            move_or_stop(effort, claims, (host, observed), (guest, asked_at), lease);
+            in_the_way |= gone_by <= effort.world.now;
         }
     }
     in_the_way
+}
+
+/// When the guest is asked to leave for leases of room on its host, and has to be gone, if it makes way.
+fn makes_way(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<(Timestamp, Timestamp)> {
+    if let Some(instance) = claims.leaving.get(&guest.id) {
+        return instance.departure.map(|departure| (departure.asked_at, departure.gone_by));
+    }
+    let start = *world.others_leaving.get(&guest.id).filter(|_| guest.owner == GuestOwner::Preemptible)?;
+    Some((world.rules.asks_at(start, world.rules.grace), start))
 }
 
 /// The guests of a lease that has nothing on the host any more, then its slots.

@@ -25,8 +25,8 @@ pub struct Candidate<'a> {
     pub size: GuestSize,
     /// What is lost if it does: vCPUs times minutes that it has run by then.
     pub work: u64,
-    /// Whose it is.
-    pub project: &'a ProjectId,
+    /// Whose it is; if nobody knows, it is taken for an owner's who has nothing else.
+    pub project: Option<&'a ProjectId>,
     /// It makes way in any case.
     pub leaves: bool,
 }
@@ -136,10 +136,12 @@ impl<'a> Search<'a> {
     fn cost(&self, work: u64) -> Cost {
         let chosen = || self.chosen.iter().map(|position| self.stay[*position]);
         let mut owners: BTreeMap<&ProjectId, usize> = BTreeMap::new();
-        chosen().for_each(|candidate| *owners.entry(candidate.project).or_insert(0) += 1);
+        let known = chosen().filter_map(|candidate| candidate.project);
+        known.for_each(|project| *owners.entry(project).or_insert(0) += 1);
+        let unknown = chosen().filter(|candidate| candidate.project.is_none()).count();
         let mut ids: Vec<GuestId> = chosen().map(|candidate| candidate.id).collect();
         ids.sort();
-        (work, owners.values().map(|count| count * count).sum(), ids)
+        (work, owners.values().map(|count| count * count).sum::<usize>() + unknown, ids)
     }
 
     /// One after the other, whoever frees most of what is lacking.
@@ -192,7 +194,7 @@ mod tests {
             id: GuestId(id),
             size: GuestSize { vcpus: *vcpus, memory_mib: *memory_mib, disk_gib: 1 },
             work: *work,
-            project: &projects[*owner],
+            project: projects.get(*owner),
             leaves: false,
         };
         (1..).zip(given).map(candidate).collect()
@@ -217,6 +219,8 @@ mod tests {
         assert_eq!(chosen(&four, &room(0, 0)), [1, 2, 3, 4]);
         let alike = [(2, 10, 9, 0), (2, 10, 9, 0), (2, 10, 9, 1)];
         assert_eq!(chosen(&alike, &room(2, 100)), [1, 3], "one of each");
+        let alike = [(2, 10, 9, 0), (2, 10, 9, 0), (2, 10, 9, 7), (2, 10, 9, 8)];
+        assert_eq!(chosen(&alike, &room(4, 100)), [1, 3], "whose the last two are nobody knows");
     }
 
     #[test]
@@ -258,7 +262,7 @@ mod tests {
                 }
                 let mut owners: BTreeMap<&ProjectId, usize> = BTreeMap::new();
                 for (_, candidate) in &out {
-                    *owners.entry(candidate.project).or_insert(0) += 1;
+                    *owners.entry(candidate.project.expect("known")).or_insert(0) += 1;
                 }
                 let work: u64 = out.iter().map(|(_, candidate)| candidate.work).sum();
                 let spread: usize = owners.values().map(|count| count * count).sum();

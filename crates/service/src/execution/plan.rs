@@ -57,9 +57,10 @@ impl Service {
         let records = state.instances.iter().map(AsRef::as_ref);
         let gone = progress.gone(records, |host| state.hosts.contains_key(&host));
         let world = World::new(&progress.observed, &state.history, &rules, now);
-        let world = World { instances: &instances, gone: &gone, asleep: &state.asleep, ..world };
+        let (others_leaving, asleep) = (&progress.others_leaving, &state.asleep);
+        let world = World { instances: &instances, others_leaving, gone: &gone, asleep, ..world };
         let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);
-        if progress.announced != Some(state.revision) {
+        if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
             // Who makes way for it is not known yet.
             let all = plan.steps.len();
             plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));

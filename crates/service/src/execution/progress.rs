@@ -15,6 +15,7 @@ use store::{Claim, Finished, InstanceRecord, Revision, Version};
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
 use crate::Statistics;
+use crate::departures::Announced;
 use crate::energy::Planned;
 use crate::relocation::Tried;
 
@@ -142,9 +143,10 @@ pub(crate) struct Progress {
     pub power_planned: Option<Planned>,
     /// When leases were last looked at that could have hosts that draw less, and the last of them.
     pub repacked: Option<(Timestamp, Option<LeaseId>)>,
-    /// The revision at which all owners of preemptible instances knew when these make way. Only what is committed changes
-    /// that.
-    pub announced: Option<Revision>,
+    /// What was known when all owners of preemptible instances knew when these make way.
+    pub announced: Option<Announced>,
+    /// Of preemptible guests that others have started, those that make way, and when the lease starts that needs their place.
+    pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// What was known when there was room for nobody who waits to be started anew.
     pub queue_tried: Option<Revision>,
     /// Those of whom it is known that there is no other gap for them.

@@ -7,6 +7,7 @@ mod changing;
 mod creating;
 mod deleting;
 mod drift;
+mod elsewhere;
 mod energy;
 mod enforcing;
 mod faults;

@@ -16,7 +16,7 @@ use super::Verdict;
 
 /// Beside its notice a guest is still there for so long after it was noticed that it has to leave: calls and deletion take their
 /// time.
-const LEAVING_TAKES: SignedDuration = SignedDuration::from_mins(15);
+pub(super) const LEAVING_TAKES: SignedDuration = SignedDuration::from_mins(15);
 
 /// Watches over them.
 #[derive(Debug, Default)]

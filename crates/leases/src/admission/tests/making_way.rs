@@ -21,13 +21,18 @@ const HELD: u128 = 99;
 
 /// Who leaves host 1, and for a lease that starts when.
 fn leaving(cloud: &Cloud, instances: &[Instance]) -> Vec<(u128, i64)> {
+    leaving_with(cloud, instances, Elsewhere::NOBODY)
+}
+
+/// The same with guests that others have started.
+fn leaving_with(cloud: &Cloud, instances: &[Instance], elsewhere: Elsewhere<'_>) -> Vec<(u128, i64)> {
     let admission = cloud.admission(0);
     let host = cloud.inventory.host(HostId(1)).expect("there");
     let starts = |id| {
         let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
         booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| window.start())
     };
-    let leaving = admission.making_way(host, instances, starts);
+    let leaving = admission.making_way(host, instances, elsewhere, starts);
     leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
 }
 
@@ -98,6 +103,62 @@ fn pre_06_whoever_was_asked_to_leave_is_the_one_who_leaves() {
     assert_eq!(leaving(&cloud, &there), [(2, 5)]);
     there[0].departure = Some(Departure::for_lease(at(0), at(5)));
     assert_eq!(leaving(&cloud, &there), [(1, 5)]);
+}
+
+/// A preemptible guest of so many CPUs that somebody else has started.
+fn started_elsewhere(id: u128, vcpus: u32) -> Guest {
+    let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
+    Guest { size, ..Guest::new(GuestId(id), GuestOwner::Preemptible) }
+}
+
+#[test]
+fn pre_06_guests_that_others_have_started_make_way_as_well_and_only_as_many_as_it_takes() {
+    let mut cloud = Cloud::new(1);
+    let guests = [started_elsewhere(7, 4), started_elsewhere(8, 4), started_elsewhere(9, 0)];
+    let elsewhere = Elsewhere { guests: &guests, until: at(30) };
+    let there = [preemptible(1, 4, -10), instance(2, InstanceKind::Regular, 2, 0)];
+    assert_eq!(leaving_with(&cloud, &there, elsewhere), []);
+    cloud.lease(1, window(30, 60), vec![instances(2, 1, Affinity::Any)]);
+    assert_eq!(leaving_with(&cloud, &there, elsewhere), [], "they fit beside it");
+    cloud.lease(2, window(30, 60), vec![instances(1, 1, Affinity::Any)]);
+    assert_eq!(leaving_with(&cloud, &there, elsewhere), [(7, 30)], "it loses nothing that anybody knows of");
+    cloud.lease(3, window(30, 60), vec![instances(4, 1, Affinity::Any)]);
+    assert_eq!(leaving_with(&cloud, &there, elsewhere), [(7, 30), (8, 30)]);
+    cloud.lease(4, window(30, 60), vec![instances(4, 1, Affinity::Any)]);
+    assert_eq!(leaving_with(&cloud, &there, elsewhere), [(1, 30), (7, 30), (8, 30)]);
+    let large = [preemptible(1, 12, -10)];
+    let few = Elsewhere { guests: &guests[..1], until: at(30) };
+    let mut cloud = Cloud::new(1);
+    cloud.lease(1, window(30, 60), vec![instances(8, 1, Affinity::Any)]);
+    assert_eq!(leaving_with(&cloud, &large, few), [(1, 30)], "one is fewer than two");
+}
+
+#[test]
+fn pre_06_what_owners_are_told_long_before_does_not_depend_on_guests_that_others_have_started() {
+    let mut cloud = Cloud::new(1);
+    let there = [preemptible(1, 8, -10)];
+    cloud.lease(1, window(30, 60), vec![instances(12, 1, Affinity::Any)]);
+    cloud.lease(2, window(70, 90), vec![instances(12, 1, Affinity::Any)]);
+    let guests = [started_elsewhere(7, 4)];
+    let until = |minute| Elsewhere { guests: &guests, until: at(minute) };
+    assert_eq!(leaving_with(&cloud, &there, until(29)), [(1, 30)]);
+    assert_eq!(leaving_with(&cloud, &there, until(30)), [(1, 30)], "the other one has room beside the lease");
+    let small = [preemptible(1, 4, -10)];
+    assert_eq!(leaving_with(&cloud, &small, until(29)), []);
+    assert_eq!(leaving_with(&cloud, &small, until(30)), [(7, 30)]);
+}
+
+#[test]
+fn pre_06_whoever_others_have_started_and_was_asked_to_leave_is_the_one_who_leaves() {
+    let mut cloud = Cloud::new(1);
+    let mut guests = [started_elsewhere(7, 8), started_elsewhere(8, 8)];
+    cloud.lease(1, window(5, 60), vec![instances(8, 1, Affinity::Any)]);
+    let leaving =
+        |cloud: &Cloud, guests: &[Guest]| leaving_with(cloud, &[], Elsewhere { guests, until: at(5) });
+    assert_eq!(leaving(&cloud, &guests), [(7, 5)]);
+    guests[1].stopping_since = Some(at(4));
+    assert_eq!(leaving(&cloud, &guests), [(8, 5)]);
+    assert_eq!(leaving(&cloud, &guests[..1]), [], "there is room");
 }
 
 #[test]

@@ -129,6 +129,52 @@ fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
 
+/// The same, but guest 7 is no instance, and makes way all the same.
+fn shared_with_others() -> Stage {
+    let mut stage = shared();
+    stage.instances.retain(|instance| instance.id != GuestId(7));
+    stage.others_leaving.insert(GuestId(7), at(10));
+    stage
+}
+
+#[test]
+fn pre_06_guests_that_others_have_started_leave_before_room_is_granted_and_the_others_stay() {
+    let mut stage = shared_with_others();
+    stage.host(1).guests.push(guest(6, GuestOwner::Preemptible));
+    assert_eq!(stage.perform(7), []);
+    assert_eq!(stage.plan(7).wake_at, Some(at(8)));
+    assert_eq!(stage.perform(8), [Action::StopGuest(ONE, GuestId(7))]);
+    let event = |stage: &Stage| stage.leases[0].before_start.map(|event| event.status);
+    assert_eq!((stage.host(1).place, event(&stage)), (Place::FreePool, Some(EventStatus::InProgress)));
+    assert_eq!(stage.plan(8).wake_at, Some(at(9)), "it has its grace");
+    assert_eq!(stage.perform(9), [Action::DeleteGuest(ONE, GuestId(7))]);
+    assert_eq!(stage.perform(9), []);
+    assert_eq!(event(&stage), Some(EventStatus::Done));
+    assert_eq!(stage.perform(10), [Action::Grant(ONE, FIRST, 4)]);
+    assert_eq!(stage.status(0), LeaseStatus::Active);
+    assert_eq!(stage.host(1).guests.len(), 3);
+}
+
+#[test]
+fn pre_12_room_is_not_granted_while_somebody_elses_guest_is_in_the_way_and_the_lease_says_so() {
+    let mut stage = shared_with_others();
+    stage.rules.clear_ahead = None;
+    assert_eq!(stage.settle(9), []);
+    assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
+    let reason = stage.leases[0].reason.clone().expect("it waits");
+    assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
+    assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
+    assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn pre_05_whoever_is_not_preemptible_stays_whatever_is_said_of_it() {
+    let mut stage = shared_with_others();
+    stage.host(1).guests[0].owner = GuestOwner::Other;
+    assert_eq!(stage.perform(8), []);
+    assert_eq!(stage.perform(10), [Action::Grant(ONE, FIRST, 4)]);
+}
+
 #[test]
 fn pre_09_who_makes_way_before_it_was_started_is_not_started() {
     let mut stage = shared();

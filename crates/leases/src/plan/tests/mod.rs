@@ -29,6 +29,7 @@ struct Stage {
     rules: PlanRules,
     instances: Vec<Instance>,
     gone: BTreeSet<GuestId>,
+    others_leaving: BTreeMap<GuestId, Timestamp>,
 }
 
 impl Stage {
@@ -42,6 +43,7 @@ impl Stage {
             rules: PlanRules::default(),
             instances: Vec::new(),
             gone: BTreeSet::new(),
+            others_leaving: BTreeMap::new(),
         }
     }
 
@@ -53,7 +55,9 @@ impl Stage {
     fn plan(&mut self, now: i64) -> Plan {
         let world = World::new(&self.observed, &self.history, &self.rules, at(now));
         let instances: Vec<&Instance> = self.instances.iter().collect();
-        let plan = plan(&self.leases, World { instances: &instances, gone: &self.gone, ..world });
+        let (gone, others_leaving) = (&self.gone, &self.others_leaving);
+        let world = World { instances: &instances, gone, others_leaving, ..world };
+        let plan = plan(&self.leases, world);
         self.commit_instances(&plan.instances);
         for change in &plan.changes {
             match change {

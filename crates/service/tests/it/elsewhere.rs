@@ -1,0 +1,99 @@
+//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (spec PRE-05, 06,
+//! 07 and 12).
+
+use fleet::simulated::{Between, Timing};
+use jiff::SignedDuration;
+use leases::ids::{GuestId, HostId};
+use leases::plan::{GuestOwner, GuestSize};
+use service::{NewInstance, Placing};
+use simulation::{World, caller};
+
+use crate::preemptible::{allowing, new, state, told};
+use crate::terms::{asking, at, make, slots, status, world_with};
+
+const HOST: HostId = HostId(1);
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// One host of 16 CPUs; guests take so long to shut down.
+async fn world(seconds: i64) -> World {
+    let timing = Timing { shut_down: Between::secs(seconds, seconds), ..Timing::IMMEDIATE };
+    world_with(1, allowing(), None, |fleet| fleet.with_timing(timing)).await
+}
+
+/// Somebody else starts a guest.
+fn started_elsewhere(world: &mut World, owner: GuestOwner) -> GuestId {
+    let id = world.fleet.start_guest(HOST, owner, None).expect("it is open");
+    world.touched();
+    id
+}
+
+/// How many CPUs guests use.
+fn used(world: &World) -> u32 {
+    world.fleet.look(HOST).expect("taken on").guests.iter().map(|guest| guest.size.vcpus).sum()
+}
+
+/// Those of them that are there, and whether each is asked to leave.
+fn there(world: &World, of: &[GuestId]) -> Vec<bool> {
+    let seen = world.fleet.look(HOST).expect("taken on").guests;
+    let there = seen.iter().filter(|guest| of.contains(&guest.id));
+    there.map(|guest| guest.stopping_since.is_some()).collect()
+}
+
+#[tokio::test]
+async fn pre_06_preemptible_guests_of_others_leave_before_room_is_granted_if_it_is_needed() {
+    let mut world = world(20).await;
+    let size = Some(GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 });
+    let small = NewInstance { placing: Placing { size, ..new(Some(true)).placing }, ..new(Some(true)) };
+    let instance = world.service.create_instance(&caller("p"), small).await.expect("room").instance.id;
+    let others = [0; 2].map(|_| started_elsewhere(&mut world, GuestOwner::Preemptible));
+    world.run_until(at(1)).await;
+    let left = 16 - used(&world);
+    let fits = make(&mut world, asking(30, 60, vec![slots(1, left)])).await.expect("free").lease.id;
+    world.run_until(at(30) + SECOND).await;
+    assert_eq!(status(&world, fits), "ACTIVE");
+    assert_eq!(there(&world, &others), [false, false], "nobody needs their place");
+    let needs = make(&mut world, asking(90, 120, vec![slots(1, left + 1)])).await.expect("free").lease.id;
+    world.run_until(at(88) - SECOND).await;
+    assert_eq!(there(&world, &others), [false, false]);
+    world.run_until(at(88) + SECOND).await;
+    let asked = there(&world, &others);
+    assert_eq!((asked.len(), asked.iter().filter(|asked| **asked).count()), (2, 1), "one is enough");
+    world.run_until(at(89)).await;
+    assert_eq!((there(&world, &others), status(&world, needs)), (vec![false], "PENDING"));
+    world.run_until(at(90) + SECOND).await;
+    assert_eq!(status(&world, needs), "ACTIVE", "it starts on time");
+    assert_eq!((there(&world, &others), state(&world, instance)), (vec![false], "ACTIVE"));
+    assert_eq!(told(&world).await, [], "who has an instance there is told of nothing");
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_so() {
+    let mut world = world(3600).await;
+    let other = started_elsewhere(&mut world, GuestOwner::Preemptible);
+    world.run_until(at(5)).await;
+    let lease = make(&mut world, asking(5, 60, vec![slots(2, 8)])).await.expect("it makes way").lease.id;
+    world.run_until(at(6) - SECOND).await;
+    assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![true], "STARTING"));
+    let record = world.service.lease(lease).expect("there");
+    let reason = record.lease.reason.as_deref().unwrap_or_default();
+    assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
+    world.run_until(at(6) + SECOND).await;
+    assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
+    assert_eq!(world.fleet.violations(), [], "it had its grace");
+    // Who comes while the lease has its room makes way as well.
+    let late = started_elsewhere(&mut world, GuestOwner::Preemptible);
+    world.run_until(at(10)).await;
+    assert_eq!((there(&world, &[late]), status(&world, lease)), (vec![], "ACTIVE"));
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn pre_05_guests_of_others_that_are_not_preemptible_are_not_asked_to_leave_for_room() {
+    let mut world = world(20).await;
+    let other = started_elsewhere(&mut world, GuestOwner::Other);
+    world.run_until(at(1)).await;
+    let lease = make(&mut world, asking(30, 60, vec![slots(2, 8)])).await.expect("free").lease.id;
+    world.run_until(at(30) + SECOND).await;
+    assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![false], "ACTIVE"));
+}
