@@ -64,8 +64,8 @@ impl Scene {
 }
 
 /// One order.
-struct Play {
-    scene: Scene,
+struct Play<'s> {
+    scene: &'s Scene,
     world: World,
     lease: LeaseId,
     /// Requests that were not made yet.
@@ -79,9 +79,9 @@ struct Play {
     told: [bool; 2],
 }
 
-impl Play {
+impl<'s> Play<'s> {
     /// Two services, and a host that a lease has from some minute on. A preemptible guest runs there already.
-    async fn begin(scene: Scene) -> Self {
+    async fn begin(scene: &'s Scene) -> Self {
         let layout = Layout::uniform(1, 1, &Model::of_size(16, 65_536, 1000));
         let settings = scene.settings.clone();
         let setup = Setup { seed: 1, begins: at(0), layout: layout.clone(), settings, enforcer: None };
@@ -213,10 +213,10 @@ fn preemptible() -> NewInstance {
 }
 
 /// Tries all orders.
-async fn all_orders(scene: Scene) {
+async fn all_orders(scene: &Scene) {
     let (mut choices, mut plays) = (Vec::new(), 0_u32);
     loop {
-        let mut play = Play::begin(scene.clone()).await;
+        let mut play = Play::begin(scene).await;
         let from = at(0) + SignedDuration::from_secs(scene.from_second);
         play.world.run_until(from - SignedDuration::from_secs(1)).await;
         play.world.clock.set(from);
@@ -260,20 +260,20 @@ fn backfilling(requests: &'static [Request]) -> Scene {
 
 #[tokio::test]
 async fn pre_09_a_start_that_meets_the_fence_ahead_of_a_lease_in_any_order_leaves_nobody_behind() {
-    all_orders(handing_over(Some(SignedDuration::from_mins(2)))).await;
+    all_orders(&handing_over(Some(SignedDuration::from_mins(2)))).await;
 }
 
 #[tokio::test]
 async fn pre_09_a_start_that_meets_drain_and_hand_over_in_any_order_leaves_nobody_behind() {
-    all_orders(handing_over(None)).await;
+    all_orders(&handing_over(None)).await;
 }
 
 #[tokio::test]
 async fn pre_11_a_start_that_meets_one_of_the_lease_in_any_order_leaves_the_lease_its_host() {
-    all_orders(backfilling(&[Request::Preemptible, Request::Own])).await;
+    all_orders(&backfilling(&[Request::Preemptible, Request::Own])).await;
 }
 
 #[tokio::test]
 async fn pre_11_a_start_that_meets_withdrawn_consent_in_any_order_leaves_nobody_on_the_host() {
-    all_orders(backfilling(&[Request::Preemptible, Request::Withdraw])).await;
+    all_orders(&backfilling(&[Request::Preemptible, Request::Withdraw])).await;
 }
