@@ -26,6 +26,10 @@ fn hold(several: bool) {
     assert!(report.accepted > 0 && report.served > 0, "nobody was offered anything, or waited");
     assert!(report.started > 0 && report.moved > 0 && report.woken > 0, "nothing happened");
     assert!(report.pool_changes > 0, "nobody did anything about pools");
+    assert!(
+        report.backfilled > 0 && report.cleared > 0,
+        "nobody was on hosts of leases, or had to leave them"
+    );
 }
 
 #[test]
