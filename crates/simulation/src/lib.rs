@@ -55,8 +55,8 @@ impl fmt::Display for Total {
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
              {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; \
-             {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances, {backfilled} on hosts of leases, {cleared} of \
-             these asked to leave for the lease; {woken} hosts woken; \
+             {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances, \
+             {backfilled} on hosts of leases, {cleared} of these asked to leave for the lease; {woken} hosts woken; \
              {pool_changes} changes of pools; {crashes} crashes, {host_failures} host failures",
             self.simulations,
             self.failures.len()

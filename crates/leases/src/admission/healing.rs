@@ -31,8 +31,8 @@ impl HealingInterval {
 
 /// Heals leases one after another and keeps the calendar in step. Returns those that change.
 ///
-/// Leases that have started come first, then those that start soonest. Hosts that are not on
-/// are had where no others are, even if they cannot be there at once.
+/// Leases that have started come first, then those that start soonest. Hosts that are not on are had where no
+/// others are, even if they cannot be there at once.
 pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
