@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::fleet::NETWORK;
@@ -42,6 +43,21 @@ const MOMENTS: [&str; 8] = [
 #[derive(Clone, Debug)]
 pub struct Hooks {
     directory: PathBuf,
+}
+
+/// How long calls that run may take to end.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What was noted, and what became of calls that noted no end.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// All notes, in the order in which they were made.
+    pub notes: Vec<Note>,
+    /// Beginnings of calls that still run.
+    pub running: Vec<Note>,
+    /// Beginnings of calls whose process is gone, although it noted no end: the service killed it, as it does when
+    /// its claim of the step is over.
+    pub broken_off: Vec<Note>,
 }
 
 /// A line of the log.
@@ -86,10 +102,39 @@ impl Hooks {
         fs::rename(self.file("takes.new"), self.file("takes")).context("cannot say how long hooks take")
     }
 
-    /// What was done, in the order in which it was noted.
-    pub fn log(&self) -> Result<Vec<Note>> {
+    /// What was done so far.
+    pub fn log(&self) -> Result<Log> {
+        let open = unended(&self.notes()?);
+        let gone: Vec<Note> = open.into_iter().filter(|call| !self.runs(call)).collect();
+        // Read after the processes were looked for: one that is gone by then has noted its end, or never will.
+        let notes = self.notes()?;
+        let (broken_off, running) = unended(&notes).into_iter().partition(|call| gone.contains(call));
+        Ok(Log { notes, running, broken_off })
+    }
+
+    /// What was done, once no call runs any more.
+    pub fn log_at_rest(&self) -> Result<Log> {
+        let started = Instant::now();
+        loop {
+            let log = self.log()?;
+            let Some(call) = log.running.first() else { return Ok(log) };
+            ensure!(started.elapsed() < PATIENCE, "a call does not end: {call:?}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Whether the call's process is there. Its number alone may be another's by now.
+    fn runs(&self, call: &Note) -> bool {
+        let words = fs::read(format!("/proc/{}/cmdline", call.call)).unwrap_or_default();
+        let hook = self.file("hook");
+        words.split(|byte| *byte == 0).any(|word| word == hook.as_os_str().as_encoded_bytes())
+    }
+
+    fn notes(&self) -> Result<Vec<Note>> {
         let text = fs::read_to_string(self.file("hooks.log")).context("no log of hooks")?;
-        text.lines().map(|line| Note::read(line).with_context(|| format!("no note: '{line}'"))).collect()
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().map(|line| Note::read(line).with_context(|| format!("no note: '{line}'"))).collect()
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -113,12 +158,31 @@ impl Hooks {
     }
 }
 
+/// Beginnings of calls that have not noted their end.
+fn unended(notes: &[Note]) -> Vec<Note> {
+    let mut open: Vec<Note> = Vec::new();
+    for note in notes {
+        if !note.ends {
+            open.push(note.clone());
+        } else if let Some(call) = open.iter().position(|call| note.is_of(call)) {
+            open.remove(call);
+        }
+    }
+    open
+}
+
 /// The name of the machine of that number.
 pub fn machine(id: usize) -> String {
     format!("r1-h{id:02}")
 }
 
 impl Note {
+    /// Whether both are of one call.
+    pub fn is_of(&self, call: &Self) -> bool {
+        let of = |note: &Self| (note.call, note.service.clone(), note.host.clone(), note.moment.clone());
+        of(self) == of(call)
+    }
+
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split(' ').collect();
         let [at, step, call, service, moment, host, lease] = words[..] else { return None };
@@ -140,6 +204,8 @@ impl Note {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
@@ -151,7 +217,8 @@ mod tests {
         script.env("ALLOT_MOMENT", "on_hold").env("ALLOT_HOST", machine(2)).env("ALLOT_LEASE", "a-lease");
         assert!(script.status().unwrap().success());
         let log = hooks.log().unwrap();
-        let [begins, ends] = &log[..] else { panic!("{log:?}") };
+        let [begins, ends] = &log.notes[..] else { panic!("{log:?}") };
+        assert!(log.running.is_empty() && log.broken_off.is_empty());
         assert_eq!((begins.ends, ends.ends), (false, true));
         assert_eq!(
             (begins.moment.as_str(), begins.host.as_str(), begins.lease.as_str()),
@@ -159,5 +226,36 @@ mod tests {
         );
         assert_eq!((begins.call, begins.service.as_str()), (ends.call, "one"));
         assert!(begins.at_millis <= ends.at_millis);
+    }
+
+    #[test]
+    fn a_call_without_an_end_runs_or_was_broken_off() {
+        let directory = tempfile::tempdir().unwrap();
+        let hooks = Hooks::new(directory.path(), 1).unwrap();
+        hooks.take(Duration::from_mins(10)).unwrap();
+        let mut script = std::process::Command::new("sh");
+        script.arg(hooks.file("hook")).arg(directory.path()).process_group(0);
+        script.env("ALLOT_MOMENT", "on_release").env("ALLOT_HOST", machine(1));
+        let mut script = script.spawn().unwrap();
+        let begun = loop {
+            let log = hooks.log().unwrap();
+            assert!(log.broken_off.is_empty());
+            if let [call] = &log.running[..] {
+                break call.clone();
+            }
+        };
+        let group = format!("-{}", script.id());
+        assert!(std::process::Command::new("kill").args(["-KILL", "--", &group]).status().unwrap().success());
+        script.wait().unwrap();
+        let log = hooks.log_at_rest().unwrap();
+        assert_eq!((log.notes, log.broken_off), (vec![begun.clone()], vec![begun]));
+    }
+
+    #[test]
+    fn half_a_line_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let hooks = Hooks::new(directory.path(), 1).unwrap();
+        fs::write(hooks.file("hooks.log"), "1 begins 2 one on_hold h1 A\n3 ends 2 o").unwrap();
+        assert_eq!(hooks.log().unwrap().notes.len(), 1);
     }
 }

@@ -141,6 +141,11 @@ impl Launch {
         Ok(Server { child, caller: Caller::new(&url)?, url, log })
     }
 
+    /// All that services started like this have said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.directory.join(&self.log)).unwrap_or_default()
+    }
+
     /// The command line.
     fn words(&self, listen: &str) -> Vec<String> {
         let mut words: Vec<String> = self.through.clone();

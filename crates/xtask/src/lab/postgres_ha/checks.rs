@@ -10,7 +10,7 @@ use super::outages::{Begun, outage};
 use crate::leasing::acknowledged::of_hosts;
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
-use crate::leasing::hooks::Note;
+use crate::leasing::hooks::Hooks;
 use crate::leasing::http::{Caller, text};
 use crate::leasing::race::no_overlap;
 use crate::leasing::replicas::verdict::hosts_change_hands_in_turn;
@@ -90,9 +90,9 @@ pub fn of_clients(cases: &mut Cases, faults: &[Fault], outages: &[Span], journal
 }
 
 /// What the machines saw.
-pub fn of_machines(cases: &mut Cases, log: &[Note]) {
+pub fn of_machines(cases: &mut Cases, hooks: &Hooks) {
     cases.check("no host is handed to a lease while another has it", || {
-        hosts_change_hands_in_turn(log, &[]).map(drop)
+        hosts_change_hands_in_turn(&hooks.log_at_rest()?, &[]).map(drop)
     });
 }
 

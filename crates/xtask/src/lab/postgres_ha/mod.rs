@@ -105,7 +105,7 @@ fn run(plan: &Plan) -> Result<()> {
     let mut cases = Cases::new("lab postgres-ha");
     checks::of_clients(&mut cases, &happened, &outages, &journal);
     checks::of_what_is_left(&mut cases, &services.iter().map(Server::caller).collect::<Vec<_>>());
-    checks::of_machines(&mut cases, &hooks.log()?);
+    checks::of_machines(&mut cases, &hooks);
     cases.check("every service is ready", || services.iter_mut().try_for_each(Server::wait_until_ready));
     cases.check("the database is whole", || check_database(plan, &cluster));
     if plan.keep {

@@ -121,6 +121,12 @@ impl Replica {
         Ok(())
     }
 
+    /// How many steps it has given up because its claim of them was over, since it was first started. What it
+    /// had called for them it killed.
+    pub fn steps_given_up(&self) -> usize {
+        self.launch.said().matches("no answer in time").count()
+    }
+
     /// Starts it again, unless it runs.
     pub fn start_again(&mut self) -> Result<()> {
         if self.server.is_none() {

@@ -9,7 +9,8 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::cluster::{Cluster, NAMES};
 use super::proxy::Line;
-use super::verdict::{Killed, under_way};
+use super::verdict::Killed;
+use crate::leasing::hooks::Log;
 use crate::leasing::span::{Millis, Span};
 use crate::random::Random;
 
@@ -125,12 +126,19 @@ impl Faults {
 fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     cluster.hooks.take(LONG_HOOK)?;
     let which = until_one_is_busy(cluster, which)?;
+    let broken_off =
+        |log: Log| log.broken_off.into_iter().filter(|call| call.service == NAMES[which]).count();
+    let before = broken_off(cluster.hooks.log()?);
+    let gave_up_before = cluster.replicas[which].steps_given_up();
     let stopped = cluster.replicas[which].stop();
     cluster.hooks.take(USUAL_HOOK)?;
     stopped?;
     let log = cluster.hooks.log()?;
-    let left = under_way(&log, NAMES[which]);
-    ensure!(left.is_empty(), "it has ended, and what it began has not: {left:?}");
+    let left = log.running.iter().find(|call| call.service == NAMES[which]);
+    ensure!(left.is_none(), "it has ended, and what it began has not: {left:?}");
+    let (killed, gave_up) =
+        (broken_off(log) - before, cluster.replicas[which].steps_given_up() - gave_up_before);
+    ensure!(killed <= gave_up, "it gave up {gave_up} steps in time, and killed {killed} hooks when it ended");
     cluster.replicas[which].start_again()
 }
 
@@ -140,7 +148,9 @@ fn until_one_is_busy(cluster: &Cluster, which: usize) -> Result<usize> {
     loop {
         let log = cluster.hooks.log()?;
         let mut services = (0..NAMES.len()).map(|offset| (which + offset) % NAMES.len());
-        if let Some(busy) = services.find(|service| !under_way(&log, NAMES[*service]).is_empty()) {
+        if let Some(busy) =
+            services.find(|service| log.running.iter().any(|call| call.service == NAMES[*service]))
+        {
             return Ok(busy);
         }
         if started.elapsed() > UNTIL_BUSY {

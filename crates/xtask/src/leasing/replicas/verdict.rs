@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::leasing::date::Minute;
-use crate::leasing::hooks::Note;
+use crate::leasing::hooks::{Log, Note};
 use crate::leasing::http::{Caller, list, text};
 use crate::leasing::span::{Millis, Span};
 
@@ -25,31 +25,30 @@ pub struct Killed {
     pub dead: Span,
 }
 
-/// Calls that began and have not ended, by that service.
-pub fn under_way<'a>(log: &'a [Note], service: &str) -> Vec<&'a Note> {
-    let ended = |call: &Note| log.iter().any(|note| note.ends && note.call == call.call && note.is_of(call));
-    log.iter().filter(|note| !note.ends && note.service == service && !ended(note)).collect()
-}
-
 /// Every host goes from one lease to the next only after it was taken back, and nothing is done to it twice at
 /// once. Returns who has each host at the end.
 ///
-/// What a service that was killed had called goes on by itself, so that another one may repeat it beside it.
-pub fn hosts_change_hands_in_turn(log: &[Note], killed: &[Killed]) -> Result<BTreeMap<String, String>> {
+/// What a service that was killed had called goes on by itself, so that another one may repeat it beside it. A call
+/// that was broken off has done nothing as far as is known: what it was for has to be done by another one.
+pub fn hosts_change_hands_in_turn(log: &Log, killed: &[Killed]) -> Result<BTreeMap<String, String>> {
     let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
-    for note in log.iter().filter(|note| note.host != "-") {
-        hosts.entry(&note.host).or_default().goes_on(note, killed)?;
+    for note in log.notes.iter().filter(|note| note.host != "-") {
+        let host = hosts.entry(&note.host).or_default();
+        host.goes_on(note, killed, &log.broken_off).with_context(|| history(log, &note.host))?;
     }
-    let mut held = BTreeMap::new();
-    for (name, host) in hosts {
-        if let Some(call) = host.running.first() {
-            bail!("a call never ended: {call:?}");
-        }
-        if let Some(lease) = host.lease.filter(|_| !host.taken_back) {
-            held.insert(name.to_owned(), lease.to_owned());
-        }
-    }
-    Ok(held)
+    let held = hosts.into_iter().filter_map(|(name, host)| {
+        let lease = host.lease.filter(|_| !host.taken_back)?;
+        Some((name.to_owned(), lease.to_owned()))
+    });
+    Ok(held.collect())
+}
+
+/// What was noted of a host last, for a complaint.
+fn history(log: &Log, host: &str) -> String {
+    const SHOWN: usize = 12;
+    let notes: Vec<String> =
+        log.notes.iter().filter(|note| note.host == host).map(|note| format!("{note:?}")).collect();
+    format!("{host}:\n{}", notes[notes.len().saturating_sub(SHOWN)..].join("\n"))
 }
 
 /// What is known of a host from the log up to a point.
@@ -64,19 +63,21 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn goes_on(&mut self, note: &'a Note, killed: &[Killed]) -> Result<()> {
+    fn goes_on(&mut self, note: &'a Note, killed: &[Killed], broken_off: &[Note]) -> Result<()> {
         let of_the_dead = |call: &&Note| {
             let between = |dead: Span| call.at_millis <= dead.to.0 && dead.from.0 <= note.at_millis;
             killed.iter().any(|killed| killed.service == call.service && between(killed.dead))
         };
         if note.ends {
-            let call = self.running.iter().position(|call| call.call == note.call && note.is_of(call));
+            let call = self.running.iter().position(|call| note.is_of(call));
             let call = self.running.remove(call.with_context(|| format!("it never began: {note:?}"))?);
             // What ends after something newer has begun says nothing about now.
             let last = self.lease == Some(&call.lease) && self.running.iter().all(of_the_dead);
             self.taken_back |= note.moment == "on_release" && last;
             return Ok(());
         }
+        // Whoever comes next comes after it.
+        self.running.retain(|call| !broken_off.contains(call));
         if let Some(other) = self.running.iter().find(|call| !of_the_dead(call)) {
             bail!("two calls for one host at once: {other:?} and {note:?}");
         }
@@ -93,12 +94,6 @@ impl<'a> Host<'a> {
         }
         self.running.push(note);
         Ok(())
-    }
-}
-
-impl Note {
-    fn is_of(&self, call: &Note) -> bool {
-        self.service == call.service && self.host == call.host && self.moment == call.moment
     }
 }
 
@@ -185,7 +180,7 @@ mod tests {
     /// When, the step, the call, the service, the moment without its `on_`, and the lease.
     type Line = (i64, &'static str, u32, &'static str, &'static str, &'static str);
 
-    fn log(lines: &[Line]) -> Vec<Note> {
+    fn log(lines: &[Line]) -> Log {
         let note = |&(at_millis, step, call, service, moment, lease): &Line| Note {
             at_millis,
             ends: step == "ends",
@@ -195,7 +190,7 @@ mod tests {
             host: "h1".to_owned(),
             lease: lease.to_owned(),
         };
-        lines.iter().map(note).collect()
+        Log { notes: lines.iter().map(note).collect(), ..Log::default() }
     }
 
     const HANDED_TO_A: [Line; 2] =
@@ -214,7 +209,7 @@ mod tests {
     fn a_host_that_somebody_has_may_not_go_to_another() {
         let mut lines = HANDED_TO_A.to_vec();
         lines.push((30, "begins", 2, "two", "hold", "B"));
-        let error = hosts_change_hands_in_turn(&log(&lines), &[]).unwrap_err().to_string();
+        let error = format!("{:#}", hosts_change_hands_in_turn(&log(&lines), &[]).unwrap_err());
         assert!(error.contains("while Some(\"A\") has it"), "{error}");
         lines[2] = (30, "begins", 2, "two", "release", "B");
         assert!(hosts_change_hands_in_turn(&log(&lines), &[]).is_err());
@@ -246,11 +241,22 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_never_ended_is_left_undone() {
-        let log = log(&HANDED_TO_A[..1]);
-        assert_eq!(under_way(&log, "one").len(), 1);
-        assert!(under_way(&log, "two").is_empty());
-        assert!(hosts_change_hands_in_turn(&log, &[]).is_err());
+    fn what_was_broken_off_has_to_be_done_by_another_call() {
+        let mut lines = HANDED_TO_A.to_vec();
+        lines.push((30, "begins", 2, "two", "release", "A"));
+        let judged = |lines: &[Line], broken_off: bool| {
+            let mut log = log(lines);
+            log.broken_off.extend(broken_off.then(|| log.notes[2].clone()));
+            hosts_change_hands_in_turn(&log, &[])
+        };
+        assert_eq!(judged(&lines, true).unwrap()["h1"], "A", "nobody has taken it back yet");
+        let handed_on = (40, "begins", 3, "one", "hold", "B");
+        assert!(judged(&[&lines[..], &[handed_on]].concat(), true).is_err());
+        lines.extend([(40, "begins", 3, "one", "release", "A"), (50, "ends", 3, "one", "release", "A")]);
+        assert!(judged(&lines, false).is_err(), "two calls at once");
+        assert!(judged(&lines, true).unwrap().is_empty());
+        lines.push((60, "begins", 4, "one", "hold", "B"));
+        assert_eq!(judged(&lines, true).unwrap()["h1"], "B");
     }
 
     #[test]
