@@ -76,3 +76,4 @@ pub mod terms;
 mod testing;
 pub mod usage;
 pub mod window;
+pub mod work;

@@ -256,6 +256,15 @@ impl ReservationTerms {
         }
     }
 
+    /// With how many values its expressions compare.
+    pub fn values(&self) -> usize {
+        match self {
+            Self::Hosts(terms) => terms.hypervisor.values() + terms.resource.values(),
+            Self::Instances(terms) => terms.requirement.values(),
+            Self::Flavor(_) | Self::FloatingIps(_) => 0,
+        }
+    }
+
     /// Slots of room for instances, if that is what is asked for.
     pub fn slots(&self) -> Option<SlotsTerms<'_>> {
         match self {

@@ -202,7 +202,10 @@ fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Terms(TermsError::BeforeEndOutOfLimits) => StatusCode::FORBIDDEN,
         Refusal::NoHunt { refusal, .. } => refused(refusal),
+        // Its client has gone.
+        Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
+        | Refusal::TooCostly(_)
         | Refusal::Busy
         | Refusal::ResourceType(_)
         | Refusal::WouldLoseHosts(_)

@@ -12,9 +12,13 @@ use crate::properties::{CPU_RATIO, DISK_RATIO, ImageProperties, RAM_RATIO};
 use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
+use crate::work::Budget;
 
 /// The capability that keeps a host for some projects: their identifiers, separated by commas.
 const TENANTS: &str = "filter_tenant_id";
+
+/// What it costs to screen a host, whatever is asked for.
+const SCREENING: u64 = 1;
 
 impl Rules {
     /// Whether what is asked for can be promised at all.
@@ -118,6 +122,14 @@ impl<'a> Admission<'a> {
         let matching = self.inventory.hosts().filter(suits).count();
         let least = rules.least_hosts;
         if matching < least as usize { Err(HintError::TooStrict { matching, least }.into()) } else { Ok(()) }
+    }
+
+    /// The budget, and what it costs to screen one host for a reservation that compares with so many values: these, those
+    /// of the hints and of the operator's own filters, and [`SCREENING`].
+    pub(super) fn cost_of_screening(&self, values: usize) -> (&'a Budget, u64) {
+        let hints = self.hints.map_or(0, |hints| hints.query.values());
+        let custom: usize = self.rules.filters.custom.iter().map(|filter| filter.requirement.values()).sum();
+        (self.budget, SCREENING + (values + hints + custom) as u64)
     }
 
     /// The hint that keeps the host from being one of the lease's.

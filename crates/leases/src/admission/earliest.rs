@@ -61,7 +61,8 @@ impl Admission<'_> {
         let hinted = self.hinted(&terms.hints);
         let waiting = hinted.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
-        match (hinted.hunt(project, &wish, patience), waiting) {
+        let hunted = hinted.hunt(project, &wish, patience);
+        let granted = match (hunted, waiting) {
             (Some(Ok((window, allocations, hunt))), _) => {
                 Ok(Grant { terms: terms.clone().during(window), allocations, hunt: Some(hunt) })
             }
@@ -70,7 +71,8 @@ impl Admission<'_> {
             }
             (Some(Err(hunt)), Err(refusal)) => Err(Refusal::NoHunt { refusal: Box::new(refusal), hunt }),
             (None, Err(refusal)) => Err(refusal),
-        }
+        };
+        hinted.settled(&asked, granted)
     }
 
     /// The first time in a window when all that is asked for can be had.
@@ -107,17 +109,19 @@ impl Admission<'_> {
             own: Some(lease.id),
         };
         // Why it cannot is not asked: to find that out takes as long as to find out that it cannot.
-        let (start, given) = self.on_behalf_of(lease).found(&wish).ok()?;
+        let found = self.on_behalf_of(lease).found(&wish).ok();
+        let (start, given) = self.settled_or_none(found)?;
         Some(lease.moved_to(start, given))
     }
 
     /// The first instant at which all that is asked for can be had, and what is given then.
     pub(super) fn earliest(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Refusal> {
-        self.found(wish).map_err(|first_refusal| {
+        let found = self.found(wish).map_err(|first_refusal| {
             // What stands in the way at first is more useful to know than what does at the last attempt.
             let refusal = first_refusal.or_else(|| self.at(wish, wish.from).err());
             refusal.unwrap_or(Refusal::DeadlineInPast)
-        })
+        });
+        self.settled(wish.asked, found)
     }
 
     /// The same; if there is none, why the first attempt was in vain, if any was made.

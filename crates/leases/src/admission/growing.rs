@@ -17,6 +17,16 @@ impl Admission<'_> {
         count: u32,
         specs: ExtraSpecs,
     ) -> Result<Lease, Refusal> {
+        self.settled_of(lease, self.grown(lease, reservation, count, specs))
+    }
+
+    fn grown(
+        &self,
+        lease: &Lease,
+        reservation: ReservationId,
+        count: u32,
+        specs: ExtraSpecs,
+    ) -> Result<Lease, Refusal> {
         if lease.status != LeaseStatus::Active || lease.window.end() <= self.now {
             return Err(Refusal::Busy);
         }

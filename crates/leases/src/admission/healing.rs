@@ -80,7 +80,7 @@ impl Admission<'_> {
         for reservation in to_heal {
             search.heal(reservation);
         }
-        (healed != *lease).then_some(healed)
+        self.settled_or_none((healed != *lease).then_some(healed))
     }
 
     fn failed(&self, host: HostId) -> bool {

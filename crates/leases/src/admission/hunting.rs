@@ -90,7 +90,7 @@ impl Admission<'_> {
             reservation.allocation = allocation;
             reservation.missing_resources = false;
         }
-        (anew != *lease).then_some(anew)
+        self.settled_or_none((anew != *lease).then_some(anew))
     }
 
     /// The lease without moves to hosts that leases have or will have, if there are any: nobody is to be moved

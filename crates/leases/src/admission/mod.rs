@@ -48,7 +48,7 @@ pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instanc
 pub use self::losses::{HostsNow, Losses};
 pub use self::making_way::Elsewhere;
 pub use self::offers::{Offer, OfferedChange};
-pub use self::refusal::{Refusal, Resource};
+pub use self::refusal::{Costly, Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
 pub use self::replanning::Replanned;
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
@@ -59,12 +59,13 @@ use crate::hints::{HintRules, Hints};
 use crate::host::Inventory;
 use crate::hunt::{Hunting, Surroundings};
 use crate::ids::{FloatingIpId, HostId, LeaseId};
-use crate::lease::Allocation;
+use crate::lease::{Allocation, Lease};
 use crate::lease_type::{Deadlines, LeaseType};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::{ReservationTerms, Terms};
 use crate::window::Window;
+use crate::work::{Budget, Stop, UNLIMITED};
 
 /// What the operator has laid down for admission.
 #[derive(Clone, Debug, Default)]
@@ -113,12 +114,14 @@ pub struct Admission<'a> {
     pub hints: Option<&'a Hints>,
     /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
     pub backfill: Option<&'a Backfill>,
+    /// How much work the decision may cost. All that one client asks for at once shares one budget.
+    pub budget: &'a Budget,
     /// The present.
     pub now: Timestamp,
 }
 
 impl<'a> Admission<'a> {
-    /// A decision that knows of no guests, and is on nobody's behalf yet.
+    /// A decision that knows of no guests, is on nobody's behalf yet, and may cost as much work as it takes.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
         let (project, hints, backfill) = (None, None, None);
@@ -134,6 +137,7 @@ impl<'a> Admission<'a> {
             project,
             hints,
             backfill,
+            budget: &UNLIMITED,
             now,
         }
     }
@@ -146,6 +150,31 @@ impl Admission<'_> {
             LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
             LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
         }
+    }
+}
+
+impl Admission<'_> {
+    /// What was decided about these reservations, unless the decision ended early: then it was made of a part of what there
+    /// is, and does not count.
+    fn settled<T>(&self, asked: &[&ReservationTerms], decided: Result<T, Refusal>) -> Result<T, Refusal> {
+        match self.budget.stopped() {
+            None => decided,
+            Some(Stop::Canceled) => Err(Refusal::Canceled),
+            Some(Stop::Exhausted) => {
+                Err(Refusal::TooCostly(Costly::new(asked, self.hints, self.budget.limit())))
+            }
+        }
+    }
+
+    /// The same of what a lease is given.
+    fn settled_of<T>(&self, lease: &Lease, decided: Result<T, Refusal>) -> Result<T, Refusal> {
+        let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
+        self.hinted(&lease.hints).settled(&asked, decided)
+    }
+
+    /// The same of what can be done without.
+    fn settled_or_none<T>(&self, decided: Option<T>) -> Option<T> {
+        decided.filter(|_| self.budget.stopped().is_none())
     }
 }
 
@@ -164,7 +193,7 @@ impl Admission<'_> {
         self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let admission = self.asked_by(project).hinted(&terms.hints);
-        Search::new(admission, terms.window(), None).give_all(&asked)
+        admission.settled(&asked, Search::new(admission, terms.window(), None).give_all(&asked))
     }
 }
 

@@ -15,16 +15,16 @@ impl Admission<'_> {
     pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
         let admission = self.on_behalf_of(before);
         let attempt = Attempt { admission, before, updated };
-        match attempt.keeping_apart() {
-            Err(Refusal::NotEnough { .. }) if !attempt.started() => {}
-            settled => return settled,
-        }
-        // As if the lease were new: its reservations may take over hosts from each other.
-        match attempt.starting_over() {
-            // Less is asked for than was granted. If a host has failed since, healing sees to it.
-            Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
-            settled => settled,
-        }
+        let given = match attempt.keeping_apart() {
+            // As if the lease were new: its reservations may take over hosts from each other.
+            Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over() {
+                // Less is asked for than was granted. If a host has failed since, healing sees to it.
+                Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
+                given => given,
+            },
+            given => given,
+        };
+        self.settled_of(updated, given)
     }
 }
 
@@ -36,7 +36,8 @@ impl Admission<'_> {
             return Ok(firm);
         }
         let admission = self.suited_to(offered.lease_type).on_behalf_of(offered);
-        let reservations = Attempt { admission, before: offered, updated: offered }.starting_over()?;
+        let given = Attempt { admission, before: offered, updated: offered }.starting_over();
+        let reservations = self.settled_of(offered, given)?;
         Ok(Lease { reservations, ..firm })
     }
 

@@ -1,14 +1,15 @@
 //! Why a lease is not made or not changed.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use thiserror::Error;
 
 use crate::enforcement::EnforcementError;
 use crate::filters::{Filter, FilterReport};
-use crate::hints::HintError;
+use crate::hints::{HintError, Hints};
 use crate::ids::{HostId, ReservationId};
-use crate::terms::TermsError;
+use crate::terms::{ReservationTerms, TermsError};
 
 /// What there was not enough of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,44 @@ impl Resource {
             Self::Hosts(_) | Self::Slots(_) => "hosts",
             Self::FloatingIps => "floating IPs",
         }
+    }
+}
+
+/// How large a request is whose decision costs more than it may, so that its client knows what to make smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costly {
+    /// How many units of work it may cost.
+    pub limit: u64,
+    /// How many reservations there are.
+    pub reservations: usize,
+    /// The largest of them, counted from 0.
+    pub position: usize,
+    /// How many hosts, instances or addresses that one wants.
+    pub number: u32,
+    /// With how many values its expressions and the hints of the lease compare.
+    pub values: usize,
+}
+
+impl Costly {
+    /// A request for these reservations in a lease with these hints.
+    pub fn new(asked: &[&ReservationTerms], hints: Option<&Hints>, limit: u64) -> Self {
+        let of_hints = hints.map_or(0, |hints| hints.query.values());
+        let size = |terms: &ReservationTerms| (terms.number(), terms.values() + of_hints);
+        let sizes = asked.iter().map(|terms| size(terms)).enumerate();
+        let largest = sizes.max_by_key(|(_, (number, values))| *number as usize + values);
+        let (position, (number, values)) = largest.unwrap_or_default();
+        Self { limit, reservations: asked.len(), position, number, values }
+    }
+}
+
+impl fmt::Display for Costly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "The request takes more than {} units of work to decide: ask for fewer leases, reservations or instances at \
+             once, or compare with fewer values",
+            self.limit
+        )
     }
 }
 
@@ -90,6 +129,12 @@ pub enum Refusal {
         /// Why moving guests of others away does not help.
         hunt: placement::clear::Refusal,
     },
+    /// To find out costs more work than a request may ([`crate::work`]). Nothing is known of what could be had.
+    #[error("{0}")]
+    TooCostly(Costly),
+    /// Nobody waits for the decision any more. It is no answer: nobody is there to read it.
+    #[error("The request was canceled")]
+    Canceled,
     /// An address that is required cannot be had.
     #[error("Not enough floating IPs available")]
     FloatingIpTaken(IpAddr),
@@ -161,6 +206,11 @@ impl Refusal {
                 let first = refusal.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
                 Some(format!("{first}moving guests of others away: {hunt}"))
             }
+            Self::TooCostly(Costly { reservations, position, number, values, .. }) => Some(format!(
+                "the largest of {reservations} reservation(s) is the one in place {}: it asks for {number} and compares \
+                 with {values} value(s)",
+                position + 1
+            )),
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
             Self::WouldLoseHosts(hosts) => {
                 let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();

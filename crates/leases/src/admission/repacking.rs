@@ -59,7 +59,7 @@ impl Admission<'_> {
         let mut looked_at = None;
         for lease in candidates.into_iter().take(LOOKS) {
             looked_at = Some(lease.id);
-            if let Some(repacked) = self.repacked(lease, rules) {
+            if let Some(repacked) = self.settled_or_none(self.repacked(lease, rules)) {
                 return Repacking { repacked: Some(repacked), looked_at };
             }
         }

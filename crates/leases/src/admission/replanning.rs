@@ -43,7 +43,7 @@ impl Admission<'_> {
         if self.too_few_hosts(&others, settled, window, lack) {
             return None;
         }
-        self.replan_without(others, settled, decide, lease)
+        self.settled_or_none(self.replan_without(others, settled, decide, lease))
     }
 
     /// Whether all hosts that there are would not do at some instant, whoever had which. That takes no time to find out,

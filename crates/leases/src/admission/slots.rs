@@ -11,6 +11,7 @@ use crate::failure_domain::FailureDomain;
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
+use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::terms::{Affinity, SlotsTerms};
 
@@ -114,6 +115,7 @@ impl Search<'_> {
     pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
         let (open, mut report) = screen(
             self.admission.inventory.hosts(),
+            self.admission.cost_of_screening(asked.requirement.map_or(0, Requirement::values)),
             &|host| self.admission.barred(host).or_else(|| self.admission.against_hints(host)),
             &[
                 (HostFilter::ResourceProperties, &|host| {

@@ -10,6 +10,10 @@ impl Admission<'_> {
     /// The running lease with another host instead of that one, which is like it: at once and until its end, or it stays
     /// as it is. The host has to be one of the reservation's.
     pub fn swap(&self, lease: &Lease, reservation: ReservationId, host: HostId) -> Result<Lease, Refusal> {
+        self.settled_of(lease, self.swapped(lease, reservation, host))
+    }
+
+    fn swapped(&self, lease: &Lease, reservation: ReservationId, host: HostId) -> Result<Lease, Refusal> {
         if lease.status != LeaseStatus::Active || lease.window.end() <= self.now {
             return Err(Refusal::Busy);
         }

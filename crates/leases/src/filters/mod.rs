@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub use self::choice::{CustomFilter, Filter, Filters};
 use crate::hints::Hint;
 use crate::host::Host;
+use crate::work::Budget;
 
 /// What can rule a host out. A host counts for the first that does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,15 +121,20 @@ impl fmt::Display for FilterReport {
 pub(crate) type Judge<'a> = (HostFilter, &'a dyn Fn(&Host) -> bool);
 
 /// The hosts that pass all filters, in the order given, and what became of the others. What raises the first
-/// objection, if anything does, comes before the filters.
+/// objection, if anything does, comes before the filters. Each host costs so many units; the rest is left out once the
+/// budget is used up.
 pub(crate) fn screen<'a>(
     hosts: impl IntoIterator<Item = &'a Host>,
+    (budget, units): (&Budget, u64),
     objection: &dyn Fn(&Host) -> Option<HostFilter>,
     filters: &[Judge<'_>],
 ) -> (Vec<&'a Host>, FilterReport) {
     let mut report = FilterReport::default();
     let mut passed = Vec::new();
     for host in hosts {
+        if !budget.spend(units) {
+            break;
+        }
         report.considered += 1;
         let failed = || filters.iter().find(|(_, passes)| !passes(host)).map(|(filter, _)| filter.clone());
         match objection(host).or_else(failed) {
@@ -143,6 +149,7 @@ pub(crate) fn screen<'a>(
 mod tests {
     use super::*;
     use crate::testing::host;
+    use crate::work::UNLIMITED;
 
     #[test]
     fn cls_07_a_report_says_which_filter_removed_how_many_hosts() {
@@ -153,7 +160,7 @@ mod tests {
             _ => None,
         };
         let odd: Judge<'_> = (HostFilter::Calendar, &|host| host.id.0 != 5);
-        let (passed, report) = screen(&hosts, &objection, &[odd]);
+        let (passed, report) = screen(&hosts, (&UNLIMITED, 1), &objection, &[odd]);
         assert_eq!(passed.iter().map(|h| h.id.0).collect::<Vec<_>>(), [3]);
         let text = "1 of 5 hosts left, 2 with too few virtual CPUs (CoreFilter), \
                     1 against the operator's rules (NoTestHosts), 1 leased at that time";

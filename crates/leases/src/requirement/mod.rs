@@ -204,6 +204,11 @@ impl Requirement {
         })
     }
 
+    /// How many values it compares with.
+    pub fn values(&self) -> usize {
+        self.values
+    }
+
     /// Whether the host is as required.
     ///
     /// A property that the host does not have is unknown, and what follows from it as well: such a host never

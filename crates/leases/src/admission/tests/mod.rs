@@ -18,6 +18,7 @@ use crate::terms::{
 };
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
+mod costs;
 mod earliest;
 mod hinting;
 mod hunting;
