@@ -2,6 +2,7 @@
 //!
 //! One chore, one file. Chores may install what they need (Debian packages), and never pass by skipping.
 
+mod advisories;
 mod arguments;
 mod bench;
 mod captures;
@@ -47,6 +48,8 @@ Usage: cargo xtask CHORE [OPTIONS]
 
 Checks
   test                          everything that continuous integration runs
+      --only STAGE                only that part of it, as the table at the end calls it
+      --ours PATH                 what to test (default: built here)
   differential                  the reference and ours on generated clusters
       --seeds A..B | N            which (default 0..300), each with all programs
       --program NAME              only that one
@@ -57,15 +60,18 @@ Checks
       --program NAME --out DIR
   serve --dir DIR               a master daemon and a remote API that answer from
                                   such files, on DIR/socket and on a free port
-  soak [--hours H]              differential with fresh seeds for hours (default 1)
-  soak leases [--hours H]       the leasing service: simulation with fresh seeds, races,
-                                  replicas that fail
+  soak [--hours H]              differential and feasibility on more seeds than test has,
+                                  then differential on fresh ones for hours (default 1)
+  soak leases [--hours H]       the leasing service: simulation with fresh seeds of one
+                                  service and of several, races, replicas that fail
       --rounds N                  races only, so many of each
   vectors [--ours PATH]         recorded runs of two versions of the reference
   captures [--ours PATH]        requests of a real cluster's master daemon
   execution                     jobs that programs give to a master daemon
       --seeds A..B                (default 0..120)
       --ours PATH --reference PATH
+  advisories [--database DIR]   whether a dependency has a known fault (default:
+                                  the database that $ALLOT_ADVISORY_DB names)
   feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
                                   and hcheck approves (default 300)
   leasing [STAGE] [--ours PATH] the leasing service as a process: races, gabbi,
@@ -154,6 +160,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("captures") => captures::main(arguments),
         Some("execution") => execution::main(arguments),
         Some("feasibility") => feasibility::main(arguments),
+        Some("advisories") => advisories::main(arguments),
         Some("leasing") => leasing::main(arguments),
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),

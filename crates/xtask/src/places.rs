@@ -43,7 +43,8 @@ pub fn shared() -> Option<PathBuf> {
 
 /// Builds and returns our program as developers have it: its core is optimised, and it checks itself more.
 pub fn ours() -> Result<Executable> {
-    must_run(cargo().args(["build", "--quiet", "--package", "allot"]))?;
+    // With the features that the workspace's tests have, as the alias `cargo xtask` says.
+    must_run(cargo().args(["build", "--quiet", "--bin", "allot", "--features", "xtask/as-in-tests"]))?;
     Ok(Executable::new(development_build()))
 }
 

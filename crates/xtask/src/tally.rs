@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ops::AddAssign;
+use std::str::FromStr;
 use std::sync::Mutex;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 /// How many failures are shown in full; the rest are only counted.
 pub const MOST_SHOWN: usize = 12;
@@ -23,6 +24,23 @@ pub fn report_failure(text: impl Into<String>) {
 pub fn print_failures() {
     for failure in FAILURES.lock().expect("no thread panics while it writes").iter() {
         println!("FAILED: {failure}");
+    }
+}
+
+/// What could not be checked in this run, and why: to be said at its end as well.
+static SKIPS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says what could not be checked and why, and keeps it for [`print_skips`]. Counting it is the caller's part.
+pub fn report_skip(text: impl Into<String>) {
+    let text = text.into();
+    println!("{text}");
+    SKIPS.lock().expect("no thread panics while it writes").push(text);
+}
+
+/// Prints once more all that could not be checked in this run.
+pub fn print_skips() {
+    for skip in SKIPS.lock().expect("no thread panics while it writes").iter() {
+        println!("SKIPPED: {skip}");
     }
 }
 
@@ -52,6 +70,26 @@ impl fmt::Display for Tally {
             write!(f, ", {} skipped", self.skipped)?;
         }
         Ok(())
+    }
+}
+
+impl FromStr for Tally {
+    type Err = anyhow::Error;
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn from_str(line: &str) -> Result<Self> {
+        let mut tally = Self::default();
+        for part in line.split(", ") {
+            let (count, what) = part.split_once(' ').with_context(|| format!("no counts: '{line}'"))?;
+            let count = count.parse().with_context(|| format!("no count: '{part}'"))?;
+            match what {
+                "passed" => tally.passed = count,
+                "failed" => tally.failed = count,
+                "skipped" => tally.skipped = count,
+                _ => bail!("no count: '{part}'"),
+            }
+        }
+        Ok(tally)
     }
 }
 
@@ -100,5 +138,16 @@ mod tests {
         assert!(tally(0, 0).conclude("x").is_err());
         assert!(tally(10, 5).conclude("x").is_err());
         assert!(tally(10, 2).conclude("x").is_ok());
+    }
+
+    #[test]
+    fn counts_are_read_as_they_are_written() {
+        for tally in [Tally { passed: 7, failed: 1, skipped: 0 }, Tally { passed: 0, failed: 0, skipped: 3 }]
+        {
+            assert_eq!(tally.to_string().parse::<Tally>().unwrap(), tally);
+        }
+        for wrong in ["", "replicas: 1 passed, 0 failed", "1 passed, none failed", "1 tried"] {
+            assert!(wrong.parse::<Tally>().is_err(), "{wrong}");
+        }
     }
 }

@@ -1,9 +1,18 @@
-//! `cargo xtask test`: everything that continuous integration runs, in order of cost.
+//! `cargo xtask test`: everything that continuous integration runs.
+//!
+//! First what is built and tested most often, so that its failures come early and end the run. Then two lanes side by
+//! side, on machines with few processors: stages that mostly wait for a service or for time, and meanwhile stages
+//! that compute. Each of those is a process of its own, whose output is shown when it has ended. The comparisons come
+//! last, and use all processors.
 
-use std::time::Instant;
+mod lanes;
 
-use anyhow::Result;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail, ensure};
+
+use self::lanes::Ended;
 use crate::arguments::Arguments;
 use crate::compare::Pair;
 use crate::differential::{self, Plan};
@@ -11,132 +20,297 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::{self, Tally};
-use crate::{bench, captures, execution, feasibility, leasing, package, vectors};
+use crate::{advisories, bench, captures, execution, feasibility, leasing, package, vectors};
 
-/// Seeds of the differential comparison, each with all programs.
-const SEEDS: u64 = 320;
-/// Clusters that are filled and compared with what was promised.
-const FILLINGS: u64 = 200;
+/// Seeds of the differential comparison, each with all programs. [`crate::soak`] goes on from there.
+pub const SEEDS: u64 = 120;
+/// Clusters that are filled and compared with what was promised. [`crate::soak`] goes on from there.
+pub const FILLINGS: u64 = 100;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
+/// What is compared.
+#[derive(Clone, Debug)]
+struct Programs {
+    ours: Executable,
+    reference: Executable,
+}
+
+/// What came of a stage.
+#[derive(Debug)]
+enum Outcome {
+    Counted(Tally),
+    /// It could not be run, and why.
+    Skipped(&'static str),
+}
+
+/// How a stage is run.
+#[derive(Clone, Copy)]
+enum Check {
+    /// A command that succeeds or fails.
+    Command(fn() -> Result<()>),
+    /// Many checks.
+    Counted(fn(&Programs) -> Result<Outcome>),
+    /// Many checks of the leasing service.
+    Leasing(fn(&Executable) -> Result<Tally>),
+}
+
+/// A part of the run that can be run by itself.
+#[derive(Clone, Copy)]
+struct Stage {
+    name: &'static str,
+    check: Check,
+}
+
+const fn command(name: &'static str, check: fn() -> Result<()>) -> Stage {
+    Stage { name, check: Check::Command(check) }
+}
+
+const fn counted(name: &'static str, check: fn(&Programs) -> Result<Outcome>) -> Stage {
+    Stage { name, check: Check::Counted(check) }
+}
+
+/// One after the other; a command that fails ends the run.
+const FIRST: [Stage; 6] = [
+    command("dependencies recorded", || {
+        crate::run::output_of(cargo().args(["metadata", "--locked", "--format-version", "1"])).map(drop)
+    }),
+    command("format", || must_run(cargo().args(["fmt", "--all", "--check"]))),
+    counted("advisories", |_| match advisories::database() {
+        Some(database) => advisories::check(&database).map(Outcome::Counted),
+        None => Ok(Outcome::Skipped(advisories::NO_DATABASE)),
+    }),
+    counted("licences", |_| {
+        if !places::has_program("cargo-deny") {
+            return Ok(Outcome::Skipped("cargo-deny is not installed ('cargo install --locked cargo-deny')"));
+        }
+        must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans", "sources"]))?;
+        Ok(Outcome::Counted(Tally { passed: 1, ..Tally::default() }))
+    }),
+    command("build", || must_run(unit_tests().arg("--no-run"))),
+    command("unit tests", || must_run(&mut unit_tests())),
+];
+
+/// Stages that compute, beside those that wait: [`execution`] and [`leasing::STAGES`].
+const COMPUTING: [Stage; 3] = [
+    command("lints", || {
+        must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    }),
+    counted("instructions", |programs| bench::instructions::check(&programs.ours).map(Outcome::Counted)),
+    counted("package", |programs| package::check(&programs.ours).map(Outcome::Counted)),
+];
+
+/// One after the other, on all processors.
+const LAST: [Stage; 5] = [
+    counted("differential", |Programs { ours, reference }| {
+        let limit = Duration::from_secs(CASE_SECONDS);
+        let plan = Plan {
+            pair: Pair { reference: reference.clone(), ours: ours.clone(), limit },
+            seeds: 0..SEEDS,
+            programs: Program::ALL.to_vec(),
+            until: None,
+        };
+        Ok(Outcome::Counted(differential::run(&plan)))
+    }),
+    counted("feasibility", |programs| Ok(Outcome::Counted(feasibility::run(&programs.ours, 0..FILLINGS)))),
+    counted("recorded jobs", |programs| with_shared(|shared| execution::replay(&programs.ours, shared))),
+    counted("vectors", |programs| with_shared(|shared| vectors::run(&programs.ours, shared))),
+    counted("captures", |programs| {
+        with_shared(|shared| captures::run(&programs.ours, &programs.reference, shared))
+    }),
+];
+
+fn waiting() -> Vec<Stage> {
+    let execution = counted("execution", |Programs { ours, reference }| {
+        execution::run(reference, ours, 0..execution::SEEDS).map(Outcome::Counted)
+    });
+    let leasing = leasing::STAGES.map(|(name, check)| Stage { name, check: Check::Leasing(check) });
+    std::iter::once(execution).chain(leasing).collect()
+}
+
+/// All stages.
+fn stages() -> Vec<Stage> {
+    [&FIRST[..], &waiting(), &COMPUTING, &LAST].concat()
+}
+
 /// Runs the chore.
-pub fn main(arguments: Arguments) -> Result<()> {
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let only = arguments.text("--only")?;
+    let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
     // What is missing is found out before minutes are spent.
     let reference = places::reference()?;
     places::need_program("valgrind", "valgrind")?;
     places::need_postgres()?;
     leasing::prepare()?;
-    let mut stages = Stages::default();
-    if places::unattended() {
-        stages.run("dependencies recorded", || {
-            crate::run::output_of(cargo().args(["metadata", "--locked", "--format-version", "1"])).map(drop)
-        })?;
-    }
-    stages.run("format", || must_run(cargo().args(["fmt", "--all", "--check"])))?;
-    stages.run("lints", || {
-        must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    })?;
-    stages.run("unit tests", || {
-        let nextest = places::has_program("cargo-nextest");
-        let arguments: &[&str] = if nextest { &["nextest", "run"] } else { &["test", "--all-targets"] };
-        must_run(cargo().args(arguments).arg("--workspace"))
-    })?;
-    stages.run("doc tests", || must_run(cargo().args(["test", "--quiet", "--workspace", "--doc"])))?;
-    // Its own tests have built it.
-    let ours = Executable::new(places::development_build());
-    compare(&mut stages, &ours, &reference)?;
-    for (name, stage) in leasing::STAGES {
-        stages.tally(name, || stage(&ours))?;
-    }
-    stages.tally("package", || package::check(&ours))?;
-    if places::has_program("cargo-deny") {
-        stages.run("licences", || {
-            must_run(cargo().args(["deny", "--offline", "check", "licenses", "bans", "sources"]))
-        })?;
-    } else {
-        println!("licences: not checked, cargo-deny is not installed");
-    }
-    stages.conclude()
-}
-
-/// The stages that compare with the reference.
-fn compare(stages: &mut Stages, ours: &Executable, reference: &Executable) -> Result<()> {
-    let limit = std::time::Duration::from_secs(CASE_SECONDS);
-    let plan = Plan {
-        pair: Pair { reference: reference.clone(), ours: ours.clone(), limit },
-        seeds: 0..SEEDS,
-        programs: Program::ALL.to_vec(),
-        until: None,
+    let mut run = Run::default();
+    let Some(only) = only else {
+        let programs = Programs { ours: ours.unwrap_or_else(built), reference };
+        let ended = everything(&mut run, &programs);
+        return run.conclude(ended);
     };
-    stages.tally("differential", || Ok(differential::run(&plan)))?;
-    stages.tally("execution", || execution::run(reference, ours, 0..execution::SEEDS))?;
-    stages.tally("feasibility", || Ok(feasibility::run(ours, 0..FILLINGS)))?;
-    if let Some(shared) = places::shared() {
-        stages.tally("recorded jobs", || execution::replay(ours, &shared))?;
-        stages.tally("vectors", || vectors::run(ours, &shared))?;
-        stages.tally("captures", || captures::run(ours, reference, &shared))?;
-    } else {
-        println!(
-            "3 stages SKIPPED (recorded jobs, vectors, captures): ../shared (or $ALLOT_SHARED) is not there"
-        );
-        stages.skipped += 3;
+    let all = stages();
+    let Some(stage) = all.iter().find(|stage| stage.name == only) else {
+        let names: Vec<&str> = all.iter().map(|stage| stage.name).collect();
+        bail!("no stage is called '{only}': {}", names.join(", "));
+    };
+    // What comes first needs no build, or is one.
+    let needs_build =
+        !FIRST.iter().any(|first| first.name == only) && !matches!(stage.check, Check::Command(_));
+    let ours = match ours {
+        None if needs_build => places::ours()?,
+        ours => ours.unwrap_or_else(built),
+    };
+    let ended = run.stage(*stage, &Programs { ours, reference });
+    run.conclude(ended)
+}
+
+fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
+    for stage in FIRST {
+        run.stage(stage, programs)?;
     }
-    stages.tally("instructions", || bench::instructions::check(ours))
+    if !has_nextest() {
+        run.skip(
+            "a limit of time for each unit test",
+            "cargo-nextest is not installed ('cargo install --locked cargo-nextest')",
+        );
+    }
+    lanes::side_by_side(&[&waiting(), &COMPUTING], &programs.ours, |ended| run.of_lane(ended))?;
+    for stage in LAST {
+        run.stage(stage, programs)?;
+    }
+    Ok(())
 }
 
+/// What the unit tests have built.
+fn built() -> Executable {
+    Executable::new(places::development_build())
+}
+
+fn has_nextest() -> bool {
+    places::has_program("cargo-nextest")
+}
+
+fn unit_tests() -> Command {
+    let mut command = cargo();
+    let arguments: &[&str] = if has_nextest() { &["nextest", "run"] } else { &["test", "--all-targets"] };
+    command.args(arguments).arg("--workspace");
+    command
+}
+
+fn with_shared(check: impl FnOnce(&std::path::Path) -> Result<Tally>) -> Result<Outcome> {
+    match places::shared() {
+        Some(shared) => check(&shared).map(Outcome::Counted),
+        None => Ok(Outcome::Skipped("../shared (or $ALLOT_SHARED) is not there")),
+    }
+}
+
+/// What came of all so far.
 #[derive(Default)]
-struct Stages {
-    compared: Tally,
+struct Run {
+    tally: Tally,
     durations: Vec<(&'static str, f64)>,
-    skipped: usize,
 }
 
-impl Stages {
-    /// Runs a stage; the first that fails ends the chore.
-    fn run(&mut self, name: &'static str, stage: impl FnOnce() -> Result<()>) -> Result<()> {
-        println!("== {name}");
+impl Run {
+    /// Runs a stage. An error ends the run; where checks are counted it goes on, so that all differences are seen at
+    /// once.
+    fn stage(&mut self, stage: Stage, programs: &Programs) -> Result<()> {
+        println!("== {}", stage.name);
         let started = Instant::now();
-        stage()?;
-        self.durations.push((name, started.elapsed().as_secs_f64()));
+        let outcome = match stage.check {
+            Check::Command(check) => {
+                check().map(|()| Outcome::Counted(Tally { passed: 1, ..Tally::default() }))
+            }
+            Check::Counted(check) => check(programs),
+            Check::Leasing(check) => check(&programs.ours).map(Outcome::Counted),
+        };
+        self.durations.push((stage.name, started.elapsed().as_secs_f64()));
+        match (outcome, stage.check) {
+            (Ok(Outcome::Skipped(why)), _) => self.skip(stage.name, why),
+            (Ok(Outcome::Counted(_)), Check::Command(_)) => self.tally.passed += 1,
+            (Ok(Outcome::Counted(tally)), _) => self.count(stage.name, tally),
+            (Err(error), check) => {
+                self.fail(format!("{}: {error:#}", stage.name));
+                ensure!(!matches!(check, Check::Command(_)), "{} failed", stage.name);
+            }
+        }
         Ok(())
     }
 
-    /// Runs a stage of comparisons; the chore goes on, so that all differences are seen at once.
-    fn tally(&mut self, name: &'static str, stage: impl FnOnce() -> Result<Tally>) -> Result<()> {
-        let mut tally = Tally::default();
-        self.run(name, || {
-            match stage() {
-                Ok(of_stage) => tally = of_stage,
-                Err(error) => tally::report_failure(format!("{name}: {error:#}")),
-            }
-            Ok(())
-        })?;
+    /// Takes over what came of a stage that was run in a process of its own.
+    fn of_lane(&mut self, ended: &Ended) {
+        println!("{}", ended.output.trim_end());
+        self.durations.push((ended.stage, ended.seconds));
+        ended.failures.iter().for_each(|failure| tally::report_failure(failure.as_str()));
+        ended.skips.iter().for_each(|skip| tally::report_skip(skip.as_str()));
+        match ended.tally {
+            Some(tally) => self.tally += tally,
+            None => self.fail(format!("{}: it broke off ({})", ended.stage, ended.status)),
+        }
+    }
+
+    fn count(&mut self, name: &str, tally: Tally) {
         println!("{name}: {tally}");
         if let Some(complaint) = tally.complaint() {
-            tally::report_failure(format!("{name}: {complaint}"));
-            tally.failed += 1;
+            self.fail(format!("{name}: {complaint}"));
         }
-        self.compared += tally;
-        Ok(())
+        if tally.skipped > 0 {
+            let count = tally.skipped;
+            tally::report_skip(format!("{name}: {count} cases: the reference crashed or took too long"));
+        }
+        self.tally += tally;
     }
 
-    fn conclude(self) -> Result<()> {
+    fn fail(&mut self, text: String) {
+        tally::report_failure(text);
+        self.tally.failed += 1;
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        tally::report_skip(format!("{name}: {why}"));
+        self.tally.skipped += 1;
+    }
+
+    /// The last line has the counts and nothing else, also where an error ended the run.
+    fn conclude(self, ended: Result<()>) -> Result<()> {
         println!("== durations");
         for (name, seconds) in &self.durations {
             println!("{name:>21} {seconds:7.1} s");
         }
-        let Tally { passed, failed, skipped } = self.compared;
-        if skipped > 0 {
-            println!("{skipped} cases were not compared: the reference crashed or took too long");
-        }
-        if self.skipped > 0 {
-            println!("{} stages were skipped", self.skipped);
-        }
+        tally::print_skips();
         tally::print_failures();
-        println!("{passed} passed, {failed} failed");
-        anyhow::ensure!(failed == 0, "{failed} comparisons failed");
+        println!("{}", self.tally);
+        ended?;
+        ensure!(self.tally.failed == 0, "{} checks failed", self.tally.failed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_stage_has_a_name_of_its_own() {
+        let all = stages();
+        let names: BTreeSet<&str> = all.iter().map(|stage| stage.name).collect();
+        assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn what_was_skipped_is_counted_and_what_failed_fails_the_run() {
+        let programs = Programs { ours: Executable::new("/nowhere"), reference: Executable::new("/nowhere") };
+        let mut run = Run::default();
+        run.stage(counted("a", |_| Ok(Outcome::Skipped("it is not there"))), &programs).unwrap();
+        run.stage(command("b", || Ok(())), &programs).unwrap();
+        assert_eq!(run.tally, Tally { passed: 1, failed: 0, skipped: 1 });
+        run.stage(counted("c", |_| Ok(Outcome::Counted(Tally::default()))), &programs).unwrap();
+        run.stage(counted("d", |_| bail!("not to be had")), &programs).unwrap();
+        assert_eq!(run.tally.failed, 2, "nothing compared, and an error");
+        assert!(run.stage(command("e", || bail!("no")), &programs).is_err());
+        assert!(run.conclude(Ok(())).is_err());
     }
 }

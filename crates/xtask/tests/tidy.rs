@@ -53,6 +53,27 @@ fn modules_say_what_they_are_for() {
     all_good(&["rs"], "does not start with `//!`", starts);
 }
 
+/// Whether every block in comments says that it is no Rust code.
+fn has_no_doc_tests(content: &str) -> bool {
+    let comments = content.lines().map(str::trim_start).filter_map(|line| {
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).map(str::trim_start)
+    });
+    let mut fences = comments.filter_map(|line| line.strip_prefix("```"));
+    // The second of each pair ends a block.
+    let mut opening = std::iter::from_fn(|| fences.next().inspect(|_| _ = fences.next()));
+    opening.all(|kind| ["text", "toml", "json", "console", "ignore"].contains(&kind))
+}
+
+#[test]
+fn no_comment_has_code_that_nothing_runs() {
+    // Doc tests would be one more build of every library.
+    all_good(&["rs"], "has a doc test, which nothing runs: make it a unit test", has_no_doc_tests);
+    assert!(has_no_doc_tests("//! ```text\n//! a\n//! ```\n/// ```toml\n/// ```\n"));
+    for runs in ["/// ```\n/// f()\n/// ```\n", "//! ```text\n//! ```\n//! ```rust\n//! ```\n"] {
+        assert!(!has_no_doc_tests(runs), "{runs}");
+    }
+}
+
 #[test]
 fn nothing_is_left_to_do() {
     let word = concat!("to", "do!(");

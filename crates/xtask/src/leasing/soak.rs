@@ -1,8 +1,8 @@
 //! `cargo xtask soak leases`: the leasing service for hours, with fresh seeds.
 //!
-//! Simulations of months of leases with faults and crashes, in simulated time, and now and then races through the
-//! front door, and services on one database of which one after the other fails. A seed that fails is printed with
-//! what replays it.
+//! Simulations of months of leases with faults and crashes, of one service and of several on one store, in simulated
+//! time, and now and then races through the front door, and services on one database of which one after the other
+//! fails. A seed that fails is printed with what replays it.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -41,10 +41,12 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let (mut tally, mut failing) = (Tally::default(), Vec::new());
     while Instant::now() < until {
         let seeds = format!("{seed}..{}", seed + SIMULATIONS);
-        let held = simulate(&seeds)?;
-        tally.count(held);
-        if !held {
-            failing.push(seeds);
+        for options in [&["--seeds", &seeds][..], &["--seeds", &seeds, "--several"]] {
+            let held = simulate(options)?;
+            tally.count(held);
+            if !held {
+                failing.push(format!("simulation {}", options.join(" ")));
+            }
         }
         let races = race::run(&ours, seed, RACES)?;
         if races.failed > 0 {
@@ -65,11 +67,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 }
 
 /// Runs simulations, which say themselves what failed; whether all held.
-fn simulate(seeds: &str) -> Result<bool> {
+fn simulate(options: &[&str]) -> Result<bool> {
     let mut simulation = Command::new(places::target().join("debug/simulation"));
-    let status = simulation.args(["--seeds", seeds]).status().context("cannot run the simulation")?;
+    let status = simulation.args(options).status().context("cannot run the simulation")?;
     if !status.success() {
-        println!("to replay: cargo run --package simulation -- --seeds {seeds}");
+        println!("to replay: cargo run --package simulation -- {}", options.join(" "));
     }
     Ok(status.success())
 }
