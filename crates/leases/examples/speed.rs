@@ -22,6 +22,7 @@ use leases::project::{Owner, ProjectId, UserId};
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
 use leases::window::Window;
+use leases::work::UNLIMITED;
 
 const HOSTS: u64 = 1000;
 const YEAR_HOURS: i64 = 365 * 24;
@@ -215,7 +216,7 @@ fn main() {
         let mut times = Vec::new();
         let length = SignedDuration::from_hours(24 * days);
         for _ in 0..50 {
-            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year, None));
+            timed(&mut times, || calendar.earliest_slot(&hosts, count, length, &year, None, &UNLIMITED));
         }
         report(&format!("earliest slot of {count} hosts for {days} days"), times);
     }

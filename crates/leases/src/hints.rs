@@ -199,7 +199,7 @@ impl Hints {
         Hint::ALL.into_iter().filter(given)
     }
 
-    /// The hint that the host is against, looked at by itself. `location` is the property that says where hosts are:
+    /// The hint that the host is against, looked at by itself, the query apart. `location` is the property that says where hosts are:
     /// of one that has none nobody knows where it is.
     pub(crate) fn against(&self, host: &Host, location: &str) -> Option<Hint> {
         let named = self.hosts.is_empty() || self.hosts.contains(&host.name);
@@ -212,8 +212,7 @@ impl Hints {
             (different, Hint::DifferentHost),
             (located, Hint::Location),
         ];
-        let against = checks.into_iter().find(|(as_wanted, _)| !as_wanted).map(|(_, hint)| hint);
-        against.or_else(|| (!self.query.matches(host)).then_some(Hint::Query))
+        checks.into_iter().find(|(as_wanted, _)| !as_wanted).map(|(_, hint)| hint)
     }
 
     /// The properties of hosts that they rely on, so that one in use is not changed under a lease.

@@ -16,11 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub const DEFAULT_UNITS: u64 = 10_000_000;
 
 /// Why a decision ends before it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Stop {
     /// It costs more than it may.
+    #[error("The request takes more work to decide than it may: ask for less at once")]
     Exhausted,
     /// Nobody waits for it any more.
+    #[error("The request was canceled")]
     Canceled,
 }
 

@@ -1,5 +1,6 @@
 //! Placing a new instance on one node or on a pair of nodes (algorithms spec §4.1 to §4.3).
 
+use std::cmp::Ordering;
 use std::slice;
 
 use cluster::{Change, Cluster, Demand, FailMode, GroupIdx, Instance, InstanceIdx, NodeIdx, Outcome};
@@ -231,6 +232,38 @@ impl Allocator {
         &self.board
     }
 
+    /// Those of `nodes` that can take `instance`, best first: what becomes of each. Redundancy is not looked at.
+    ///
+    /// Each takes constant time, since bounds stand for scores. They differ by rounding alone, so this tells apart all that
+    /// is not equal for practical purposes; of equals the latest comes first.
+    pub fn ranked(&self, cluster: &Cluster, instance: &Instance, nodes: &[NodeIdx]) -> Vec<Outcome> {
+        let (mut judged, attempt) = self.judged(cluster, instance, nodes);
+        judged.sort_unstable_by(before);
+        judged.into_iter().map(|(_, change)| attempt.outcome(change)).collect()
+    }
+
+    /// The first of [`Self::ranked`].
+    pub fn best_of(&self, cluster: &Cluster, instance: &Instance, nodes: &[NodeIdx]) -> Option<Outcome> {
+        let (judged, attempt) = self.judged(cluster, instance, nodes);
+        let best = judged.into_iter().min_by(before)?;
+        Some(attempt.outcome(best.1))
+    }
+
+    fn judged<'i>(
+        &self,
+        cluster: &Cluster,
+        instance: &'i Instance,
+        nodes: &[NodeIdx],
+    ) -> (Vec<(f64, Change)>, OnOneNode<'i>) {
+        let mut attempt = OnOneNode::new(instance, self.force);
+        let judge = |node: &NodeIdx| {
+            let change = attempt.place(cluster, *node).ok()?;
+            let located = self.board.located_delta_of_new(cluster, instance, *node);
+            Some((self.board.lower_bound(cluster, slice::from_ref(&change), located), change))
+        };
+        (nodes.iter().filter_map(judge).collect(), attempt)
+    }
+
     /// Tries all targets for `instance`, whose tags must have been derived. The cluster is left unchanged.
     pub fn try_all(&self, cluster: &mut Cluster, instance: &Instance, targets: &Targets) -> Trials<f64> {
         let number = InstanceIdx::from_usize(cluster.instances.len());
@@ -251,6 +284,18 @@ impl Allocator {
             }
         }
     }
+}
+
+/// The order of placements by bound, of equals the latest first.
+fn before(one: &(f64, Change), other: &(f64, Change)) -> Ordering {
+    one.0.total_cmp(&other.0).then(other.1.node.cmp(&one.1.node))
+}
+
+/// What becomes of a node if `instance` is put there, if it can be: policies and room are heeded.
+pub fn placed_on(cluster: &Cluster, instance: &Instance, node: NodeIdx) -> Option<Outcome> {
+    let mut attempt = OnOneNode::new(instance, false);
+    let change = attempt.place(cluster, node).ok()?;
+    Some(attempt.outcome(change))
 }
 
 /// An instance to be put on one of several nodes.

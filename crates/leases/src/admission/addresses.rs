@@ -1,11 +1,15 @@
 //! Floating IPs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use super::{Refusal, Resource, Search};
 use crate::host::FloatingIp;
 use crate::ids::FloatingIpId;
 use crate::terms::FloatingIpsTerms;
+
+/// What it costs to look at an address.
+const LOOKING: u64 = 4;
 
 impl Search<'_> {
     /// Addresses for a reservation: the required ones, then those it has already, then the first that are free.
@@ -20,14 +24,19 @@ impl Search<'_> {
             .admission
             .inventory
             .floating_ips()
+            .take_while(|_| self.admission.budget.spend(LOOKING))
             .filter(|ip| ip.network == asked.network && ip.reservable)
             .filter(|ip| !self.taken.floating_ips.contains(&ip.id))
             .filter(|ip| calendar.floating_ip_free(ip.id, &self.window, self.own))
             .collect();
         let mut chosen = BTreeSet::new();
-        for address in asked.required() {
-            let ip = free.iter().find(|ip| ip.address == *address);
-            chosen.insert(ip.ok_or(Refusal::FloatingIpTaken(*address))?.id);
+        if !asked.required().is_empty() {
+            let by_address: BTreeMap<IpAddr, FloatingIpId> =
+                free.iter().rev().map(|ip| (ip.address, ip.id)).collect();
+            for address in asked.required() {
+                let ip = by_address.get(address).ok_or(Refusal::FloatingIpTaken(*address))?;
+                chosen.insert(*ip);
+            }
         }
         let (kept, others): (Vec<_>, Vec<_>) = free.iter().map(|ip| ip.id).partition(|ip| held.contains(ip));
         let amount = asked.amount() as usize;

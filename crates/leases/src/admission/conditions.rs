@@ -3,7 +3,7 @@
 use super::{Admission, Refusal, Rules};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
-use crate::hints::{HintError, Hints};
+use crate::hints::{Hint, HintError, Hints};
 use crate::host::{Health, Host};
 use crate::lease::Lease;
 use crate::lease_pool::overcommitted;
@@ -18,7 +18,9 @@ use crate::work::Budget;
 const TENANTS: &str = "filter_tenant_id";
 
 /// What it costs to screen a host, whatever is asked for.
-const SCREENING: u64 = 1;
+const SCREENING: u64 = 8;
+/// What each extra spec costs beside that: each judge goes through them.
+const SPEC: u64 = 8;
 
 impl Rules {
     /// Whether what is asked for can be promised at all.
@@ -119,22 +121,25 @@ impl<'a> Admission<'a> {
         let admission = self.asked_by(project).hinted(hints);
         // A host that does not work at the moment is one nevertheless.
         let suits = |host: &&Host| admission.welcome_on(host) && admission.against_hints(host).is_none();
-        let matching = self.inventory.hosts().filter(suits).count();
+        let hosts = self.inventory.hosts().take_while(|_| self.budget.spend(SCREENING));
+        let matching = hosts.filter(suits).count();
         let least = rules.least_hosts;
-        if matching < least as usize { Err(HintError::TooStrict { matching, least }.into()) } else { Ok(()) }
+        let strict = matching < least as usize;
+        let checked = if strict { Err(HintError::TooStrict { matching, least }.into()) } else { Ok(()) };
+        let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
+        admission.settled(&asked, checked)
     }
 
-    /// The budget, and what it costs to screen one host for a reservation that compares with so many values: these, those
-    /// of the hints and of the operator's own filters, and [`SCREENING`].
-    pub(super) fn cost_of_screening(&self, values: usize) -> (&'a Budget, u64) {
-        let hints = self.hints.map_or(0, |hints| hints.query.values());
-        let custom: usize = self.rules.filters.custom.iter().map(|filter| filter.requirement.values()).sum();
-        (self.budget, SCREENING + (values + hints + custom) as u64)
+    /// The budget, and what it costs to screen one host by so many extra specs. Expressions are charged where they are asked.
+    pub(super) fn screening(&self, extra_specs: usize) -> (&'a Budget, u64) {
+        (self.budget, SCREENING + SPEC * extra_specs as u64)
     }
 
     /// The hint that keeps the host from being one of the lease's.
     pub(super) fn against_hints(&self, host: &Host) -> Option<HostFilter> {
-        let against = self.hints?.against(host, &self.rules.hints.location)?;
+        let hints = self.hints?;
+        let against = hints.against(host, &self.rules.hints.location);
+        let against = against.or_else(|| (!self.meets(&hints.query, host)).then_some(Hint::Query))?;
         Some(HostFilter::Hint(against))
     }
 
@@ -152,7 +157,7 @@ impl<'a> Admission<'a> {
             .or_else(|| bars(Filter::IsolatedHosts, filters.isolated_hosts.contains(&host.name)))
             .or_else(|| bars(Filter::MultiTenancy, !self.welcome_on(host)))
             .or_else(|| {
-                let against = filters.custom.iter().find(|filter| !filter.requirement.matches(host))?;
+                let against = filters.custom.iter().find(|filter| !self.meets(&filter.requirement, host))?;
                 Some(HostFilter::Custom(against.name.clone()))
             })
     }
@@ -167,8 +172,8 @@ impl<'a> Admission<'a> {
     pub(super) fn unsuited(&self, host: &Host, asked: &HostsTerms) -> Option<HostFilter> {
         self.rules.filters.enabled.iter().find_map(|filter| match filter {
             // Which expression is said as well.
-            Filter::Json if !asked.hypervisor.matches(host) => Some(HostFilter::HypervisorProperties),
-            Filter::Json if !asked.resource.matches(host) => Some(HostFilter::ResourceProperties),
+            Filter::Json if !self.meets(&asked.hypervisor, host) => Some(HostFilter::HypervisorProperties),
+            Filter::Json if !self.meets(&asked.resource, host) => Some(HostFilter::ResourceProperties),
             filter if !self.passes(*filter, host, asked) => Some((*filter).into()),
             _ => None,
         })

@@ -6,6 +6,7 @@ use super::Admission;
 use crate::hunt::{Moving, Scene};
 use crate::ids::HostId;
 use crate::lease::Lease;
+use crate::work::Budget;
 
 impl Admission<'_> {
     /// The lease with a plan of where its guests go, if it has none that holds. As many of its hosts are cleared as can
@@ -19,16 +20,16 @@ impl Admission<'_> {
         let hosts = surroundings.left_to_clear(lease);
         let (rules, whose) = (&self.rules.hunting, Moving::Own(lease.id));
         let scene = Scene::new(rules, self.inventory, &surroundings, whose, booked);
-        let departing = lease.clone().hunting(Some(most_cleared(&scene, &hosts).hunt()));
-        (departing != *lease).then_some(departing)
+        let departing = lease.clone().hunting(Some(most_cleared(&scene, &hosts, self.budget).hunt()));
+        self.settled_or_none((departing != *lease).then_some(departing))
     }
 }
 
 /// The scene after as many of the hosts have been cleared as can be: where more can be cleared, fewer can.
-fn most_cleared<'a>(scene: &Scene<'a>, hosts: &BTreeSet<HostId>) -> Scene<'a> {
+fn most_cleared<'a>(scene: &Scene<'a>, hosts: &BTreeSet<HostId>, budget: &Budget) -> Scene<'a> {
     let attempt = |wanted| {
         let mut attempt = scene.clone();
-        attempt.clear(hosts, (wanted, wanted), &BTreeSet::new()).ok().map(|_| attempt)
+        attempt.clear(hosts, (wanted, wanted), &BTreeSet::new(), budget).ok().map(|_| attempt)
     };
     let (mut most, mut least, mut above) = (None, 0, hosts.len() + 1);
     // All of them, as a rule.

@@ -7,6 +7,7 @@ use std::ops::Bound;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal, Search};
+use crate::host::Host;
 use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
@@ -15,6 +16,9 @@ use crate::project::ProjectId;
 use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
+
+/// What it costs to note when a booking ends.
+const BOOKING: u64 = 8;
 
 /// The shortest time that is told apart.
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
@@ -33,6 +37,10 @@ pub struct Grant {
 impl Admission<'_> {
     /// What a new lease of these terms would be given.
     pub fn grant(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
+        self.remembering(|admission| admission.granted(project, terms))
+    }
+
+    fn granted(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
         if let Some(deadline) = terms.lease_type.deadline() {
             if deadline <= self.now {
                 return Err(Refusal::DeadlineInPast);
@@ -109,7 +117,7 @@ impl Admission<'_> {
             own: Some(lease.id),
         };
         // Why it cannot is not asked: to find that out takes as long as to find out that it cannot.
-        let found = self.on_behalf_of(lease).found(&wish).ok();
+        let found = self.remembering(|admission| admission.on_behalf_of(lease).found(&wish).ok());
         let (start, given) = self.settled_or_none(found)?;
         Some(lease.moved_to(start, given))
     }
@@ -129,6 +137,9 @@ impl Admission<'_> {
         let pools = self.pools(wish);
         let (mut start, mut first_refusal, mut changes) = (wish.from, None, None);
         while let Some(possible) = self.not_before(wish, &pools, start) {
+            if self.budget.stopped().is_some() {
+                break;
+            }
             match self.at(wish, possible) {
                 Ok(given) => return Ok((possible, given)),
                 Err(refusal) => _ = first_refusal.get_or_insert(refusal),
@@ -154,7 +165,8 @@ impl Admission<'_> {
         let within = Window::new(start, later(wish.before, wish.length)).ok()?;
         let mut possible = start;
         for Pool { hosts, wanted } in pools {
-            let slot = self.calendar.earliest_slot(hosts, *wanted, wish.length, &within, wish.own)?;
+            let slot =
+                self.calendar.earliest_slot(hosts, *wanted, wish.length, &within, wish.own, self.budget)?;
             possible = possible.max(slot.window.start());
         }
         // All of it lies before the end of time.
@@ -177,6 +189,8 @@ impl Admission<'_> {
 
     /// The instants before the deadline at which something is given back, or has been woken.
     fn given_back(&self, wish: &Wish<'_>) -> BTreeSet<Timestamp> {
+        let near = |host: &Host| 1 + self.calendar.near(host.id, &Window::ALWAYS) as u64;
+        self.budget.charge(self.inventory.hosts().map(near).sum::<u64>() * BOOKING);
         let hosts = self.inventory.hosts().flat_map(|host| self.calendar.bookings(host.id));
         let addresses =
             self.inventory.floating_ips().flat_map(|ip| self.calendar.floating_ip_bookings(ip.id));

@@ -66,7 +66,7 @@ impl Search<'_> {
         let occupied = self.admission.occupied;
         screen(
             hosts,
-            self.admission.cost_of_screening(asked.hypervisor.values() + asked.resource.values()),
+            self.admission.screening(asked.properties.extra_specs.iter().count()),
             &|host| {
                 let admission = &self.admission;
                 let barred = admission.barred(host).or_else(|| admission.against_hints(host));

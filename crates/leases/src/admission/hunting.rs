@@ -128,7 +128,7 @@ impl Admission<'_> {
             let wanted = (terms.min() as usize + beside, terms.max() as usize + beside);
             let attempt = |candidates: &BTreeSet<HostId>| {
                 let mut attempt = scene.clone();
-                attempt.clear(candidates, wanted, preferred).map(|hosts| (attempt, hosts))
+                attempt.clear(candidates, wanted, preferred, self.budget).map(|hosts| (attempt, hosts))
             };
             let kinds = search.kinds(free.iter().map(|fit| fit.host).filter(works), terms);
             let (cleared, hosts) =

@@ -19,6 +19,10 @@ use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::ReservationTerms;
 use crate::window::later;
+use crate::work::Stop;
+
+/// What it costs to look at a host that was observed, or at a guest on it.
+const OBSERVED: u64 = 8;
 
 /// Where a host for an instance is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +94,9 @@ pub enum NoHost {
         /// Which.
         hint: Hint,
     },
+    /// It is not known: the decision ended early.
+    #[error(transparent)]
+    Stopped(#[from] Stop),
     /// All instances that the reservation is for are there.
     #[error("All {0} instances of the reservation are running")]
     AllThere(u64),
@@ -106,6 +113,18 @@ impl Admission<'_> {
         hints: &InstanceHints,
         observed: &Observed,
     ) -> Result<HostId, NoHost> {
+        let found = self.best_host_for(within, size, hints, observed);
+        self.budget.stopped().map_or(found, |stop| Err(stop.into()))
+    }
+
+    fn best_host_for(
+        &self,
+        within: Within<'_>,
+        size: GuestSize,
+        hints: &InstanceHints,
+        observed: &Observed,
+    ) -> Result<HostId, NoHost> {
+        self.charge_for(observed);
         let coming = coming(observed);
         let mut eligible: Vec<(&Host, Resources)> = self
             .inventory
@@ -157,6 +176,7 @@ impl Admission<'_> {
         hints: &InstanceHints,
         (hosts, observed): (impl Iterator<Item = &'h Host>, &Observed),
     ) -> Vec<(&'h Host, Result<Option<Timestamp>, Unfit>)> {
+        self.charge_for(observed);
         let coming = if size.is_some() { coming(observed) } else { BTreeMap::new() };
         let pool = pool_of(within);
         let has_room = |host: &Host, seen: &ObservedHost| {
@@ -188,6 +208,12 @@ impl Admission<'_> {
             *fits = Err(Unfit::AgainstHint(against));
         }
         verdicts
+    }
+
+    /// Charges a look at all that was observed.
+    fn charge_for(&self, observed: &Observed) {
+        let guests: usize = observed.hosts.values().map(|seen| seen.guests.len()).sum();
+        self.budget.charge(OBSERVED * (observed.hosts.len() + guests) as u64);
     }
 
     /// From when on somebody has the host, or some of it, beside the lease that lets preemptible instances on it, if there is

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::instance::{Instance, InstanceKind};
 use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed};
-use crate::preemption::{Candidate, victims};
+use crate::preemption::{Candidate, victims, victims_within};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::window::{Window, later};
@@ -108,14 +108,17 @@ impl Admission<'_> {
                 continue;
             }
             room.subtract(1, &used);
-            let going = victims(&candidates, &room);
+            if self.budget.stopped().is_some() {
+                return None;
+            }
+            let going = victims_within(&candidates, &room, self.budget);
             let work = candidates.iter().filter(|candidate| going.contains(&candidate.id));
             let cost = (going.len(), work.map(|candidate| candidate.work).sum(), id);
             if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                 best = Some((cost, going));
             }
         }
-        best.map(|((.., host), going)| (host, going))
+        self.settled_or_none(best.map(|((.., host), going)| (host, going)))
     }
 
     /// The instance as one that may have to make way for a lease that starts then.

@@ -19,6 +19,7 @@ mod hunting;
 mod instances;
 mod losses;
 mod making_way;
+mod memory;
 mod offers;
 mod order;
 mod reallocate;
@@ -47,6 +48,7 @@ pub use self::healing::{HealingInterval, heal_all};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
 pub use self::losses::{HostsNow, Losses};
 pub use self::making_way::Elsewhere;
+pub use self::memory::Memory;
 pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Costly, Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
@@ -118,6 +120,8 @@ pub struct Admission<'a> {
     pub budget: &'a Budget,
     /// The present.
     pub now: Timestamp,
+    /// What hosts are like, as far as a decision has asked. Decisions make their own.
+    pub memory: Option<&'a Memory>,
 }
 
 impl<'a> Admission<'a> {
@@ -139,6 +143,7 @@ impl<'a> Admission<'a> {
             backfill,
             budget: &UNLIMITED,
             now,
+            memory: None,
         }
     }
 }
@@ -184,7 +189,7 @@ impl Admission<'_> {
         if terms.window().start() < self.now {
             return Err(Refusal::StartInPast);
         }
-        self.suited_to(terms.lease_type).given(project, terms)
+        self.remembering(|admission| admission.suited_to(terms.lease_type).given(project, terms))
     }
 
     /// What is given for that window, whatever the type.
@@ -310,6 +315,11 @@ impl<'a> Search<'a> {
             used.add(1, taken);
         }
         used
+    }
+
+    /// Charges the bookings of the host that a look at the window walks through.
+    fn charge_for_bookings(&self, host: HostId) {
+        self.admission.budget.charge(self.admission.calendar.near(host, &self.cleaned()) as u64);
     }
 
     /// Where gaps lie: the past is over.

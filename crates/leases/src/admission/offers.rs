@@ -63,16 +63,22 @@ impl Refusal {
 impl Admission<'_> {
     /// What could be had instead of a new lease of these terms, which were refused. A later start is looked for until
     /// `latest`.
+    ///
+    /// Those that cost more work than is left of the budget are not looked for.
     pub fn offers(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
+        self.remembering(|admission| admission.alternatives(project, terms, latest))
+    }
+
+    fn alternatives(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
         let start = terms.window().start().max(self.now);
         let asked = terms.clone().fixed().of_type(LeaseType::Schedule).starting(start);
         // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
         let admission = Self { surroundings: None, ..self.suited_to(terms.lease_type) };
         let given = |terms: &Terms| admission.given(project, terms).ok();
         let offer = |kind, (terms, allocations)| Offer { kind, terms, allocations };
-        let later = admission.started_later(project, &asked, latest);
-        let shorter = shortened(&asked, given);
-        let fewer = admission.with_fewer(project, &asked, given);
+        let later = self.settled_or_none(admission.started_later(project, &asked, latest));
+        let shorter = self.settled_or_none(shortened(&asked, given));
+        let fewer = self.settled_or_none(admission.with_fewer(project, &asked, given));
         let elsewhere = admission.in_other_pools(&asked, given);
         let single = [
             later.map(|found| offer(OfferKind::LaterStart, found)),
@@ -146,16 +152,22 @@ impl Admission<'_> {
     }
 
     /// What a lease could become instead of what these changes would have made of it, which were refused.
+    ///
+    /// Those that cost more work than is left of the budget are not looked for.
     pub fn offers_of_change(
         &self,
         lease: &Lease,
         changes: &Changes,
         latest: Timestamp,
     ) -> Vec<OfferedChange> {
+        self.remembering(|admission| admission.other_changes(lease, changes, latest))
+    }
+
+    fn other_changes(&self, lease: &Lease, changes: &Changes, latest: Timestamp) -> Vec<OfferedChange> {
         let found = [
-            (OfferKind::LaterStart, self.moved_later(lease, changes, latest)),
-            (OfferKind::ShorterDuration, self.ending_sooner(lease, changes)),
-            (OfferKind::FewerHosts, self.growing_less(lease, changes)),
+            (OfferKind::LaterStart, self.settled_or_none(self.moved_later(lease, changes, latest))),
+            (OfferKind::ShorterDuration, self.settled_or_none(self.ending_sooner(lease, changes))),
+            (OfferKind::FewerHosts, self.settled_or_none(self.growing_less(lease, changes))),
         ];
         let offered =
             found.into_iter().filter_map(|(kind, lease)| Some(OfferedChange { kind, lease: lease? }));

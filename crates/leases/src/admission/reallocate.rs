@@ -10,9 +10,16 @@ use crate::standing::Standing;
 use crate::status::LeaseStatus;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 
+/// What it costs to copy what a calendar knows of a host.
+const COPYING: u64 = 4;
+
 impl Admission<'_> {
     /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
     pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
+        self.remembering(|admission| admission.given_what_it_needs(before, updated))
+    }
+
+    fn given_what_it_needs(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
         let admission = self.on_behalf_of(before);
         let attempt = Attempt { admission, before, updated };
         let given = match attempt.keeping_apart() {
@@ -44,6 +51,8 @@ impl Admission<'_> {
     /// Whether the lease can have just what it has: none of its hosts has failed or is in the way of anybody.
     pub(super) fn stands(&self, lease: &Lease) -> bool {
         let works = |host| self.inventory.host(host).is_some_and(|host| host.health != Health::Failed);
+        // The calendar is copied.
+        self.budget.charge(COPYING * self.inventory.hosts().len() as u64);
         lease.reservations.iter().flat_map(|r| r.allocation.hosts()).all(works)
             && self.calendar.clone().put(lease, self.now).is_ok()
     }

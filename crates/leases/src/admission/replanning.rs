@@ -15,6 +15,9 @@ use crate::status::LeaseStatus;
 use crate::terms::ReservationTerms;
 use crate::window::Window;
 
+/// What it costs to copy what is known of a host or a lease, and to change it.
+const COPYING: u64 = 16;
+
 /// What could be had, and which leases get other hosts for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replanned<T> {
@@ -38,9 +41,16 @@ impl Admission<'_> {
         decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
         lease: impl Fn(&T) -> &Lease,
     ) -> Option<Replanned<T>> {
+        if self.budget.stopped().is_some() {
+            return None;
+        }
         let near = window.widened(self.calendar.cleaning_time());
         let others: Vec<&Lease> = others.into_iter().filter(|other| other.window.overlaps(&near)).collect();
-        if self.too_few_hosts(&others, settled, window, lack) {
+        // Each is sorted by its dates, and its hosts are taken out of a copy of the calendar.
+        let hosts =
+            others.iter().map(|other| other.reservations.iter().map(|r| r.allocation.amount()).sum::<u64>());
+        let work = COPYING * (self.inventory.hosts().len() as u64 + hosts.sum::<u64>() + others.len() as u64);
+        if !self.budget.spend(work) || self.too_few_hosts(&others, settled, window, lack) {
             return None;
         }
         self.settled_or_none(self.replan_without(others, settled, decide, lease))

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use cluster::{
-    AllocPolicy, Cluster, DiskTemplate, Group, GroupIdx, Instance, LoadOptions, Node, NodeIdx, Policy,
+    AllocPolicy, Cluster, DiskTemplate, Group, GroupIdx, Instance, LoadOptions, Node, NodeIdx, Outcome,
+    Policy,
 };
-use placement::allocate::{AllocOptions, Allocator, Scope, Targets};
+use placement::allocate::{AllocOptions, Allocator, Scope, placed_on};
 
 use crate::host::Host;
 use crate::ids::HostId;
@@ -58,18 +59,39 @@ impl RoomCluster {
         Some(Self { cluster, nodes, hosts: room })
     }
 
-    /// Puts `count` slots of a size on the best of these hosts, all on one, and says on which.
+    /// Puts `count` slots of a size on the best of these hosts, all on one, and says on which. One pass over the hosts.
     pub(super) fn place(&mut self, size: &Resources, count: u32, on: &[HostId]) -> Option<HostId> {
-        let mut targets: Vec<NodeIdx> = on.iter().filter_map(|host| self.nodes.get(host).copied()).collect();
-        targets.sort_unstable();
-        let instance = slots(size, count);
+        let (instance, nodes) = (slots(size, count), self.nodes_of(on));
+        let outcome = match nodes.as_slice() {
+            [node] => placed_on(&self.cluster, &instance, *node),
+            nodes => self.allocator().best_of(&self.cluster, &instance, nodes),
+        }?;
+        self.cluster.add(instance, &outcome);
+        self.host(&outcome)
+    }
+
+    /// Those of these hosts that have room for a slot of a size, the best first. One pass over the hosts: what one takes
+    /// does not change the order of the others.
+    pub(super) fn ranked(&mut self, size: &Resources, on: &[HostId]) -> Vec<HostId> {
+        let (instance, nodes) = (slots(size, 1), self.nodes_of(on));
+        let ranked = self.allocator().ranked(&self.cluster, &instance, &nodes);
+        ranked.iter().filter_map(|outcome| self.host(outcome)).collect()
+    }
+
+    fn nodes_of(&self, hosts: &[HostId]) -> Vec<NodeIdx> {
+        let mut nodes: Vec<NodeIdx> = hosts.iter().filter_map(|host| self.nodes.get(host).copied()).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    fn allocator(&mut self) -> Allocator {
         let scope = Scope::cluster(&self.cluster);
         let options = AllocOptions { ignore_soft_errors: false, capacity_checks: false };
-        let allocator = Allocator::new(&mut self.cluster, &scope, options);
-        let trials = allocator.try_all(&mut self.cluster, &instance, &Targets::Single(targets));
-        let best = trials.best?;
-        self.cluster.add(instance, &best.outcome);
-        self.hosts.get(best.outcome.primary.at()).copied()
+        Allocator::new(&mut self.cluster, &scope, options)
+    }
+
+    fn host(&self, outcome: &Outcome) -> Option<HostId> {
+        self.hosts.get(outcome.primary.at()).copied()
     }
 }
 

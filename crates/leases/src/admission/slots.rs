@@ -1,7 +1,7 @@
 //! Room for instances: slots of one size on shared hosts.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::room::RoomCluster;
 use super::surviving::Limits;
@@ -11,9 +11,12 @@ use crate::failure_domain::FailureDomain;
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
-use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::terms::{Affinity, SlotsTerms};
+use crate::work::Budget;
+
+/// What it costs to look at a host as a place for slots, beside screening it.
+const PLACING: u64 = 16;
 
 /// How soon a host is used for more slots; less is sooner. Hosts that nobody uses stay whole for leases of
 /// whole hosts as long as there is room elsewhere.
@@ -68,7 +71,8 @@ impl Search<'_> {
         if found < asked.amount.into() {
             return Err(refusal);
         }
-        let mut filling = Filling::new(&rooms, asked, held).ok_or_else(|| refusal.clone())?;
+        let mut filling =
+            Filling::new(&rooms, asked, held, self.admission.budget).ok_or_else(|| refusal.clone())?;
         if let Some(domain) = asked.survives {
             let kept =
                 |room: &Room<'_>| held.get(&room.host.id).map_or(0, |count| room.at_most(asked).min(*count));
@@ -103,7 +107,8 @@ impl Search<'_> {
         let (rooms, _) = self.rooms(asked);
         let free = rooms.iter().map(|room| (room.host.id, 0, room.at_most(asked)));
         let held = kept.iter().map(|(host, count)| (*host, *count, 0));
-        let Some(mut filling) = Filling::new(&rooms, asked, &BTreeMap::new()) else { return BTreeMap::new() };
+        let (none, budget) = (BTreeMap::new(), self.admission.budget);
+        let Some(mut filling) = Filling::new(&rooms, asked, &none, budget) else { return none };
         filling.limit(self.limits(held.chain(free), asked.amount, domain));
         for (host, count) in kept {
             filling.count(*host, *count);
@@ -115,11 +120,11 @@ impl Search<'_> {
     pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
         let (open, mut report) = screen(
             self.admission.inventory.hosts(),
-            self.admission.cost_of_screening(asked.requirement.map_or(0, Requirement::values)),
+            self.admission.screening(0),
             &|host| self.admission.barred(host).or_else(|| self.admission.against_hints(host)),
             &[
                 (HostFilter::ResourceProperties, &|host| {
-                    asked.requirement.is_none_or(|requirement| requirement.matches(host))
+                    asked.requirement.is_none_or(|requirement| self.admission.meets(requirement, host))
                 }),
                 (HostFilter::Traits, &|host| {
                     asked.traits.is_none_or(|traits| {
@@ -145,6 +150,7 @@ impl Search<'_> {
     }
 
     fn room<'h>(&self, host: &'h Host, asked: &SlotsTerms<'_>) -> Option<Room<'h>> {
+        self.charge_for_bookings(host.id);
         let used = self.peak_use(host.id);
         let slots = host.capacity().slots(&used, &asked.size);
         (slots > 0).then_some(Room { host, used, slots, thrift: self.thrift(host.id) })
@@ -159,13 +165,25 @@ struct Filling<'a> {
     /// How many more there may be in each failure domain, if one is to be survived.
     limits: Option<Limits>,
     /// Hosts with what is free there, and how soon each is used.
-    spare: BTreeMap<HostId, ((Tier, Thrift), u32)>,
+    spare: BTreeMap<HostId, (Turn, u32)>,
     cluster: RoomCluster,
     given: BTreeMap<HostId, u32>,
+    budget: &'a Budget,
 }
 
+/// How soon a host is used; less is sooner.
+type Turn = (Tier, Thrift);
+
 impl<'a> Filling<'a> {
-    fn new(rooms: &[Room<'_>], asked: &'a SlotsTerms<'_>, held: &BTreeMap<HostId, u32>) -> Option<Self> {
+    fn new(
+        rooms: &[Room<'_>],
+        asked: &'a SlotsTerms<'_>,
+        held: &BTreeMap<HostId, u32>,
+        budget: &'a Budget,
+    ) -> Option<Self> {
+        if !budget.spend(PLACING * rooms.len() as u64) {
+            return None;
+        }
         let cluster = RoomCluster::new(rooms.iter().map(|room| (room.host, &room.used)))?;
         let spare = rooms.iter().map(|room| {
             let tier = match held.contains_key(&room.host.id) {
@@ -183,6 +201,7 @@ impl<'a> Filling<'a> {
             spare: spare.collect(),
             cluster,
             given: BTreeMap::new(),
+            budget,
         })
     }
 
@@ -190,15 +209,6 @@ impl<'a> Filling<'a> {
     fn limit(&mut self, limits: Limits) {
         self.remaining = limits.total;
         self.limits = Some(limits);
-        self.heed_limits();
-    }
-
-    /// No more is taken of a host than may be in its domain.
-    fn heed_limits(&mut self) {
-        let Some(limits) = &self.limits else { return };
-        for (host, (_, spare)) in &mut self.spare {
-            *spare = limits.more_on(*host).min(*spare);
-        }
     }
 
     /// Counts slots there as given, which are to be kept in any case.
@@ -206,7 +216,6 @@ impl<'a> Filling<'a> {
         self.remaining -= count.min(self.remaining);
         if let Some(limits) = &mut self.limits {
             limits.use_up(host, count);
-            self.heed_limits();
         }
     }
 
@@ -224,36 +233,82 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Distributes the rest: a tier is used up before the next is begun.
+    /// Distributes the rest: a tier is used up before the next is begun. Hosts are ranked once, so that the work grows no
+    /// faster than hosts and slots do.
     fn fill(mut self) -> Option<BTreeMap<HostId, u32>> {
-        while self.remaining > 0 {
-            let chunk = if self.affinity == Affinity::DistinctHosts { 1 } else { self.remaining };
-            let least = if self.affinity == Affinity::OneHost { chunk } else { 1 };
-            let usable = || self.spare.iter().filter(|(_, (_, spare))| *spare >= least);
-            let first_tier = usable().map(|(_, (tier, _))| *tier).min()?;
-            let in_tier: Vec<(HostId, u32)> = usable()
-                .filter(|(_, (tier, _))| *tier == first_tier)
-                .map(|(host, (_, spare))| (*host, *spare))
-                .collect();
-            let enough: Vec<HostId> =
-                in_tier.iter().filter(|(_, spare)| *spare >= chunk).map(|(host, _)| *host).collect();
-            if enough.is_empty() {
-                let (host, spare) =
-                    in_tier.into_iter().max_by_key(|(host, spare)| (*spare, Reverse(*host)))?;
-                self.give(spare, &[host])?;
-            } else {
-                self.give(chunk, &enough)?;
+        let mut tiers: BTreeMap<Turn, Vec<HostId>> = BTreeMap::new();
+        for (host, (turn, _)) in self.spare.iter().filter(|(_, (_, spare))| *spare > 0) {
+            tiers.entry(*turn).or_default().push(*host);
+        }
+        for hosts in tiers.into_values() {
+            match self.affinity {
+                _ if self.remaining == 0 => break,
+                Affinity::OneHost => self.all_on_one_of(&hosts)?,
+                Affinity::DistinctHosts => self.one_on_each_of(&hosts)?,
+                Affinity::Any => self.as_many_as_fit_on(&hosts)?,
             }
         }
-        Some(self.given)
+        (self.remaining == 0).then_some(self.given)
     }
 
+    /// All of them on the best host that has room for all, if there is one.
+    fn all_on_one_of(&mut self, hosts: &[HostId]) -> Option<()> {
+        let enough: Vec<HostId> =
+            hosts.iter().copied().filter(|host| self.spare_on(*host) >= self.remaining).collect();
+        if enough.is_empty() { Some(()) } else { self.give(self.remaining, &enough) }
+    }
+
+    /// One on each host, on the best ones first.
+    fn one_on_each_of(&mut self, hosts: &[HostId]) -> Option<()> {
+        // Where all are used anyway, their order does not matter.
+        let all = self.limits.is_none() && hosts.len() <= self.remaining as usize;
+        let ranked = if all { hosts.to_vec() } else { self.cluster.ranked(self.size, hosts) };
+        for host in ranked {
+            if self.remaining == 0 {
+                break;
+            }
+            if self.spare_on(host) > 0 {
+                self.give(1, &[host])?;
+            }
+        }
+        Some(())
+    }
+
+    /// Hosts are filled, those with most room first. What is left at last goes to the best host that has room for it.
+    fn as_many_as_fit_on(&mut self, hosts: &[HostId]) -> Option<()> {
+        let mut largest: BinaryHeap<(u32, Reverse<HostId>)> =
+            hosts.iter().map(|host| (self.spare_on(*host), Reverse(*host))).collect();
+        while self.remaining > 0 {
+            let Some((known, Reverse(host))) = largest.pop() else { break };
+            let spare = self.spare_on(host);
+            if spare < known {
+                // Others have used up what its domain may have.
+                largest.push((spare, Reverse(host)));
+            } else if spare == 0 {
+                break;
+            } else if spare < self.remaining {
+                self.give(spare, &[host])?;
+            } else {
+                let others = largest.into_iter().map(|(_, Reverse(other))| other);
+                let enough: Vec<HostId> =
+                    others.filter(|other| self.spare_on(*other) >= self.remaining).chain([host]).collect();
+                return self.give(self.remaining, &enough);
+            }
+        }
+        Some(())
+    }
+
+    /// How many more there may be on the host: as many as fit, and as its domain may have.
     fn spare_on(&self, host: HostId) -> u32 {
-        self.spare.get(&host).map_or(0, |(_, spare)| *spare)
+        let spare = self.spare.get(&host).map_or(0, |(_, spare)| *spare);
+        self.limits.as_ref().map_or(spare, |limits| limits.more_on(host).min(spare))
     }
 
     /// Gives slots on the best of these hosts, each of which has room for all of them.
     fn give(&mut self, count: u32, on: &[HostId]) -> Option<()> {
+        if !self.budget.spend(PLACING + on.len() as u64) {
+            return None;
+        }
         let host = self.cluster.place(self.size, count, on)?;
         let (_, spare) = self.spare.get_mut(&host)?;
         *spare -= count.min(*spare);

@@ -26,6 +26,7 @@ use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Lease};
 use crate::resources::Resources;
 use crate::window::{Window, earlier};
+use crate::work::Budget;
 
 /// Something is taken already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -275,7 +276,8 @@ impl Calendar {
     }
 
     /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
-    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count.
+    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count. None as well once the
+    /// budget is used up.
     pub fn earliest_slot(
         &self,
         hosts: &[HostId],
@@ -283,8 +285,14 @@ impl Calendar {
         length: SignedDuration,
         within: &Window,
         without: Option<LeaseId>,
+        budget: &Budget,
     ) -> Option<Slot> {
-        slot::earliest(self, hosts, count, length, within, without)
+        slot::earliest(self, hosts, count, length, within, (without, budget))
+    }
+
+    /// How many bookings of the host are looked at to find out what overlaps the window: few more than do.
+    pub(crate) fn near(&self, host: HostId, window: &Window) -> usize {
+        self.hosts.get(&host).map_or(0, |page| page.near(window))
     }
 
     /// The bookings of a host in the order of their starts, with the windows they are for.
@@ -320,6 +328,7 @@ fn take_out<K: Ord>(pages: &mut BTreeMap<K, Arc<Page>>, key: K, leases: &BTreeSe
 mod tests {
     use super::*;
     use crate::testing::{at, lease, minutes, window};
+    use crate::work::UNLIMITED;
 
     fn booked(leases: &[Lease], cleaning: i64) -> Calendar {
         Calendar::new(minutes(cleaning)).with_leases(leases, at(0)).expect("free")
@@ -421,12 +430,14 @@ mod tests {
         ];
         let (calendar, cleaned) = (booked(&leases, 0), booked(&leases, 7));
         let hosts = [1, 2, 3, 4].map(HostId);
-        let slot = calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000), None).expect("one");
+        let slot =
+            calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000), None, &UNLIMITED).expect("one");
         assert_eq!((slot.window, slot.hosts), (window(90, 120), vec![HostId(2), HostId(3)]));
-        let cleaned = cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000), None).expect("one");
+        let cleaned =
+            cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000), None, &UNLIMITED).expect("one");
         assert_eq!(cleaned.window, window(157, 187), "after 97 host 3 is not free for 30 + 7 minutes");
-        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520), None), None);
-        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000), None), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520), None, &UNLIMITED), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000), None, &UNLIMITED), None);
     }
 
     #[test]

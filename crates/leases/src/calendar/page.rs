@@ -88,6 +88,12 @@ impl Page {
         })
     }
 
+    /// How many bookings [`Self::overlapping`] looks at.
+    pub(super) fn near(&self, window: &Window) -> usize {
+        let over = self.all_over.partition_point(|end| *end <= window.start());
+        self.windows.partition_point(|other| other.start() < window.end()).saturating_sub(over)
+    }
+
     pub(super) fn first(&self, window: &Window, without: Option<LeaseId>) -> Option<&Booking> {
         self.overlapping(*window, without).next().map(|position| &self.bookings[position])
     }

@@ -8,6 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::Calendar;
 use crate::ids::{HostId, LeaseId};
 use crate::window::{Window, earlier, later};
+use crate::work::Budget;
+
+/// What it costs to begin with a host.
+const OPENING: u64 = 4;
+/// What it costs to look at a gap that is long enough.
+const CHANCE: u64 = 8;
 
 /// How well a window fits the gap that it lies in; less is better. The order keeps the calendar usable: the
 /// smallest gap is used first, so that long gaps stay whole for long leases.
@@ -54,17 +60,23 @@ pub(super) fn earliest(
     count: usize,
     length: SignedDuration,
     within: &Window,
-    without: Option<LeaseId>,
+    (without, budget): (Option<LeaseId>, &Budget),
 ) -> Option<Slot> {
     if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
         return None;
     }
-    let mut sources: Vec<_> =
-        hosts.iter().map(|host| chances(calendar, *host, length, within, without)).collect();
+    if !budget.spend(OPENING * hosts.len() as u64) {
+        return None;
+    }
+    let of_host = |host: &HostId| chances(calendar, *host, length, within, (without, budget));
+    let mut sources: Vec<_> = hosts.iter().map(of_host).collect();
     let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
     let mut coming: BinaryHeap<_> = sources.iter_mut().enumerate().filter_map(first).collect();
     let mut open: BinaryHeap<Reverse<Chance>> = BinaryHeap::new();
     while let Some(Reverse((now, source, chance))) = coming.pop() {
+        if !budget.spend(CHANCE) {
+            return None;
+        }
         open.push(Reverse(chance));
         coming.extend(next_of(&mut sources[source], source));
         if coming.peek().is_some_and(|Reverse((next, ..))| *next == now) {
@@ -96,7 +108,7 @@ fn chances(
     host: HostId,
     length: SignedDuration,
     within: &Window,
-    without: Option<LeaseId>,
+    (without, budget): (Option<LeaseId>, &Budget),
 ) -> impl Iterator<Item = Chance> {
     let cleaning = calendar.cleaning_time;
     // Cleaning may begin before the time that is looked at, and end after it.
@@ -105,7 +117,10 @@ fn chances(
     let booked = page.into_iter().flat_map(move |page| page.gaps(cleaned, without));
     let unbooked = (page.is_none() && !cleaned.is_empty()).then_some(cleaned);
     // Most gaps are too short: that is found out first, and cheaply.
-    let gaps = booked.chain(unbooked).filter(move |gap| gap.length() >= length);
+    let gaps = booked.chain(unbooked).filter(move |gap| {
+        budget.charge(1);
+        gap.length() >= length
+    });
     gaps.filter_map(move |gap| {
         let (from, last_end) = (later(gap.start(), cleaning), earlier(gap.end(), cleaning));
         let long_enough = last_end.duration_since(from) >= length;

@@ -9,6 +9,14 @@ use crate::host::{Health, Host, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::plan::{Guest, GuestOwner, GuestSize};
 use crate::project::ProjectId;
+use crate::work::Budget;
+
+/// A search ends after so many looks, however large the fleet is.
+const MOST_LOOKS: u64 = 20_000_000;
+/// Looks take less time than the other things that a [`Budget`] counts.
+const LOOKS_PER_UNIT: u64 = 4;
+/// What it costs to copy one host or guest.
+const COPYING: u64 = 16;
 
 /// Memory, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
 const MEMORY: usize = 1;
@@ -155,9 +163,16 @@ impl<'a> Scene<'a> {
         candidates: &BTreeSet<HostId>,
         (wanted, most): (usize, usize),
         preferred: &BTreeSet<HostId>,
+        budget: &Budget,
     ) -> Result<BTreeSet<HostId>, clear::Refusal> {
+        if !budget.spend(self.size()) {
+            return Err(clear::Refusal::SearchExhausted { wanted, found: 0 });
+        }
         let request = self.request(candidates, wanted, preferred);
-        let plan = clear::plan(&request, clear::Effort::default())?;
+        let (effort, mut looks) = (clear::Effort { most: MOST_LOOKS, ..clear::Effort::default() }, 0);
+        let plan = clear::plan_counting(&request, effort, &mut looks);
+        budget.charge(looks / LOOKS_PER_UNIT);
+        let plan = plan?;
         debug_assert_eq!(clear::check(&request, &plan), Ok(()));
         for mov in &plan.moves {
             let (guest, from, to) = (GuestId(mov.guest.0), HostId(mov.from.0), HostId(mov.to.0));
@@ -189,6 +204,11 @@ impl<'a> Scene<'a> {
             }
         }
         Ok(taken)
+    }
+
+    /// What it costs to go through all hosts and guests, as a copy does and a request.
+    pub fn size(&self) -> u64 {
+        COPYING * (self.hosts.len() + self.guests.len()) as u64
     }
 
     /// What was planned so far costs so many points.

@@ -15,6 +15,7 @@ use jiff::SignedDuration;
 use thiserror::Error;
 
 pub use self::class::{Class, ClassError, EndState};
+pub(crate) use self::victims::victims_within;
 pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
 

@@ -10,6 +10,7 @@ use crate::ids::GuestId;
 use crate::plan::GuestSize;
 use crate::project::ProjectId;
 use crate::resources::Resources;
+use crate::work::{Budget, UNLIMITED};
 
 /// So many sets are looked at, in part or whole: some milliseconds.
 const PATIENCE: u32 = 200_000;
@@ -35,6 +36,15 @@ type Amounts = [u64; DIMENSIONS];
 
 /// Those that make way so that the others fit into that room.
 pub fn victims(candidates: &[Candidate<'_>], room: &Resources) -> BTreeSet<GuestId> {
+    victims_within(candidates, room, &UNLIMITED)
+}
+
+/// The same. The sets that are looked at are charged.
+pub(crate) fn victims_within(
+    candidates: &[Candidate<'_>],
+    room: &Resources,
+    budget: &Budget,
+) -> BTreeSet<GuestId> {
     let (leave, mut stay): (Vec<_>, Vec<_>) = candidates.iter().partition(|candidate| candidate.leaves);
     // Whoever has done least comes first.
     stay.sort_by_key(|candidate: &&Candidate<'_>| (candidate.work, candidate.id));
@@ -45,7 +55,8 @@ pub fn victims(candidates: &[Candidate<'_>], room: &Resources) -> BTreeSet<Guest
     for (lack, room) in lack.iter_mut().zip([room.vcpus, room.memory_mib, room.disk_gib]) {
         *lack = lack.saturating_sub(room);
     }
-    let chosen = Search::new(stay).run(lack);
+    let (chosen, looks) = Search::new(stay).run(lack);
+    budget.charge((looks + candidates.len()) as u64);
     leave.into_iter().map(|candidate| candidate.id).chain(chosen).collect()
 }
 
@@ -77,14 +88,19 @@ impl<'a> Search<'a> {
         Self { stay, most, chosen: Vec::new(), best: None, patience: PATIENCE }
     }
 
-    /// The best of the smallest sets.
-    fn run(mut self, lack: Amounts) -> Vec<GuestId> {
+    /// The best of the smallest sets, and how many were looked at.
+    fn run(mut self, lack: Amounts) -> (Vec<GuestId>, usize) {
+        let chosen = self.best_of_smallest(lack);
+        (chosen, (PATIENCE - self.patience) as usize)
+    }
+
+    fn best_of_smallest(&mut self, lack: Amounts) -> Vec<GuestId> {
         let enough = |count: &usize| self.most[0][*count].iter().zip(lack).all(|(most, lack)| *most >= lack);
         // More than there is cannot become free.
         let Some(fewest) = (0..=self.stay.len()).find(enough) else { return self.all() };
         for count in fewest..=self.stay.len() {
             self.choose(0, count, lack, 0);
-            if let Some((_, _, ids)) = self.best {
+            if let Some((_, _, ids)) = self.best.take() {
                 return ids;
             }
             if self.patience == 0 {
@@ -145,7 +161,7 @@ impl<'a> Search<'a> {
     }
 
     /// One after the other, whoever frees most of what is lacking.
-    fn greedily(mut self, mut lack: Amounts) -> Vec<GuestId> {
+    fn greedily(&mut self, mut lack: Amounts) -> Vec<GuestId> {
         let mut leaving = Vec::new();
         while lack != Amounts::default() && !self.stay.is_empty() {
             // A lack is a whole; what becomes free of it is counted in thousandths.

@@ -8,6 +8,7 @@ mod operand;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -20,6 +21,9 @@ pub const MAX_DEPTH: usize = 32;
 
 /// How many values an expression may compare with. Each is compared with a property of each host.
 pub const MAX_VALUES: usize = 500;
+
+/// What it costs to look up a property of a host, and to compare it with one value.
+const LOOKING_UP: u64 = 4;
 
 /// Why an expression is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -124,16 +128,18 @@ pub enum Expression<'a> {
 /// A requirement on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Requirement {
-    /// Nothing required if absent.
-    node: Option<Node>,
+    /// Nothing required if absent. Copies share it.
+    node: Option<Arc<Node>>,
     depth: usize,
     /// How many values it compares with.
     values: usize,
+    /// What it costs to ask one host.
+    work: u64,
 }
 
 impl Requirement {
     /// Every host will do.
-    pub const NONE: Self = Self { node: None, depth: 0, values: 0 };
+    pub const NONE: Self = Self { node: None, depth: 0, values: 0, work: 0 };
 
     /// `[operator, "$name", "value"]`; the name without `$`.
     pub fn compare(
@@ -146,7 +152,7 @@ impl Requirement {
             return Err(RequirementError::NoValue(name));
         }
         let node = Node::Compare(operator, name, Operand::new(value));
-        Ok(Self { node: Some(node), depth: 1, values: 1 })
+        Ok(Self { node: Some(Arc::new(node)), depth: 1, values: 1, work: LOOKING_UP })
     }
 
     /// `["in", "$name", "value", ...]`: the property equals one of the values.
@@ -160,7 +166,8 @@ impl Requirement {
         }
         let count = within_limit(values.len())?;
         let node = Node::In(name, values.into_iter().map(Operand::new).collect());
-        Ok(Self { node: Some(node), depth: 1, values: count })
+        let work = LOOKING_UP + count as u64;
+        Ok(Self { node: Some(Arc::new(node)), depth: 1, values: count, work })
     }
 
     /// `["and", ...]`: all of them.
@@ -176,8 +183,8 @@ impl Requirement {
     /// `["not", ...]`.
     pub fn negated(part: Self) -> Result<Self, RequirementError> {
         let depth = deeper(std::slice::from_ref(&part))?;
-        let values = part.values;
-        Ok(Self { node: Some(Node::Not(Box::new(part))), depth, values })
+        let (values, work) = (part.values, part.work + 1);
+        Ok(Self { node: Some(Arc::new(Node::Not(Box::new(part)))), depth, values, work })
     }
 
     fn joined(
@@ -190,18 +197,29 @@ impl Requirement {
         }
         let depth = deeper(&parts)?;
         let values = within_limit(parts.iter().map(|part| part.values).sum())?;
-        Ok(Self { node: Some(node(parts)), depth, values })
+        let work = 1 + parts.iter().map(|part| part.work).sum::<u64>();
+        Ok(Self { node: Some(Arc::new(node(parts))), depth, values, work })
     }
 
     /// What it is made of; nothing if every host will do.
     pub fn expression(&self) -> Option<Expression<'_>> {
-        self.node.as_ref().map(|node| match node {
+        self.node.as_deref().map(|node| match node {
             Node::Compare(operator, name, value) => Expression::Compare(*operator, name, value.text()),
             Node::In(name, values) => Expression::In(name, values),
             Node::And(parts) => Expression::And(parts),
             Node::Or(parts) => Expression::Or(parts),
             Node::Not(part) => Expression::Not(part),
         })
+    }
+
+    /// What it costs to ask one host, in units of [`crate::work`].
+    pub(crate) fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// Where it is kept, which copies of it share; nothing if nothing is required.
+    pub(crate) fn identity(&self) -> Option<usize> {
+        self.node.as_ref().map(|node| Arc::as_ptr(node).addr())
     }
 
     /// How many values it compares with.
@@ -219,14 +237,16 @@ impl Requirement {
 
     /// True, false, or unknown.
     fn truth(&self, host: &Host) -> Option<bool> {
-        let Some(node) = &self.node else { return Some(true) };
+        let Some(node) = self.node.as_deref() else { return Some(true) };
         match node {
             Node::Compare(operator, name, value) => {
                 host.property(name).map(|property| operator.holds(value.compared_with(&property)))
             }
-            Node::In(name, values) => host
-                .property(name)
-                .map(|property| values.iter().any(|value| value.compared_with(&property).is_eq())),
+            Node::In(name, values) => host.property(name).map(|property| {
+                // What number it is, is found out once.
+                let number = Number::read(&property);
+                values.iter().any(|value| value.compared_with_number(&property, number).is_eq())
+            }),
             Node::And(parts) => decided_by(false, parts, host),
             Node::Or(parts) => decided_by(true, parts, host),
             Node::Not(part) => part.truth(host).map(|truth| !truth),
@@ -236,7 +256,7 @@ impl Requirement {
     /// The same for hosts that have another value of a property, if it asks for one value, or one of several, all by
     /// itself or together with other requirements.
     pub fn with_value(&self, property: &str, value: &str) -> Option<Self> {
-        match self.node.as_ref()? {
+        match self.node.as_deref()? {
             Node::Compare(Operator::Equal, name, _) | Node::In(name, _) if name == property => {
                 Self::compare(Operator::Equal, property, value).ok()
             }
@@ -260,7 +280,7 @@ impl Requirement {
     }
 
     fn collect_names<'a>(&'a self, names: &mut BTreeSet<&'a str>) {
-        match &self.node {
+        match self.node.as_deref() {
             None => {}
             Some(Node::Compare(_, name, _) | Node::In(name, _)) => {
                 names.insert(name);

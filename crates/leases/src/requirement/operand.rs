@@ -33,7 +33,12 @@ impl Operand {
     ///
     /// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
     pub(super) fn compared_with(&self, property: &str) -> Ordering {
-        match self.number.and_then(|own| Some((Number::read(property)?, own))) {
+        self.compared_with_number(property, self.number.and_then(|_| Number::read(property)))
+    }
+
+    /// The same of a property that is that number, if it is one.
+    pub(super) fn compared_with_number(&self, property: &str, number: Option<Number>) -> Ordering {
+        match number.zip(self.number) {
             Some((property, own)) => property.compared_with(own),
             None => property.cmp(&self.text),
         }

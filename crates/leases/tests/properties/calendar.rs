@@ -7,6 +7,7 @@ use leases::ids::{HostId, LeaseId};
 use leases::lease::{Allocation, Lease};
 use leases::terms::{Affinity, HostsTerms, ReservationTerms};
 use leases::window::Window;
+use leases::work::UNLIMITED;
 use proptest::prelude::*;
 
 use crate::generate::{HORIZON, HOSTS, at, cases, given, instances, minutes, window, windows};
@@ -135,7 +136,7 @@ proptest! {
         };
         let expected = (0..=HORIZON - length).find(|start| free_from(*start).len() >= count);
         let calendar = Calendar::new(minutes(cleaning)).with_leases(&model.0, at(0)).expect("as before");
-        let found = calendar.earliest_slot(&hosts, count, minutes(length), &window(0, HORIZON), None);
+        let found = calendar.earliest_slot(&hosts, count, minutes(length), &window(0, HORIZON), None, &UNLIMITED);
         prop_assert_eq!(found.as_ref().map(|slot| slot.window.start()), expected.map(at));
         if let (Some(slot), Some(start)) = (found, expected) {
             let free = free_from(start);

@@ -188,10 +188,12 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Exchanges nodes for cheaper ones until none is left or the looks are used up.
-    pub fn improve(&mut self, looks: u64) {
-        let limit = self.arrangement.looks.saturating_add(looks);
+    /// Exchanges nodes for cheaper ones until none is left or the looks are used up. Says how many were used.
+    pub fn improve(&mut self, looks: u64) -> u64 {
+        let before = self.arrangement.looks;
+        let limit = before.saturating_add(looks);
         while self.arrangement.looks < limit && self.exchange_one(limit) {}
+        self.arrangement.looks - before
     }
 
     /// Makes the first exchange that works: the most expensive node leaves for the cheapest one possible.
@@ -231,12 +233,14 @@ impl<'a> Attempt<'a> {
 }
 
 /// The cheapest attempt that takes as many nodes as are wanted, if any does, and how many the best took. None
-/// cheaper than `bound` is sought. Each order has its share of the looks, and of what those before left.
+/// cheaper than `bound` is sought. Each order has its share of the looks, and of what those before left. How many were used
+/// is added to `used`.
 pub(super) fn construct<'a>(
     task: Task<'a>,
     pristine: &Arrangement<'a>,
     bound: u64,
     mut looks: u64,
+    used: &mut u64,
 ) -> (Option<Attempt<'a>>, usize) {
     let mut best: Option<Attempt<'a>> = None;
     let mut most = 0;
@@ -244,12 +248,13 @@ pub(super) fn construct<'a>(
         let order = task.order(difficulty);
         let mut attempt = Attempt::new(task, pristine.clone());
         if !attempt.take_first(&order) {
-            let used = attempt.arrangement.looks;
+            let looks = attempt.arrangement.looks;
             attempt = Attempt::new(task, pristine.clone());
-            attempt.arrangement.looks = used;
+            attempt.arrangement.looks = looks;
         }
         attempt.take_one_by_one(&order, looks / (DIFFICULTIES.len() - number) as u64);
         looks = looks.saturating_sub(attempt.arrangement.looks);
+        *used = used.saturating_add(attempt.arrangement.looks);
         most = most.max(attempt.taken.len());
         let cheaper = best.as_ref().is_none_or(|best| attempt.cost() < best.cost());
         if attempt.is_complete() && cheaper {

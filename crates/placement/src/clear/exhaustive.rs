@@ -25,6 +25,8 @@ pub(super) struct Outcome {
     pub best: Option<Found>,
     /// Whether everything was looked at that could be cheaper.
     pub complete: bool,
+    /// How many looks it took.
+    pub looks: u64,
 }
 
 struct Walk<'a> {
@@ -54,7 +56,7 @@ pub(super) fn search<'a>(task: Task<'a>, pristine: Stand<'a>, ceiling: Option<u6
     let mut walk =
         Walk { task, stand: pristine, sums, room, taken, ceiling, best, looks, limit, complete: true };
     walk.choose(0);
-    Outcome { best: walk.best, complete: walk.complete }
+    Outcome { best: walk.best, complete: walk.complete, looks: walk.looks }
 }
 
 impl Walk<'_> {

@@ -64,6 +64,11 @@ use stand::{Stand, Status};
 
 /// Plans to get as many nodes as are wanted as cheaply as the search finds out.
 pub fn plan(request: &Request, effort: Effort) -> Result<Plan, Refusal> {
+    plan_counting(request, effort, &mut 0)
+}
+
+/// The same. How many looks it took is added to `looks`.
+pub fn plan_counting(request: &Request, effort: Effort, looks: &mut u64) -> Result<Plan, Refusal> {
     let ground = Ground::new(request)?;
     let ranked: Vec<usize> = match &request.n_plus_one {
         Some(asked) => {
@@ -100,18 +105,25 @@ pub fn plan(request: &Request, effort: Effort) -> Result<Plan, Refusal> {
         redundancy: redundancy.as_ref(),
         room: &room,
     };
-    search(task, stand, bound, effort)
+    search(task, stand, (bound, effort), looks)
 }
 
 /// The cheapest plan that the search comes to.
-fn search<'a>(task: Task<'a>, stand: Stand<'a>, bound: u64, effort: Effort) -> Result<Plan, Refusal> {
+fn search<'a>(
+    task: Task<'a>,
+    stand: Stand<'a>,
+    (bound, effort): (u64, Effort),
+    used: &mut u64,
+) -> Result<Plan, Refusal> {
+    let before = *used;
+    let at_most = |looks: u64, used: u64| looks.min(effort.most.saturating_sub(used - before));
     let (nodes, guests) = (task.ground.nodes.len() as u64, task.ground.guests.len() as u64);
     let covers = task.redundancy.map(|rule| Covers::new(rule, &stand));
     let pristine = Arrangement::new(stand.clone(), covers);
-    let (mut best, most) =
-        choice::construct(task, &pristine, bound, effort.constructing_looks.saturating_mul(nodes + guests));
+    let looks = at_most(effort.constructing_looks.saturating_mul(nodes + guests), *used);
+    let (mut best, most) = choice::construct(task, &pristine, bound, looks, used);
     if let Some(attempt) = best.as_mut().filter(|attempt| attempt.cost() > bound) {
-        attempt.improve(effort.improving_looks.saturating_mul(guests));
+        *used += attempt.improve(at_most(effort.improving_looks.saturating_mul(guests), *used));
     }
     let cost = best.as_ref().map(Attempt::cost);
     if cost.is_some_and(|cost| cost <= bound) || effort.exhaustive_looks == 0 {
@@ -120,8 +132,9 @@ fn search<'a>(task: Task<'a>, stand: Stand<'a>, bound: u64, effort: Effort) -> R
             None => Err(Refusal::SearchExhausted { wanted: task.wanted, found: most }),
         };
     }
-    let looks = effort.exhaustive_looks.saturating_mul(guests + 100);
+    let looks = at_most(effort.exhaustive_looks.saturating_mul(guests + 100), *used);
     let outcome = exhaustive::search(task, stand, cost, looks);
+    *used += outcome.looks;
     let proved = |cost: u64| if outcome.complete { cost } else { bound };
     match (outcome.best, best) {
         (Some(found), _) => {

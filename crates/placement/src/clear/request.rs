@@ -177,10 +177,12 @@ pub struct Effort {
     /// Looks per guest, and for a hundred guests more, to go through all plans that could be cheaper: if that comes
     /// to its end, the plan is the cheapest, or it is certain that there is none. With 0, nobody tries.
     pub exhaustive_looks: u64,
+    /// At most so many looks in all, however many nodes and guests there are.
+    pub most: u64,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { constructing_looks: 2500, improving_looks: 2000, exhaustive_looks: 2000 }
+        Self { constructing_looks: 2500, improving_looks: 2000, exhaustive_looks: 2000, most: u64::MAX }
     }
 }

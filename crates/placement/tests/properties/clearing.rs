@@ -190,9 +190,11 @@ fn price(request: &Request, plan: &Plan) -> Cost {
 }
 
 /// Effort without going through all plans.
-const HURRIED: Effort = Effort { constructing_looks: 4000, improving_looks: 2000, exhaustive_looks: 0 };
+const HURRIED: Effort =
+    Effort { constructing_looks: 4000, improving_looks: 2000, exhaustive_looks: 0, most: u64::MAX };
 /// No effort.
-const CARELESS: Effort = Effort { constructing_looks: 0, improving_looks: 0, exhaustive_looks: 0 };
+const CARELESS: Effort =
+    Effort { constructing_looks: 0, improving_looks: 0, exhaustive_looks: 0, most: u64::MAX };
 
 fn agrees_with_all_plans(request: &Request) -> Result<(), TestCaseError> {
     let best = cheapest(request);
