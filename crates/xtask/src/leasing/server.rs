@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,10 @@ use crate::run::{Executable, output_of};
 
 /// A service that does not answer after that long does not start.
 const START_LIMIT: Duration = Duration::from_mins(1);
-/// How long a service that was told to stop may take.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// How long a service that was told to stop may take. It gives requests 30 seconds, and then steps their time.
+const STOP_LIMIT: Duration = Duration::from_mins(1);
+/// Ports that services are given.
+const PORTS: std::ops::Range<u32> = 15_000..30_000;
 /// How much of the log a complaint shows.
 const LINES_SHOWN: usize = 15;
 
@@ -244,7 +247,20 @@ impl Drop for Server {
 
 /// An address of this machine that nobody listens on. Somebody else may take it before it is used; then the
 /// service does not start, and says so.
+///
+/// Its port is below those that the system gives to connections: while a service is down, a client that tries to
+/// reach it could otherwise be given the very port of the service, which does not start again then.
 pub fn free_address() -> Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on this machine")?;
-    Ok(listener.local_addr()?.to_string())
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Chores that run at the same time begin at different ports.
+    let first = std::process::id().wrapping_mul(97);
+    for _ in PORTS {
+        let number = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + number % (PORTS.end - PORTS.start);
+        let address = format!("127.0.0.1:{port}");
+        if TcpListener::bind(&address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("somebody listens on every port from {} to {} of this machine", PORTS.start, PORTS.end - 1)
 }

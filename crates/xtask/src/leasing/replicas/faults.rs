@@ -18,7 +18,7 @@ use crate::random::Random;
 pub const USUAL_HOOK: Duration = Duration::from_millis(300);
 pub const LONG_HOOK: Duration = Duration::from_millis(1500);
 /// Within that time some service hands something over.
-const UNTIL_BUSY: Duration = Duration::from_secs(20);
+const UNTIL_BUSY: Duration = Duration::from_mins(1);
 /// How long a service or a line is gone, in milliseconds.
 const GONE_MILLIS: (i64, i64) = (500, 4000);
 /// How often connections break off, one after the other.

@@ -76,6 +76,7 @@ fn everything_fails(cases: &mut Cases, cluster: &mut Cluster, seed: u64, rounds:
 
 fn judge(cases: &mut Cases, cluster: &Cluster, faults: &Faults, acknowledged: &Acknowledged) -> Result<()> {
     println!("replicas: {} leases were acknowledged", acknowledged.len());
+    cluster.delete_probes()?;
     for number in 0..cluster.replicas.len() {
         let caller = cluster.caller(number)?;
         let name = cluster.replicas[number].name;
