@@ -9,7 +9,7 @@ use crate::ids::FloatingIpId;
 use crate::terms::FloatingIpsTerms;
 
 /// What it costs to look at an address.
-const LOOKING: u64 = 4;
+const LOOKING: u64 = 20;
 
 impl Search<'_> {
     /// Addresses for a reservation: the required ones, then those it has already, then the first that are free.

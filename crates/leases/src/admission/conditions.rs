@@ -18,9 +18,9 @@ use crate::work::Budget;
 const TENANTS: &str = "filter_tenant_id";
 
 /// What it costs to screen a host, whatever is asked for.
-const SCREENING: u64 = 8;
+const SCREENING: u64 = 80;
 /// What each extra spec costs beside that: each judge goes through them.
-const SPEC: u64 = 8;
+const SPEC: u64 = 10;
 
 impl Rules {
     /// Whether what is asked for can be promised at all.

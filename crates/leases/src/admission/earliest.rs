@@ -18,7 +18,7 @@ use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
 
 /// What it costs to note when a booking ends.
-const BOOKING: u64 = 8;
+const BOOKING: u64 = 20;
 
 /// The shortest time that is told apart.
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);

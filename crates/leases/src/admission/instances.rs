@@ -22,7 +22,7 @@ use crate::window::later;
 use crate::work::Stop;
 
 /// What it costs to look at a host that was observed, or at a guest on it.
-const OBSERVED: u64 = 8;
+const OBSERVED: u64 = 50;
 
 /// Where a host for an instance is looked for.
 #[derive(Clone, Copy, Debug)]

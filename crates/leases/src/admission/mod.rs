@@ -202,6 +202,9 @@ impl Admission<'_> {
     }
 }
 
+/// What it costs to walk past a booking.
+const BOOKING: u64 = 5;
+
 /// A decision in the making: what is free in a window beside what the same decision has given already.
 #[derive(Debug)]
 struct Search<'a> {
@@ -319,7 +322,8 @@ impl<'a> Search<'a> {
 
     /// Charges the bookings of the host that a look at the window walks through.
     fn charge_for_bookings(&self, host: HostId) {
-        self.admission.budget.charge(self.admission.calendar.near(host, &self.cleaned()) as u64);
+        let near = self.admission.calendar.near(host, &self.cleaned()) as u64;
+        self.admission.budget.charge(BOOKING * near);
     }
 
     /// Where gaps lie: the past is over.

@@ -11,7 +11,7 @@ use crate::status::LeaseStatus;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 
 /// What it costs to copy what a calendar knows of a host.
-const COPYING: u64 = 4;
+const COPYING: u64 = 10;
 
 impl Admission<'_> {
     /// The reservations of the updated lease with what they are given. `before` is the lease as it was.

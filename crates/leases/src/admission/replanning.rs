@@ -16,7 +16,7 @@ use crate::terms::ReservationTerms;
 use crate::window::Window;
 
 /// What it costs to copy what is known of a host or a lease, and to change it.
-const COPYING: u64 = 16;
+const COPYING: u64 = 50;
 
 /// What could be had, and which leases get other hosts for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

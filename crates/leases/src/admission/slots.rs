@@ -16,7 +16,10 @@ use crate::terms::{Affinity, SlotsTerms};
 use crate::work::Budget;
 
 /// What it costs to look at a host as a place for slots, beside screening it.
-const PLACING: u64 = 16;
+const PLACING: u64 = 50;
+/// What it costs to give slots on a host, and for each host that could have them.
+const GIVING: u64 = 200;
+const CHOOSING: u64 = 20;
 
 /// How soon a host is used for more slots; less is sooner. Hosts that nobody uses stay whole for leases of
 /// whole hosts as long as there is room elsewhere.
@@ -306,7 +309,7 @@ impl<'a> Filling<'a> {
 
     /// Gives slots on the best of these hosts, each of which has room for all of them.
     fn give(&mut self, count: u32, on: &[HostId]) -> Option<()> {
-        if !self.budget.spend(PLACING + on.len() as u64) {
+        if !self.budget.spend(GIVING + CHOOSING * on.len() as u64) {
             return None;
         }
         let host = self.cluster.place(self.size, count, on)?;

@@ -11,9 +11,9 @@ use crate::window::{Window, earlier, later};
 use crate::work::Budget;
 
 /// What it costs to begin with a host.
-const OPENING: u64 = 4;
+const OPENING: u64 = 20;
 /// What it costs to look at a gap that is long enough.
-const CHANCE: u64 = 8;
+const CHANCE: u64 = 20;
 
 /// How well a window fits the gap that it lies in; less is better. The order keeps the calendar usable: the
 /// smallest gap is used first, so that long gaps stay whole for long leases.
@@ -118,7 +118,7 @@ fn chances(
     let unbooked = (page.is_none() && !cleaned.is_empty()).then_some(cleaned);
     // Most gaps are too short: that is found out first, and cheaply.
     let gaps = booked.chain(unbooked).filter(move |gap| {
-        budget.charge(1);
+        budget.charge(2);
         gap.length() >= length
     });
     gaps.filter_map(move |gap| {

@@ -14,9 +14,9 @@ use crate::work::Budget;
 /// A search ends after so many looks, however large the fleet is.
 const MOST_LOOKS: u64 = 20_000_000;
 /// Looks take less time than the other things that a [`Budget`] counts.
-const LOOKS_PER_UNIT: u64 = 4;
+const LOOKS_PER_UNIT: u64 = 2;
 /// What it costs to copy one host or guest.
-const COPYING: u64 = 16;
+const COPYING: u64 = 100;
 
 /// Memory, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
 const MEMORY: usize = 1;

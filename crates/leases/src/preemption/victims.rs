@@ -14,6 +14,8 @@ use crate::work::{Budget, UNLIMITED};
 
 /// So many sets are looked at, in part or whole: some milliseconds.
 const PATIENCE: u32 = 200_000;
+/// What it costs to look at a set.
+const LOOK: u64 = 3;
 /// CPUs, memory, disk.
 const DIMENSIONS: usize = 3;
 
@@ -56,7 +58,7 @@ pub(crate) fn victims_within(
         *lack = lack.saturating_sub(room);
     }
     let (chosen, looks) = Search::new(stay).run(lack);
-    budget.charge((looks + candidates.len()) as u64);
+    budget.charge(LOOK * (looks + candidates.len()) as u64);
     leave.into_iter().map(|candidate| candidate.id).chain(chosen).collect()
 }
 
