@@ -21,6 +21,7 @@ use crate::lease_type::LeaseType;
 use crate::properties::HostProperties;
 use crate::requirement::Requirement;
 use crate::resources::Resources;
+use crate::text::Quoted;
 use crate::window::{Window, later};
 
 /// Why terms are none. Texts are Blazar's where it has one (spec §1.8, appendix A).
@@ -51,7 +52,10 @@ pub enum TermsError {
     )]
     MoreRequiredThanAmount,
     /// A flavor's extra spec that placement does not understand, and so could not honour.
-    #[error("flavor {flavor} has the extra spec {key}={value}, which reservations do not support")]
+    #[error(
+        "flavor {} has the extra spec {}={}, which reservations do not support",
+        Quoted(.flavor), Quoted(.key), Quoted(.value)
+    )]
     UnsupportedExtraSpec {
         /// The flavor.
         flavor: String,

@@ -217,6 +217,9 @@ pub struct Limits {
     pub connections: usize,
     /// How many of them from one address.
     pub connections_per_address: usize,
+    /// How large the parts of a request may be.
+    #[serde(skip)]
+    pub parts: api::v1::Limits,
 }
 
 /// How often a client may ask.
@@ -244,6 +247,7 @@ impl Default for Limits {
             requests_at_once: 256,
             connections: 4096,
             connections_per_address: 1024,
+            parts: api::v1::Limits::default(),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The `OpenAPI` document, as far as it is the same for all routes.
 
-use api::v1::ErrorBody;
+mod limits;
+
+use api::v1::{ErrorBody, Limits};
+use serde_json::Value;
 use utoipa::PartialSchema;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -36,8 +39,15 @@ pub(crate) fn head() -> OpenApi {
         .build()
 }
 
-/// Adds what every operation may answer.
-pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
+/// Adds what every operation may answer, and how large the parts of a body may be.
+pub(crate) fn complete(document: OpenApi, limits: &Limits) -> Value {
+    // A document of text, numbers and lists is always written.
+    let mut document = serde_json::to_value(with_answers(document)).unwrap_or_default();
+    limits::describe(&mut document, limits);
+    document
+}
+
+fn with_answers(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         for operation in operations.into_iter().flatten() {

@@ -11,6 +11,7 @@ use leases::admission::{Refusal, Resource};
 use leases::enforcement::EnforcementError;
 use leases::preemption::NotPreemptible;
 use leases::terms::TermsError;
+use leases::text::Quoted;
 use serde::{Deserialize, Serialize};
 use service::ServiceError;
 use utoipa::ToSchema;
@@ -44,6 +45,18 @@ pub(crate) struct AuthError {
     pub message: String,
 }
 
+/// Most characters of a message, and of a hint, whatever they quote. Those of the service are shorter.
+const MOST_CHARACTERS: usize = 2000;
+
+/// The beginning of a text, if it is longer than an answer may be.
+fn bounded(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MOST_CHARACTERS) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
 /// Why a request has no effect.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
@@ -71,7 +84,7 @@ impl ApiError {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5);
         Self {
             status,
-            message: message.into(),
+            message: bounded(message.into()),
             hint: None,
             offers: Vec::new(),
             shape: Shape::Application,
@@ -103,7 +116,7 @@ impl ApiError {
 
     /// There is no such lease, host and so on, and its identifier is none at all.
     pub fn not_found(kind: &str, id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("Object with {{'{kind}': '{id}'}} not found"))
+        Self::new(StatusCode::NOT_FOUND, format!("Object with {{'{kind}': '{}'}} not found", Quoted(id)))
     }
 
     /// The client asks too often.
@@ -135,7 +148,7 @@ impl ApiError {
     }
 
     fn with_hint(self, hint: Option<String>) -> Self {
-        Self { hint, ..self }
+        Self { hint: hint.map(bounded), ..self }
     }
 
     /// What became of a new lease.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::v1::RequestError;
+use api::v1::limits::LARGEST;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use futures::StreamExt;
+use leases::text::Quoted;
 use serde_json::Value;
 
 use crate::app::{App, Session};
@@ -29,15 +32,27 @@ impl FromRequestParts<App> for Session {
 
 /// The body as it came. Handlers read it as JSON after they have asked the policy.
 #[derive(Clone, Debug)]
-pub(crate) struct Body(pub Bytes);
+pub(crate) struct Body {
+    /// The body.
+    pub bytes: Bytes,
+    /// How large its parts may be.
+    parts: api::v1::Limits,
+}
 
 impl Body {
-    /// The JSON in it; nothing counts as an empty object, as in Blazar.
+    /// The JSON in it, of which no part is too large; nothing counts as an empty object, as in Blazar.
     pub fn json(&self) -> Result<Value, RequestError> {
-        if self.0.iter().all(u8::is_ascii_whitespace) {
+        let value = self.login()?;
+        self.parts.check(&value)?;
+        Ok(value)
+    }
+
+    /// The same of a login: names and passwords are whatever they are, and nothing of it is kept.
+    pub fn login(&self) -> Result<Value, RequestError> {
+        if self.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Object(serde_json::Map::new()));
         }
-        serde_json::from_slice(&self.0).map_err(|error| RequestError::Json(error.to_string()))
+        serde_json::from_slice(&self.bytes).map_err(|error| RequestError::Json(error.to_string()))
     }
 }
 
@@ -47,18 +62,32 @@ impl FromRequest<App> for Body {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let limits = app.inner.config.limits;
         let longest = longest(&limits, request.uri().path());
-        let read = axum::body::to_bytes(request.into_body(), longest);
+        let read = bytes(request.into_body(), longest);
         match tokio::time::timeout(Duration::from_secs(limits.read_seconds.into()), read).await {
-            Ok(Ok(bytes)) => Ok(Self(bytes)),
-            // The error does not say whether the body is too long or the client went away; then nobody reads
-            // the answer.
-            Ok(Err(_)) => {
-                let message = format!("The body of a request may be {longest} bytes long");
-                Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
-            }
+            Ok(Ok(bytes)) => Ok(Self { bytes, parts: limits.parts }),
+            Ok(Err(error)) => Err(error),
             Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request was not sent in time")),
         }
     }
+}
+
+/// All of a body, if it is so long at most.
+async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError> {
+    let mut pieces = body.into_data_stream();
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        // Of a client that went away nobody reads the answer.
+        let piece = piece.map_err(|error| {
+            let message = format!("The body of the request cannot be read: {}", Quoted(&error.to_string()));
+            ApiError::new(StatusCode::BAD_REQUEST, message)
+        })?;
+        if all.len() + piece.len() > longest {
+            let message = format!("The body of a request may be {longest} bytes long");
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.into())
 }
 
 /// How long a body may be. Of somebody of whom nothing is known yet, no more is read than a name and a password.
@@ -87,6 +116,11 @@ impl Options {
             .transpose()
     }
 
+    /// How many entries a list is to have at most, if it is said.
+    pub fn limit(&self) -> Result<Option<u32>, ApiError> {
+        self.parsed("limit", |text| text.parse().ok().filter(|limit| (1..=LARGEST).contains(limit)))
+    }
+
     /// Yes or no; no if absent.
     pub fn truth(&self, name: &str) -> Result<bool, ApiError> {
         let read = |text: &str| match text.to_ascii_lowercase().as_str() {
@@ -108,8 +142,13 @@ impl FromRequestParts<App> for Options {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let pairs = Query::<Vec<(String, String)>>::from_request_parts(parts, app).await;
-        let Query(pairs) =
-            pairs.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+        let Query(pairs) = pairs.map_err(|error| {
+            ApiError::new(StatusCode::BAD_REQUEST, Quoted(&error.to_string()).to_string())
+        })?;
+        let parts = app.inner.config.limits.parts;
+        for (name, text) in &pairs {
+            parts.check_length_of(name, text)?;
+        }
         Ok(Self(pairs.into_iter().collect()))
     }
 }

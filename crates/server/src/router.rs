@@ -1,15 +1,16 @@
 //! All addresses, and the document that describes them: both come from one router, so that neither has what the
 //! other lacks.
 
+use api::v1::Limits;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
-use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -81,20 +82,17 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))
 }
 
-/// The document that describes the routes.
-pub fn openapi() -> OpenApi {
-    document::complete(routes().split_for_parts().1)
+/// The document that describes the routes of a service with the default limits.
+pub fn openapi() -> Value {
+    document::complete(routes().split_for_parts().1, &Limits::default())
 }
 
 /// The server as a service of requests.
 pub fn router(app: App) -> axum::Router {
     let (router, document) = routes().split_for_parts();
     // Written once; what is sent of it to many is the same piece of memory.
-    let document = document::complete(document).to_json().map(Bytes::from).ok();
-    let serve_document = async move || match document.clone() {
-        Some(document) => ([(CONTENT_TYPE, "application/json")], document).into_response(),
-        None => ApiError::internal().into_response(),
-    };
+    let document = Bytes::from(document::complete(document, &app.inner.config.limits.parts).to_string());
+    let serve_document = async move || ([(CONTENT_TYPE, "application/json")], document.clone());
     let inner = router
         .route("/openapi.json", axum::routing::get(serve_document))
         .fallback(not_found)

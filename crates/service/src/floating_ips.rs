@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fleet::{Network, Subnet};
 use leases::host::FloatingIp;
 use leases::ids::FloatingIpId;
+use leases::text::Quoted;
 use store::{Commit, CommitError, FloatingIpRecord, Write};
 
 use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
@@ -92,7 +93,7 @@ impl Service {
 fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, ServiceError> {
     let (network, address) = (&new.network.0, new.address);
     let Some(found) = networks.iter().find(|known| known.id == new.network) else {
-        return Err(ServiceError::Invalid(format!("Failed to find network {network}")));
+        return Err(ServiceError::Invalid(format!("Failed to find network {}", Quoted(network))));
     };
     let Some(subnet) = found.subnets.iter().find(|subnet| lies_in(address, subnet.cidr)) else {
         return Err(ServiceError::NotFound(NotFound::Subnet(address)));

@@ -10,6 +10,7 @@ use leases::hints::HintRules;
 use leases::ids::{FreePoolId, HostId};
 use leases::lease::{Allocation, EndAction, Lease};
 use leases::status::LeaseStatus;
+use leases::text::Quoted;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
 
 use crate::hosts::{check_keys, relied_on};
@@ -114,13 +115,15 @@ impl Service {
             let before = self.known(id)?;
             let name = &before.pool.name;
             if id == FreePool::DEFAULT {
-                let text =
-                    format!("Can't delete free pool {name}. It is for hosts of which no other is named.");
+                let text = format!(
+                    "Can't delete free pool {}. It is for hosts of which no other is named.",
+                    Quoted(name)
+                );
                 return Err(ServiceError::Conflict(text));
             }
             let hosts = self.hosts_in(id);
             if hosts > 0 {
-                let text = format!("Can't delete free pool {name}. {hosts} host(s) are in it.");
+                let text = format!("Can't delete free pool {}. {hosts} host(s) are in it.", Quoted(name));
                 return Err(ServiceError::Conflict(text));
             }
             let mut commit = Commit::new(self.now());
@@ -143,7 +146,7 @@ impl Service {
         let taken =
             self.state().free_pools.values().any(|record| record.pool.name == name && record.pool.id != own);
         if taken {
-            Err(ServiceError::Conflict(format!("There is a free pool named {name} already.")))
+            Err(ServiceError::Conflict(format!("There is a free pool named {} already.", Quoted(name))))
         } else {
             Ok(())
         }
@@ -179,8 +182,9 @@ fn check_relied_on(
         if let Some(name) = relied_on.first() {
             let host = record.host.id;
             let text = format!(
-                "Can't change '{name}' of free pool {}: host {host} is reserved for it.",
-                before.name
+                "Can't change '{}' of free pool {}: host {host} is reserved for it.",
+                Quoted(name),
+                Quoted(&before.name)
             );
             return Err(ServiceError::Conflict(text));
         }

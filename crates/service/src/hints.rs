@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use leases::hints::{HintRules, Hints, InstanceHints, OtherLeases};
 use leases::ids::{GuestId, HostId};
 use leases::project::ProjectId;
+use leases::text::Quoted;
 
 use crate::state::State;
 use crate::{OtherInstances, Service, ServiceError};
@@ -20,7 +21,10 @@ impl Service {
         let state = self.state();
         let known: BTreeSet<&str> = state.inventory.hosts().map(|host| host.name.as_str()).collect();
         if let Some(name) = hints.hosts.iter().find(|name| !known.contains(name.as_str())) {
-            return Err(ServiceError::Invalid(format!("The hint host names {name}, which there is not")));
+            return Err(ServiceError::Invalid(format!(
+                "The hint host names {}, which there is not",
+                Quoted(name)
+            )));
         }
         let resolve = |name, others: Option<OtherLeases>| {
             others.map(|others| hosts_of(&state, project, name, others)).transpose()

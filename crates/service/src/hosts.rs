@@ -15,6 +15,7 @@ use leases::lease::{Lease, Reservation};
 use leases::plan::Place;
 use leases::resources::ResourceClass;
 use leases::terms::ReservationTerms;
+use leases::text::{Quoted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::free_pools::{enter_moved, without_host};
@@ -133,7 +134,7 @@ impl Service {
             let relied_on = relied_on(&self.state(), self.hint_rules(), &before.host, &after.host);
             if !relied_on.is_empty() {
                 let keys: Vec<String> = relied_on.iter().map(|key| format!("'{key}'")).collect();
-                let text = format!("Can't add extracapabilities [{}] to Host {id}", keys.join(", "));
+                let text = format!("Can't add extracapabilities [{}] to Host {id}", quoted_list(&keys, ", "));
                 return Err(ServiceError::Conflict(text));
             }
             let now = self.now();
@@ -425,14 +426,14 @@ fn reserved(id: HostId) -> ServiceError {
 
 /// Blazar's words, which speak of Placement (spec §1.12).
 fn known_already(machine: &Machine) -> ServiceError {
-    ServiceError::Conflict(format!("Conflict on creating resource provider blazar_{}", machine.name))
+    ServiceError::Conflict(format!("Conflict on creating resource provider blazar_{}", Quoted(&machine.name)))
 }
 
 /// Blazar's words, in Python's notation (spec §1.12).
 fn occupied(machine: &Machine) -> String {
     let guest = |(id, name): &(leases::ids::GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
     let guests: Vec<String> = machine.guests.iter().map(guest).collect();
-    format!("Servers [[{}]] found for host {}", guests.join(", "), machine.name)
+    format!("Servers [[{}]] found for host {}", quoted_list(&guests, ", "), Quoted(&machine.name))
 }
 
 /// The hosts as they are now, if anything is different from what is on record.

@@ -14,6 +14,7 @@ use leases::maintenance::{MaintenanceWish, earliest_gap};
 use leases::plan::GuestOwner;
 use leases::project::{Owner, ProjectId};
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
+use leases::text::quoted_list;
 use leases::window::Window;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
@@ -49,7 +50,7 @@ impl Service {
                 .map(|one| one.host.host.name.as_str())
                 .collect();
             if !without.is_empty() {
-                let text = format!("There is no time for it on these hosts: {}", without.join(", "));
+                let text = format!("There is no time for it on these hosts: {}", quoted_list(&without, ", "));
                 return Err(ServiceError::Conflict(text));
             }
             let mut commit = Commit::new(now);

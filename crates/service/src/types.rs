@@ -21,6 +21,7 @@ use leases::project::{Owner, ProjectId, UserId};
 use leases::quota::{OverQuota, OverUsage};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
+use leases::text::Quoted;
 use leases::usage::Totals;
 use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
@@ -421,7 +422,7 @@ pub enum ServiceError {
     #[error("The lease could not start at once{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NotStarted(Option<String>),
     /// A key was used for another request.
-    #[error("the idempotency key {0} was used for another request")]
+    #[error("the idempotency key {} was used for another request", Quoted(.0))]
     KeyReused(String),
     /// The store does not work; whether the change was made is not known.
     #[error(transparent)]
@@ -453,13 +454,13 @@ pub enum NotFound {
     #[error("Object with {{'host_id': '{0}'}} not found")]
     Host(HostId),
     /// A free pool.
-    #[error("Free pool {0} not found")]
+    #[error("Free pool {} not found", Quoted(.0))]
     FreePool(String),
     /// A lease pool.
     #[error("Lease pool {0} not found")]
     LeasePool(ReservationId),
     /// A machine of the fleet.
-    #[error("Host '{0}' not found!")]
+    #[error("Host '{}' not found!", Quoted(.0))]
     Machine(String),
     /// A floating IP.
     #[error("Floating IP {0} not found.")]
@@ -468,13 +469,13 @@ pub enum NotFound {
     #[error("Valid subnet for the floating IP {0} is not found.")]
     Subnet(IpAddr),
     /// A flavor.
-    #[error("Flavor {0} not found")]
+    #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),
     /// A pattern of projects whose instances are preemptible.
-    #[error("No projects are listed as {0}")]
+    #[error("No projects are listed as {}", Quoted(.0))]
     PreemptibleProject(String),
     /// A property.
-    #[error("Resource property {0} not found")]
+    #[error("Resource property {} not found", Quoted(.0))]
     Property(String),
 }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
+use leases::text::escaped;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::login::Login;
-use super::{ClientError, segment};
+use super::{ClientError, answer, segment};
 
 /// Until the connection stands.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -49,11 +50,13 @@ pub(crate) struct Connection {
     client: Client,
     base: String,
     login: Login,
+    /// Whether answers are for a program, and are as they came.
+    raw: bool,
 }
 
 impl Connection {
-    /// Logs in, if that takes a request.
-    pub(crate) async fn open(target: Target, login: Login) -> Result<Self, ClientError> {
+    /// Logs in, if that takes a request. Texts of answers are escaped, unless they are to be `raw`.
+    pub(crate) async fn open(target: Target, login: Login, raw: bool) -> Result<Self, ClientError> {
         let authorities = target.ca_file.or(target.os_cacert);
         let client = client(authorities.as_deref(), target.client_certificate.as_deref())?;
         let url = match (&login, target.url) {
@@ -70,7 +73,7 @@ impl Connection {
         let trimmed = url.trim_end_matches('/');
         // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
         let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
-        Ok(Self { client, base, login })
+        Ok(Self { client, base, login, raw })
     }
 
     /// The time that the service goes by, to the second; absent if it does not answer.
@@ -139,28 +142,28 @@ impl Connection {
     }
 
     async fn send_once(&self, request: RequestBuilder) -> Result<Value, ClientError> {
-        let mut answer = request.timeout(TOTAL).send().await.map_err(|error| self.failed(&error))?;
-        let status = answer.status();
-        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let mut response = request.timeout(TOTAL).send().await.map_err(|error| self.failed(&error))?;
+        let status = response.status();
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let table = kind.is_some_and(|kind| kind.starts_with("text/csv"));
         let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(|error| self.failed(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(&error))? {
             if body.len() + chunk.len() > MOST_BYTES {
                 return Err(self.nonsense(format!("it is longer than {MOST_BYTES} bytes")));
             }
             body.extend_from_slice(&chunk);
         }
         if !status.is_success() {
-            return Err(refusal(status, &body));
+            return Err(refusal(status, &body, self.raw));
         }
         if body.is_empty() {
             return Ok(Value::Null);
         }
         if table {
-            // Nothing but text, as it is.
-            return Ok(Value::String(String::from_utf8_lossy(&body).into_owned()));
+            return Ok(Value::String(answer::table(&String::from_utf8_lossy(&body))));
         }
-        serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))
+        let document = serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))?;
+        Ok(if self.raw { document } else { answer::shown(document) })
     }
 
     /// Whether a request that failed can have had an effect.
@@ -208,16 +211,21 @@ fn json(request: RequestBuilder, body: &Value) -> RequestBuilder {
 }
 
 /// What the service says when it says no. Three shapes of errors are known (spec §1.2, §1.5).
-pub(super) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
+/// Its words are for a person in any case, the offers for a program if they are to be `raw`.
+pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let text = |value: &Value| value.as_str().map(escaped);
     let message = text(&document["error_message"])
         .or_else(|| text(&document["error"]["message"]))
         .or_else(|| text(&document["message"]))
         .unwrap_or_else(|| format!("the service answered {status}"));
     let hint = text(&document["hint"]);
     match document["offers"].as_array() {
-        Some(offers) if !offers.is_empty() => ClientError::Offered { message, hint, offers: offers.clone() },
+        Some(offers) if !offers.is_empty() => {
+            let offers = offers.iter().cloned();
+            let offers = offers.map(|offer| if raw { offer } else { answer::shown(offer) }).collect();
+            ClientError::Offered { message, hint, offers }
+        }
         _ => ClientError::Refused { status: status.as_u16(), message, hint },
     }
 }
@@ -241,7 +249,7 @@ mod tests {
 
     fn refused(status: u16, body: &str) -> (u16, String, Option<String>) {
         let status = StatusCode::from_u16(status).expect("a status");
-        match refusal(status, body.as_bytes()) {
+        match refusal(status, body.as_bytes(), false) {
             ClientError::Refused { status, message, hint } => (status, message, hint),
             other => panic!("{other}"),
         }

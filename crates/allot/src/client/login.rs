@@ -205,7 +205,7 @@ impl Keystone {
         let token = token.map(SecretString::from);
         let body = answer.bytes().await.map_err(|error| failed(&error))?;
         if !status.is_success() {
-            return Err(refusal(status, &body));
+            return Err(refusal(status, &body, false));
         }
         let nonsense =
             |reason: &str| ClientError::Nonsense { url: self.url.clone(), reason: reason.to_owned() };

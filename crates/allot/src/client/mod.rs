@@ -4,6 +4,7 @@
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
 
+mod answer;
 mod audit;
 mod calendar;
 mod connection;
@@ -205,7 +206,7 @@ impl Session<'_> {
     /// Prints a document as it came.
     fn print_json(&mut self, document: &Value) -> Result<(), ClientError> {
         let text = serde_json::to_string_pretty(document).unwrap_or_default();
-        Ok(writeln!(self.out, "{text}")?)
+        Ok(writeln!(self.out, "{}", answer::json(&text))?)
     }
 
     fn print(&mut self, text: &str) -> Result<(), ClientError> {
@@ -233,9 +234,9 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
+            let _ = writeln!(io.err, "Error: {}", answer::message(&error.to_string()));
             if let Some(hint) = error.hint() {
-                let _ = writeln!(io.err, "Hint: {hint}");
+                let _ = writeln!(io.err, "Hint: {}", answer::message(hint));
             }
             error.status()
         }
@@ -247,7 +248,7 @@ fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
     let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let connection = Connection::open(target, Login::new(login)?).await?;
+        let connection = Connection::open(target, Login::new(login)?, json).await?;
         let mut session = Session { connection, json, zone, style: Style::of_output(), out };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,

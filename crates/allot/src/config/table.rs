@@ -337,6 +337,22 @@ settings! {
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
+    /// Most characters of an expression on properties of hosts, or of the hint `query`
+    "limits.expression_length" expression_length: usize = "16384" as "N";
+    /// Most characters of any other text in a request, and of an option in its address
+    "limits.value_length" value_length: usize = "255" as "N";
+    /// Most entries of a list in a request, and fields of an object
+    "limits.entries" entries: usize = "500" as "N";
+    /// Most hosts that a question which hosts may have an instance, or their maintenance, may name
+    "limits.hosts" hosts_named: usize = "10000" as "N";
+    /// Most reservations of a lease
+    "limits.reservations" reservations: usize = "50" as "N";
+    /// Most leases that recur together
+    "limits.series" series: u32 = "200" as "N";
+    /// Largest number of hosts, instances or addresses that a reservation may ask for
+    "limits.amount" amount: u32 = "1000000" as "N";
+    /// How far in the future a date may be; 36525d are a hundred years
+    "limits.dates_ahead" dates_ahead: Span = "36525d" as "DURATION";
     /// How long a client may take to send a request, or to take any of an answer
     "limits.read_time" read_time: Span = "30s" as "DURATION";
     /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit

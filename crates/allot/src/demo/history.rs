@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use ambient::{Clock, ManualClock};
-use api::v1::LeaseRequest;
+use api::v1::{LeaseRequest, Limits};
 use fleet::simulated::{Layout, SimulatedFleet};
 use jiff::{SignedDuration, Timestamp};
 use leases::free_pool::FreePool;
@@ -88,8 +88,9 @@ impl Past<'_> {
         });
         let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
         let asked_at = self.clock.now();
-        let request = LeaseRequest::read(&body, asked_at, &self.service.deadlines(), &flavors)
-            .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
+        let request =
+            LeaseRequest::read(&body, asked_at, &self.service.deadlines(), &flavors, &Limits::default())
+                .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
         let new = NewLease {
             asked_at,
             name: request.name,

@@ -475,9 +475,24 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             requests_at_once: configuration.requests_at_once.max(1),
             connections: connections.most,
             connections_per_address: connections.per_address,
+            parts: parts(configuration),
         },
         webhook: webhook(configuration)?,
     })
+}
+
+/// How large the parts of a request may be.
+fn parts(configuration: &Configuration) -> api::v1::Limits {
+    api::v1::Limits {
+        expression_length: configuration.expression_length,
+        value_length: configuration.value_length,
+        entries: configuration.entries,
+        hosts: configuration.hosts_named,
+        reservations: configuration.reservations,
+        series: configuration.series,
+        amount: configuration.amount,
+        dates_ahead: configuration.dates_ahead.0,
+    }
 }
 
 fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {

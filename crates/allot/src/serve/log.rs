@@ -1,7 +1,8 @@
 //! The log, on standard error.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
+use leases::text::is_control;
 use tracing_subscriber::EnvFilter;
 
 use super::ServeError;
@@ -12,10 +13,86 @@ pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), ServeError> {
     let filter = EnvFilter::builder()
         .parse(level)
         .map_err(|error| ServeError::Log { level: level.to_owned(), reason: error.to_string() })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter);
     match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            let colored = io::stderr().is_terminal();
+            let lines = if colored { Lines::Colored } else { Lines::Plain };
+            builder.with_ansi(colored).with_writer(move || Log { lines, to: io::stderr() }).init();
+        }
+        LogFormat::Json => {
+            let writer = || Log { lines: Lines::Json, to: io::stderr() };
+            builder.json().flatten_event(true).with_writer(writer).init();
+        }
     }
     Ok(())
+}
+
+/// What lines of a log are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lines {
+    Plain,
+    /// With colors, which begin with an escape character; in values the formatter writes it otherwise.
+    Colored,
+    Json,
+}
+
+/// Writes what clients and machines call things so that a terminal does not obey it, and one event is one line.
+struct Log<W> {
+    lines: Lines,
+    to: W,
+}
+
+impl<W: Write> Write for Log<W> {
+    /// The formatter writes an event at once, with the end of its line.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.to.write_all(line(&String::from_utf8_lossy(event), self.lines).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// An event as it is written.
+fn line(event: &str, lines: Lines) -> String {
+    let (text, end) = event.strip_suffix('\n').map_or((event, ""), |text| (text, "\n"));
+    let mut written = String::with_capacity(event.len());
+    for c in text.chars() {
+        match lines {
+            Lines::Colored if c == '\u{1b}' => written.push(c),
+            _ if !is_control(c) => written.push(c),
+            Lines::Json => written.push_str(&format!("\\u{:04x}", u32::from(c))),
+            Lines::Plain | Lines::Colored => written.extend(c.escape_unicode()),
+        }
+    }
+    written + end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_that_a_terminal_does_not_obey() {
+        let event = "INFO x name=a\u{1b}[31m\r\n2026 forged\u{202e}\u{9b}\n";
+        let wanted = "INFO x name=a\\u{1b}[31m\\u{d}\\u{a}2026 forged\\u{202e}\\u{9b}\n";
+        assert_eq!(line(event, Lines::Plain), wanted);
+        let mut log = Log { lines: Lines::Plain, to: Vec::new() };
+        log.write_all(event.as_bytes()).expect("written");
+        assert_eq!(log.to, wanted.as_bytes());
+        assert_eq!(
+            line("\u{1b}[32mINFO\u{1b}[0m a\nb\n", Lines::Colored),
+            "\u{1b}[32mINFO\u{1b}[0m a\\u{a}b\n"
+        );
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let document = serde_json::json!({"name": "\u{1b}\u{7f}\u{202e}\u{2028}x"});
+        let written = line(&format!("{document}\n"), Lines::Json);
+        assert!(!written.trim_end().contains(is_control), "{written}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&written).expect("JSON"), document);
+    }
 }

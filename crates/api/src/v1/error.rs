@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use leases::extra_specs::ExtraSpecError;
 use leases::properties::ImageError;
 use leases::terms::TermsError;
+use leases::text::{Quoted, quoted_list};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
@@ -34,15 +35,71 @@ pub enum RequestError {
     #[error("Missing parameter {0}")]
     Missing(String),
     /// A value of the wrong type, or out of range.
-    #[error("Malformed parameter {parameter}")]
+    #[error("Malformed parameter {}", Quoted(.parameter))]
     Malformed {
         /// Where.
         parameter: String,
         /// What it should be.
         expected: &'static str,
     },
+    /// Text that is too long.
+    #[error("Malformed parameter {}: it has {size} characters and may have {most}", Quoted(.parameter))]
+    TooLong {
+        /// Where.
+        parameter: String,
+        /// How many characters it has.
+        size: usize,
+        /// How many it may have.
+        most: usize,
+        /// The operator's setting that says so, if one does.
+        setting: Option<&'static str>,
+    },
+    /// A list or an object with too many entries.
+    #[error("Malformed parameter {}: it has {size} entries and may have {most}", Quoted(.parameter))]
+    TooMany {
+        /// Where.
+        parameter: String,
+        /// How many entries it has.
+        size: usize,
+        /// How many it may have.
+        most: usize,
+        /// The operator's setting that says so.
+        setting: &'static str,
+    },
+    /// A number that is too large.
+    #[error("Malformed parameter {}: it is {value} and may be {most}", Quoted(.parameter))]
+    TooLarge {
+        /// Where.
+        parameter: String,
+        /// The number.
+        value: String,
+        /// The largest that will do.
+        most: u64,
+        /// The operator's setting that says so.
+        setting: &'static str,
+    },
+    /// A date that is too far in the future.
+    #[error(
+        "Malformed parameter {parameter}: {date} is too far in the future, and may be {latest} at the latest"
+    )]
+    TooFar {
+        /// Which.
+        parameter: &'static str,
+        /// The date.
+        date: String,
+        /// The latest that will do.
+        latest: String,
+    },
+    /// A character that a terminal obeys, or that changes how the text around it is shown.
+    #[error("Malformed parameter {}: it has the control character U+{:04X}", Quoted(.parameter), u32::from(*.found))]
+    ControlCharacter {
+        /// Where.
+        parameter: String,
+        /// The first one.
+        found: char,
+    },
     /// A field that a request cannot have: it is misspelt, or belongs to the service (spec W8).
-    #[error("Unknown parameter {parameter}")]
+    #[error("Unknown parameter {}", Quoted(.parameter))]
     Unknown {
         /// Where.
         parameter: String,
@@ -61,7 +118,7 @@ pub enum RequestError {
     #[error("{0} must be an integer")]
     NoInteger(&'static str),
     /// An expression on hosts' properties that is none; in Python's notation, as Blazar shows it.
-    #[error("Malformed requirements {shown}")]
+    #[error("Malformed requirements {}", Quoted(.shown))]
     Requirements {
         /// The expression.
         shown: String,
@@ -69,7 +126,7 @@ pub enum RequestError {
         why: String,
     },
     /// A date that is none.
-    #[error("{0} is an invalid date. Required format: %Y-%m-%d %H:%M")]
+    #[error("{} is an invalid date. Required format: %Y-%m-%d %H:%M", Quoted(.0))]
     Date(String),
     /// A lease that would wait for its start for longer than it may.
     #[error("timeout must be at most {0:#}")]
@@ -81,7 +138,7 @@ pub enum RequestError {
     #[error("Affinity not supported yet")]
     AffinityOfFlavor,
     /// A type that there is not.
-    #[error("The {0} resource type is not supported")]
+    #[error("The {} resource type is not supported", Quoted(.0))]
     ResourceType(String),
     /// A reservation cannot become one of another type.
     #[error("resource_type cannot be updated")]
@@ -90,28 +147,28 @@ pub enum RequestError {
     #[error("scheduler_hints cannot be updated")]
     HintsChanged,
     /// The lease has no such reservations.
-    #[error("Please enter valid reservation IDs. Invalid reservation IDs are: {}", .0.join(","))]
+    #[error("Please enter valid reservation IDs. Invalid reservation IDs are: {}", quoted_list(.0, ","))]
     ReservationIds(Vec<String>),
     /// A flavor that there is not.
-    #[error("Flavor {0} not found")]
+    #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),
     /// An address that is none.
-    #[error("IP address {0} is invalid form.")]
+    #[error("IP address {} is invalid form.", Quoted(.0))]
     Address(String),
     /// A host without name or identifier.
-    #[error("Invalid values for host {0}")]
+    #[error("Invalid values for host {}", Quoted(.0))]
     Host(String),
     /// A capability with a name that is too long.
     #[error("Extra capability key too long")]
     CapabilityTooLong,
     /// A capability named like a field of hosts, which it would hide.
-    #[error("Invalid extra capability {0}: hosts have a field of that name")]
+    #[error("Invalid extra capability {}: hosts have a field of that name", Quoted(.0))]
     CapabilityIsField(String),
     /// A change without anything to change.
     #[error("No data to update")]
     NothingToUpdate,
     /// The body is no JSON.
-    #[error("Malformed JSON in the request body: {0}")]
+    #[error("Malformed JSON in the request body: {}", Quoted(.0))]
     Json(String),
     /// Extra specs that mean nothing (spec CLS-06).
     #[error("Malformed extra_specs: {0}")]
@@ -141,7 +198,17 @@ impl RequestError {
     /// What the text leaves out.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Malformed { parameter, expected } => Some(format!("{parameter} must be {expected}")),
+            Self::Malformed { parameter, expected } => {
+                Some(format!("{} must be {expected}", Quoted(parameter)))
+            }
+            Self::TooLong { setting: Some(setting), .. }
+            | Self::TooMany { setting, .. }
+            | Self::TooLarge { setting, .. } => Some(format!("the operator's setting is {setting}")),
+            Self::TooFar { .. } => Some("the operator's setting is limits.dates_ahead".to_owned()),
+            Self::ControlCharacter { .. } => {
+                let what = "control characters, ends of lines and marks of the direction of writing";
+                Some(format!("leave out {what}"))
+            }
             Self::Unknown { known, .. } if !known.is_empty() => {
                 Some(format!("known parameters: {}", known.join(", ")))
             }

@@ -1,8 +1,10 @@
 //! Reading objects of requests: every field is asked for by name, and what nobody asked for is refused.
 
+use leases::text::is_control;
 use serde_json::{Map, Value};
 
 use super::error::RequestError;
+use super::limits::LARGEST;
 
 /// An object that is being read.
 #[derive(Debug)]
@@ -86,12 +88,15 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
 
 /// A count that is at least so much.
 pub(crate) fn count(name: &'static str, value: &Value, least: u32) -> Result<u32, RequestError> {
-    let wrong = || RequestError::malformed(name, "a whole number");
+    let wrong = || RequestError::malformed(name, "a whole number up to 2147483647");
     let count = integer(value).ok_or_else(wrong)?;
     if count < i64::from(least) {
         return Err(RequestError::TooSmall { parameter: name, least });
     }
-    u32::try_from(count).map_err(|_| wrong())
+    match u32::try_from(count) {
+        Ok(count) if count <= LARGEST => Ok(count),
+        _ => Err(wrong()),
+    }
 }
 
 /// An `amount`: it has a message of its own.
@@ -106,6 +111,26 @@ pub(crate) fn text(name: &'static str, value: &Value) -> Result<String, RequestE
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         _ => Err(RequestError::malformed(name, "text")),
+    }
+}
+
+/// Text that is written as text.
+pub(crate) fn strict_text(name: &'static str, value: &Value) -> Result<String, RequestError> {
+    value.as_str().map(str::to_owned).ok_or_else(|| RequestError::malformed(name, "text"))
+}
+
+/// A name: not blank, of so many characters at most, none of which changes how the text around it is shown.
+pub(crate) fn read_name(parameter: &'static str, name: &str, most: usize) -> Result<String, RequestError> {
+    if name.trim().is_empty() {
+        return Err(RequestError::malformed(parameter, "a name, which is not blank"));
+    }
+    let size = name.chars().count();
+    if size > most {
+        return Err(RequestError::TooLong { parameter: parameter.to_owned(), size, most, setting: None });
+    }
+    match name.chars().find(|c| is_control(*c)) {
+        Some(found) => Err(RequestError::ControlCharacter { parameter: parameter.to_owned(), found }),
+        None => Ok(name.to_owned()),
     }
 }
 

@@ -10,10 +10,8 @@ use store::FlavorRecord;
 use utoipa::ToSchema;
 
 use super::error::RequestError;
-use super::fields::{Fields, boolean, count, text};
-
-/// Longest identifier and name of a flavor, in characters, as in Nova.
-const MAX_NAME: usize = 255;
+use super::fields::{Fields, boolean, count, read_name, strict_text, text};
+use super::limits::NAME;
 
 /// A flavor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -83,12 +81,9 @@ impl FlavorRequest {
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         fields.require(&["name", "vcpus", "ram", "disk"])?;
-        let id = fields.given("id").map(|value| text("id", value)).transpose()?;
+        let id = fields.given("id").map(|value| strict_text("id", value)).transpose()?;
         let id = id.map(identifier).transpose()?;
-        let name = text("name", fields.required("name")?)?;
-        if name.is_empty() || name.chars().count() > MAX_NAME {
-            return Err(RequestError::malformed("name", "1 to 255 characters long"));
-        }
+        let name = read_name("name", &strict_text("name", fields.required("name")?)?, NAME)?;
         let vcpus = count("vcpus", fields.required("vcpus")?, 1)?;
         let ram = count("ram", fields.required("ram")?, 1)?;
         let disk = count("disk", fields.required("disk")?, 0)?;
@@ -125,7 +120,7 @@ impl FlavorRequest {
 fn identifier(id: String) -> Result<String, RequestError> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '.' | '-' | '_');
     let dots = id.chars().all(|c| c == '.');
-    let plain = !dots && id.len() <= MAX_NAME && id.chars().all(letter);
+    let plain = !dots && id.len() <= NAME && id.chars().all(letter);
     if plain && id.trim() == id && id.strip_suffix(".json").is_none() {
         return Ok(id);
     }
@@ -151,11 +146,10 @@ mod tests {
     fn a_flavor_has_an_identifier_that_an_address_can_have() {
         let read =
             |id: &str| FlavorRequest::read(&json!({"id": id, "name": "f", "vcpus": 1, "ram": 1, "disk": 1}));
-        for good in ["f1", "m1.small", "a b", "0_-", &"x".repeat(MAX_NAME)] {
+        for good in ["f1", "m1.small", "a b", "0_-", &"x".repeat(NAME)] {
             assert_eq!(read(good).expect("a flavor").id.as_deref(), Some(good));
         }
-        for bad in
-            ["", " f", "f ", ".", "..", "a/b", "f.json", "f\n", "f\u{0}", "é", &"x".repeat(MAX_NAME + 1)]
+        for bad in ["", " f", "f ", ".", "..", "a/b", "f.json", "f\n", "f\u{0}", "é", &"x".repeat(NAME + 1)]
         {
             assert!(read(bad).is_err(), "{bad:?}");
         }

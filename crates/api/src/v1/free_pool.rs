@@ -10,12 +10,10 @@ use utoipa::ToSchema;
 
 use super::date::created_at;
 use super::error::RequestError;
-use super::fields::{Fields, text};
+use super::fields::{Fields, read_name, strict_text};
 use super::host::capability;
 use super::lease_request::{end_action, end_action_name};
-
-/// Longest name, in characters.
-const MAX_NAME: usize = 255;
+use super::limits::NAME;
 
 /// A free pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -88,11 +86,9 @@ impl FreePoolRequest {
 }
 
 fn name(value: &Value) -> Result<String, RequestError> {
-    let name = text("name", value)?;
-    if name.trim().is_empty() || name.contains(['\0', '/']) || name.chars().count() > MAX_NAME {
-        return Err(RequestError::malformed("name", "1 to 255 characters long, without a slash"));
-    }
-    Ok(name)
+    let name = read_name("name", &strict_text("name", value)?, NAME)?;
+    // It stands in addresses.
+    if name.contains('/') { Err(RequestError::malformed("name", "a name without a slash")) } else { Ok(name) }
 }
 
 fn extra_specs(value: &Value) -> Result<BTreeMap<String, String>, RequestError> {

@@ -14,10 +14,8 @@ use super::date::{created_at, date};
 use super::error::RequestError;
 use super::fields::{Fields, boolean};
 use super::id::host_id;
+use super::limits::CAPABILITY_NAME;
 use super::python;
-
-/// Longest name of an extra capability, in characters.
-const MAX_CAPABILITY: usize = 64;
 
 /// A host. Extra capabilities stand beside these fields, with text as their values.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -178,7 +176,7 @@ fn no_text(name: &str) -> RequestError {
 
 /// The value of a capability as text; none for null.
 pub(super) fn capability(name: &str, value: &Value) -> Result<Option<String>, RequestError> {
-    if name.chars().count() > MAX_CAPABILITY {
+    if name.chars().count() > CAPABILITY_NAME {
         return Err(RequestError::CapabilityTooLong);
     }
     if FIELDS.contains(&name) || name == POOL_PROPERTY {

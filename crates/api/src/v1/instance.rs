@@ -15,12 +15,10 @@ use utoipa::ToSchema;
 
 use super::date::created_at;
 use super::error::RequestError;
-use super::fields::{Fields, boolean, count, list, text, word};
+use super::fields::{Fields, boolean, count, list, read_name, strict_text, text, word};
 use super::hints::read_instances;
 use super::id::{lease_id, reservation_id};
-
-/// Longest name, as Nova has it.
-const MAX_NAME: usize = 255;
+use super::limits::NAME;
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -207,10 +205,7 @@ impl InstanceRequest {
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         fields.require(&["name"])?;
-        let name = text("name", fields.required("name")?)?;
-        if name.is_empty() || name.chars().count() > MAX_NAME {
-            return Err(RequestError::malformed("name", "1 to 255 characters long"));
-        }
+        let name = read_name("name", &strict_text("name", fields.required("name")?)?, NAME)?;
         let placing = PlacingRequest::read(&mut fields)?;
         let requeue = fields.given("requeue").map(|value| boolean("requeue", value)).transpose()?;
         fields.finish()?;
@@ -262,6 +257,9 @@ fn mark(
     let Some(properties) = properties else { return Ok(None) };
     let wrong = |expected| RequestError::malformed(name, expected);
     let properties = properties.as_object().ok_or_else(|| wrong("an object of properties"))?;
+    if properties.values().any(|value| value.is_array() || value.is_object()) {
+        return Err(wrong("an object of texts"));
+    }
     let Some(value) = properties.get(PROPERTY) else { return Ok(None) };
     word(value).map(|says| Some((mark, says))).ok_or_else(|| wrong("true or false for blazar:preemptible"))
 }

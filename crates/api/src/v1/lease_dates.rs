@@ -6,7 +6,7 @@ use leases::terms::TermsError;
 use leases::window::Window;
 use serde_json::Value;
 
-use super::date::{minute, read_date};
+use super::date::{Dates, minute, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, text};
 
@@ -43,9 +43,10 @@ impl LeaseDates {
     pub fn read<'a>(
         fields: &mut Fields<'a>,
         events: &'a [Value],
-        now: Timestamp,
+        dates: Dates,
         deadlines: &Deadlines,
     ) -> Result<Self, RequestError> {
+        let now = dates.now;
         let said = Said::read(fields, events)?;
         let named = said.lease_type.unwrap_or(Named::Schedule);
         let duration = fields.given("duration");
@@ -57,7 +58,9 @@ impl LeaseDates {
         };
         fields.require(needed)?;
         let start = match fields.get("start_date") {
-            Some(date) if named == Named::Schedule || !date.is_null() => read_date(date, now)?,
+            Some(date) if named == Named::Schedule || !date.is_null() => {
+                read_date("start_date", date, dates)?
+            }
             _ => minute(now),
         };
         if named == Named::Immediate && start != minute(now) {
@@ -70,17 +73,18 @@ impl LeaseDates {
                     let expected = "absent where there is an end_date, unless the lease is a SCHEDULE lease";
                     return Err(RequestError::malformed("duration", expected));
                 }
-                let end = read_date(end, now)?;
+                let end = read_date("end_date", end, dates)?;
                 within = Some(Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?);
                 Window::starting(start, read_duration("duration", duration)?)
             }
             (Some(duration), _) => Window::starting(start, read_duration("duration", duration)?),
             (None, end) => {
-                let end = read_date(end.unwrap_or(&Value::Null), now)?;
+                let end = read_date("end_date", end.unwrap_or(&Value::Null), dates)?;
                 Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?
             }
         };
-        Ok(Self { window, lease_type: said.deadline(named, now, deadlines)?, within })
+        dates.check("duration", window.end())?;
+        Ok(Self { window, lease_type: said.deadline(named, dates, deadlines)?, within })
     }
 }
 
@@ -107,12 +111,8 @@ impl<'a> Said<'a> {
     }
 
     /// The type, with the deadline that is said or that the operator has laid down.
-    fn deadline(
-        &self,
-        named: Named,
-        now: Timestamp,
-        deadlines: &Deadlines,
-    ) -> Result<LeaseType, RequestError> {
+    fn deadline(&self, named: Named, dates: Dates, deadlines: &Deadlines) -> Result<LeaseType, RequestError> {
+        let now = dates.now;
         let after = |time: SignedDuration| now.checked_add(time).unwrap_or(Timestamp::MAX);
         if named != Named::BestEffort {
             for (name, said) in [("timeout", self.timeout), ("timeout_date", self.timeout_date)] {
@@ -133,7 +133,7 @@ impl<'a> Said<'a> {
                         ));
                     }
                     (Some(timeout), None) => after(read_duration("timeout", timeout)?),
-                    (None, Some(date)) => read_date(date, now)?,
+                    (None, Some(date)) => read_date("timeout_date", date, dates)?,
                     (None, None) => after(deadlines.best_effort.min(deadlines.longest)),
                 };
                 if deadline.duration_since(now) > deadlines.longest {
@@ -166,6 +166,7 @@ pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<Signed
 mod tests {
     use serde_json::json;
 
+    use super::super::limits::Limits;
     use super::*;
 
     const NOW: &str = "2030-01-01T10:00:30Z";
@@ -178,7 +179,12 @@ mod tests {
         let mut fields = Fields::body(body)?;
         let _ = fields.get("name");
         let events = super::super::fields::list("events", fields.get("events"))?;
-        let dates = LeaseDates::read(&mut fields, events, at(NOW), &Deadlines::default())?;
+        let dates = LeaseDates::read(
+            &mut fields,
+            events,
+            Dates::new(at(NOW), &Limits::default()),
+            &Deadlines::default(),
+        )?;
         fields.finish().map(|()| dates)
     }
 

@@ -14,12 +14,10 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::error::RequestError;
-use super::fields::{Fields, count, text};
+use super::fields::{Fields, count, read_name, strict_text, text};
 use super::host_properties::texts;
 use super::id::host_id;
-
-/// Longest name, in characters.
-const MAX_NAME: usize = 255;
+use super::limits::{LEASE_NAME, NAME};
 
 /// The hosts of a reservation while its lease runs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -158,7 +156,7 @@ pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
         reservation["extra_specs"] = specs.clone();
     }
     let mut lease = Map::new();
-    let lease_name: String = name.as_deref().unwrap_or("lease pool").chars().take(80).collect();
+    let lease_name: String = name.as_deref().unwrap_or("lease pool").chars().take(LEASE_NAME).collect();
     lease.insert("name".to_owned(), json!(lease_name));
     lease.insert("lease_type".to_owned(), json!("IMMEDIATE"));
     for field in ["duration", "end_date", "end_action"] {
@@ -170,11 +168,7 @@ pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
 }
 
 pub(super) fn pool_name(value: &Value) -> Result<String, RequestError> {
-    let name = text("name", value)?;
-    if name.trim().is_empty() || name.contains('\0') || name.chars().count() > MAX_NAME {
-        return Err(RequestError::malformed("name", "1 to 255 characters long"));
-    }
-    Ok(name)
+    read_name("name", &strict_text("name", value)?, NAME)
 }
 
 fn ratio(name: &'static str, value: &Value) -> Result<Ratio, RequestError> {

@@ -11,20 +11,15 @@ use leases::terms::{ReservationTerms, Terms};
 use serde_json::Value;
 use store::Wording;
 
-use super::date::read_date;
+use super::date::{Dates, read_date};
 use super::error::RequestError;
-use super::fields::{Fields, boolean, list, text};
+use super::fields::{Fields, boolean, list, read_name, text};
 use super::hints::read_hints;
 use super::id::parse_uuid;
 use super::lease_dates::LeaseDates;
+use super::limits::{LEASE_NAME, Limits};
 use super::repeat::Repeat;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
-
-/// Longest name of a lease, in characters, as in Blazar's database.
-const MAX_NAME: usize = 80;
-
-/// Most reservations of a lease. Every host is considered for each of them.
-const MAX_RESERVATIONS: usize = 50;
 
 /// A lease that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,22 +49,27 @@ impl LeaseRequest {
         now: Timestamp,
         deadlines: &Deadlines,
         flavors: FindFlavor<'_>,
+        limits: &Limits,
     ) -> Result<Self, RequestError> {
+        let dates = Dates::new(now, limits);
         let mut fields = Fields::body(body)?;
         let events = list("events", fields.get("events"))?;
         let LeaseDates { window, lease_type, within } =
-            LeaseDates::read(&mut fields, events, now, deadlines)?;
+            LeaseDates::read(&mut fields, events, dates, deadlines)?;
         let name = name(fields.required("name")?)?;
-        let before_end = fields.given("before_end_date").map(|value| read_date(value, now)).transpose()?;
+        let before_end = fields.given("before_end_date");
+        let before_end = before_end.map(|value| read_date("before_end_date", value, dates)).transpose()?;
         let end_action = fields.given("end_action").map(end_action).transpose()?;
-        let repeat = fields.given("repeat").map(|value| Repeat::read(value, now)).transpose()?;
+        let repeat =
+            fields.given("repeat").map(|value| Repeat::read(value, dates, limits.series)).transpose()?;
         let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let backfill = backfill(&mut fields)?.unwrap_or(false);
         let hints = fields.given("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
-        if entries.len() > MAX_RESERVATIONS {
-            return Err(RequestError::malformed("reservations", "at most 50 entries long"));
+        if entries.len() > limits.reservations {
+            let (parameter, size, most) = ("reservations".to_owned(), entries.len(), limits.reservations);
+            return Err(RequestError::TooMany { parameter, size, most, setting: "limits.reservations" });
         }
         for (position, value) in entries.iter().enumerate() {
             let (terms, words) = read_reservation(position, value, flavors)?;
@@ -105,14 +105,16 @@ pub struct LeaseUpdate {
 
 impl LeaseUpdate {
     /// Reads the body of `PUT /leases/{id}`. What may be there is listed here, nothing else passes (W8).
-    pub fn read(body: &Value, now: Timestamp, lease: &Lease) -> Result<Self, RequestError> {
+    pub fn read(body: &Value, now: Timestamp, lease: &Lease, limits: &Limits) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
-        let date = |value: Option<&Value>| value.map(|value| read_date(value, now)).transpose();
+        let dates = Dates::new(now, limits);
+        let mut date =
+            |field: &'static str| fields.given(field).map(|value| read_date(field, value, dates)).transpose();
         let mut update = Self::default();
+        update.changes.start = date("start_date")?;
+        update.changes.end = date("end_date")?;
+        update.changes.before_end = date("before_end_date")?;
         update.changes.name = fields.get("name").map(name).transpose()?;
-        update.changes.start = date(fields.given("start_date"))?;
-        update.changes.end = date(fields.given("end_date"))?;
-        update.changes.before_end = date(fields.given("before_end_date"))?;
         update.changes.backfill = backfill(&mut fields)?;
         check_backfill(
             update.changes.backfill == Some(true),
@@ -152,11 +154,7 @@ impl LeaseUpdate {
 }
 
 fn name(value: &Value) -> Result<String, RequestError> {
-    let name = text("name", value)?;
-    if name.chars().count() > MAX_NAME {
-        return Err(RequestError::malformed("name", "at most 80 characters long"));
-    }
-    Ok(name)
+    read_name("name", &text("name", value)?, LEASE_NAME)
 }
 
 /// Whether preemptible instances may run on hosts that the lease does not use, if that is said.
@@ -225,7 +223,7 @@ mod tests {
 
     fn read(body: &Value) -> Result<LeaseRequest, RequestError> {
         let now = "2030-01-01T10:00:30Z".parse().expect("an instant");
-        LeaseRequest::read(body, now, &Deadlines::default(), &|_| None)
+        LeaseRequest::read(body, now, &Deadlines::default(), &|_| None, &Limits::default())
     }
 
     #[test]

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::date::read_date;
+use super::date::{Dates, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, list};
 use super::lease_dates::read_duration;
+use super::limits::Limits;
 
 /// How far ahead a time is looked for if a request does not say.
 const USUAL_HORIZON: SignedDuration = SignedDuration::from_hours(28 * 24);
@@ -50,11 +51,12 @@ pub struct MaintenanceRequest {
 
 impl MaintenanceRequest {
     /// Reads the body of `POST /maintenance`.
-    pub fn read(body: &Value, now: Timestamp) -> Result<Self, RequestError> {
+    pub fn read(body: &Value, now: Timestamp, limits: &Limits) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         let length = read_duration("duration", fields.required("duration")?)?;
         let margin = fields.given("margin").map(|value| read_duration("margin", value)).transpose()?;
-        let mut date = |name| fields.given(name).map(|value| read_date(value, now)).transpose();
+        let dates = Dates::new(now, limits);
+        let mut date = |name| fields.given(name).map(|value| read_date(name, value, dates)).transpose();
         let not_before = date("not_before")?.unwrap_or(now);
         let horizon = not_before.checked_add(USUAL_HORIZON).unwrap_or(Timestamp::MAX);
         let before = date("before")?.unwrap_or(horizon);
@@ -87,7 +89,11 @@ mod tests {
     use super::*;
 
     fn read(body: &Value) -> Result<MaintenanceRequest, RequestError> {
-        MaintenanceRequest::read(body, "2030-01-01T10:00:30Z".parse().expect("an instant"))
+        MaintenanceRequest::read(
+            body,
+            "2030-01-01T10:00:30Z".parse().expect("an instant"),
+            &Limits::default(),
+        )
     }
 
     #[test]

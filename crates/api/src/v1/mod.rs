@@ -19,6 +19,7 @@ mod lease;
 mod lease_dates;
 mod lease_pool;
 mod lease_request;
+pub mod limits;
 mod maintenance;
 mod notification;
 mod offer;
@@ -52,6 +53,7 @@ pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
 };
 pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
+pub use limits::Limits;
 pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};

@@ -10,12 +10,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::Lease;
-use super::date::read_date;
+use super::date::{Dates, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, boolean, count, text};
-
-/// Most leases of a series.
-const MOST: u32 = 200;
 
 /// How a lease recurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +21,15 @@ pub struct Repeat {
     times: Option<u32>,
     until: Option<Timestamp>,
     zone: TimeZone,
+    /// Most leases that there may be.
+    most: u32,
+    dates: Dates,
     /// Whether dates that cannot be had are left out.
     pub skips: bool,
 }
 
 impl Repeat {
-    pub(super) fn read(value: &Value, now: Timestamp) -> Result<Self, RequestError> {
+    pub(super) fn read(value: &Value, dates: Dates, most: u32) -> Result<Self, RequestError> {
         let mut fields = Fields::nested("repeat", value)?;
         let wrong = || RequestError::malformed("repeat.every", "a time such as 1w, 1d or 1mo");
         let every = fields.required("every")?;
@@ -38,12 +38,18 @@ impl Repeat {
             return Err(wrong());
         }
         let times = fields.given("times").map(|value| count("repeat.times", value, 1)).transpose()?;
-        let until = fields.given("until").map(|value| read_date(value, now)).transpose()?;
+        let until = fields.given("until").map(|value| read_date("repeat.until", value, dates)).transpose()?;
         if times.is_some() == until.is_some() {
             return Err(RequestError::malformed("repeat", "with either times or until"));
         }
-        if times.is_some_and(|times| times > MOST) {
-            return Err(RequestError::malformed("repeat.times", "at most 200"));
+        if let Some(times) = times.filter(|times| *times > most) {
+            let (parameter, value) = ("repeat.times".to_owned(), times.to_string());
+            return Err(RequestError::TooLarge {
+                parameter,
+                value,
+                most: most.into(),
+                setting: "limits.series",
+            });
         }
         let zone = match fields.given("time_zone") {
             Some(name) => {
@@ -56,16 +62,16 @@ impl Repeat {
         let skips = fields.given("skip_unavailable");
         let skips = skips.map(|value| boolean("repeat.skip_unavailable", value)).transpose()?;
         fields.finish()?;
-        Ok(Self { every: every.fieldwise(), times, until, zone, skips: skips.unwrap_or(false) })
+        Ok(Self { every: every.fieldwise(), times, until, zone, most, dates, skips: skips.unwrap_or(false) })
     }
 
     /// When: first in this window, and then again and again.
     pub fn windows(&self, first: Window) -> Result<Vec<Window>, RequestError> {
-        let wrong = || RequestError::malformed("repeat", "at most 200 times, and within the calendar");
+        let wrong = || RequestError::malformed("repeat", "of dates that the calendar has");
         let (start, end) =
             (first.start().to_zoned(self.zone.clone()), first.end().to_zoned(self.zone.clone()));
         let mut windows = Vec::new();
-        for number in 0..=MOST {
+        for number in 0..=self.most {
             if self.times == Some(number) {
                 return Ok(windows);
             }
@@ -76,9 +82,12 @@ impl Repeat {
                 return Ok(windows);
             }
             let end = end.checked_add(later).map_err(|_| wrong())?.timestamp();
+            self.dates.check("repeat", end)?;
             windows.push(Window::new(start, end).map_err(|_| wrong())?);
         }
-        Err(wrong())
+        // With a number of times it has returned.
+        let (parameter, value) = ("repeat".to_owned(), format!("more than {} leases", self.most));
+        Err(RequestError::TooLarge { parameter, value, most: self.most.into(), setting: "limits.series" })
     }
 }
 
@@ -108,6 +117,7 @@ pub struct Skipped {
 mod tests {
     use serde_json::json;
 
+    use super::super::limits::Limits;
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -116,7 +126,11 @@ mod tests {
 
     fn starts(repeat: &Value, start: &str, end: &str) -> Result<Vec<String>, RequestError> {
         let window = Window::new(at(start), at(end)).expect("forwards");
-        let windows = Repeat::read(repeat, at("2030-01-01T00:00:00Z"))?.windows(window)?;
+        let windows = {
+            let limits = Limits::default();
+            let dates = Dates::new(at("2030-01-01T00:00:00Z"), &limits);
+            Repeat::read(repeat, dates, limits.series)?.windows(window)?
+        };
         Ok(windows.iter().map(|window| window.start().to_string()).collect())
     }
 

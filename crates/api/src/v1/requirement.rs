@@ -67,7 +67,13 @@ fn expression_of(value: &Value, depth: usize) -> Result<Requirement, Why> {
         }
         (Some(symbol), [name, value]) => {
             let operator = Operator::from_symbol(symbol).ok_or_else(|| unknown_operator(head))?;
-            Requirement::compare(operator, name_of(name)?, value_of(value)?)
+            let value = value_of(value)?;
+            if !matches!(operator, Operator::Equal | Operator::NotEqual) && is_no_finite_number(&value) {
+                return Err(format!(
+                    "'{symbol}' compares with numbers and text, and {value} is no finite number"
+                ));
+            }
+            Requirement::compare(operator, name_of(name)?, value)
         }
         (Some(symbol), _) if Operator::from_symbol(symbol).is_some() => {
             return Err(format!("'{symbol}' takes a name and a value"));
@@ -80,6 +86,11 @@ fn expression_of(value: &Value, depth: usize) -> Result<Requirement, Why> {
 fn unknown_operator(head: &Value) -> Why {
     let known = "==, =, !=, <, <=, >, >=, in, and, or, not";
     format!("{} is no operator; there are {known}", python::notation(head))
+}
+
+/// Whether the text stands for a number that nothing can be compared with: `inf`, `-Infinity`, `nan`, `1e999`.
+fn is_no_finite_number(text: &str) -> bool {
+    text.trim().parse::<f64>().is_ok_and(|number| !number.is_finite())
 }
 
 fn name_of(value: &Value) -> Result<&str, Why> {
@@ -162,6 +173,10 @@ mod tests {
             (json!(["==", "$gpu", ""]), "['==', '$gpu', '']"),
             (json!(["==", "$gpu", true]), "['==', '$gpu', True]"),
             (json!(["like", "$gpu", "x"]), "['like', '$gpu', 'x']"),
+            (json!(["<", "$vcpus", "inf"]), "['<', '$vcpus', 'inf']"),
+            (json!([">=", "$vcpus", "-Infinity"]), "['>=', '$vcpus', '-Infinity']"),
+            (json!(["<=", "$vcpus", " NaN"]), "['<=', '$vcpus', ' NaN']"),
+            (json!([">", "$vcpus", "1e999"]), "['>', '$vcpus', '1e999']"),
             (json!(["==", "$gpu"]), "['==', '$gpu']"),
             (json!(["and", [], ["==", "$a", "b"]]), "['and', [], ['==', '$a', 'b']]"),
             (json!(5), "5"),

@@ -10,6 +10,7 @@ use crate::filters::{Filter, FilterReport};
 use crate::hints::{HintError, Hints};
 use crate::ids::{HostId, ReservationId};
 use crate::terms::{ReservationTerms, TermsError};
+use crate::text::{Quoted, quoted_list};
 
 /// What there was not enough of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub enum Refusal {
     #[error("The start date must be earlier than the timeout")]
     StartAfterDeadline,
     /// Hosts of another region are asked for (spec CLS-05).
-    #[error("Region {asked} is not served here: {}", .own.as_ref().map_or_else(
+    #[error("Region {} is not served here: {}", Quoted(.asked), .own.as_ref().map_or_else(
         || "this service is of no region".to_owned(), |own| format!("this service is of region {own}")))]
     Region {
         /// What is asked for.
@@ -102,7 +103,7 @@ pub enum Refusal {
         own: Option<String>,
     },
     /// Something is asked for that nothing would hold hosts to (spec CLS-07).
-    #[error("{property} is not supported here: the operator has left {filter} out")]
+    #[error("{} is not supported here: the operator has left {filter} out", Quoted(.property))]
     FilterLeftOut {
         /// What is asked for.
         property: String,
@@ -153,7 +154,7 @@ pub enum Refusal {
     /// The lease has no such reservations.
     #[error(
         "Please enter valid reservation IDs. Invalid reservation IDs are: {}",
-        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        quoted_list(&.0.iter().map(ToString::to_string).collect::<Vec<_>>(), ",")
     )]
     UnknownReservations(Vec<ReservationId>),
     /// A reservation cannot become one of another type.
@@ -214,7 +215,7 @@ impl Refusal {
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
             Self::WouldLoseHosts(hosts) => {
                 let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-                Some(format!("a started lease keeps its hosts, and would lose {}", hosts.join(", ")))
+                Some(format!("a started lease keeps its hosts, and would lose {}", quoted_list(&hosts, ", ")))
             }
             _ => None,
         }

@@ -30,6 +30,7 @@ use crate::attributes::Attribute;
 use crate::host::Host;
 use crate::resources::Resources;
 use crate::terms::is_resource_class;
+use crate::text::{Quoted, quoted};
 
 /// How many specs a reservation may have. Each is compared with each host.
 pub const MAX_SPECS: usize = 100;
@@ -44,20 +45,23 @@ pub const MAX_LENGTH: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExtraSpecError {
     /// Neither a property nor a trait nor a class.
-    #[error("{0:?} names nothing: write name, or scope:name")]
+    #[error("{:?} names nothing: write name, or scope:name", quoted(.0))]
     NoName(String),
     /// A comparison of numbers with what is none.
-    #[error("{0} is compared as a number, and {1:?} is none: compare text with s==, s!=, s<, s<=, s> or s>=")]
+    #[error(
+        "{} is compared as a number, and {:?} is none: compare text with s==, s!=, s<, s<=, s> or s>=",
+        Quoted(.0), quoted(.1)
+    )]
     NoNumber(String, String),
     /// An amount of resources that is none.
-    #[error("{0} must be a whole number from 0 on, not {1:?}")]
+    #[error("{} must be a whole number from 0 on, not {:?}", Quoted(.0), quoted(.1))]
     NoAmount(String, String),
     /// A trait that is neither wanted nor not wanted.
-    #[error("{0} must be required or forbidden, not {1:?}")]
+    #[error("{} must be required or forbidden, not {:?}", Quoted(.0), quoted(.1))]
     NoTrait(String, String),
     /// Numbered groups of Placement, which may be served by different providers: to ignore them would promise what
     /// is not there.
-    #[error("{0} is not supported: only resources:CLASS and trait:NAME are")]
+    #[error("{} is not supported: only resources:CLASS and trait:NAME are", Quoted(.0))]
     Unsupported(String),
     /// A key or value beyond [`MAX_LENGTH`].
     #[error("an extra spec may be {MAX_LENGTH} characters long, key and value each, not longer")]

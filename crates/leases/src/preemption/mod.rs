@@ -18,6 +18,7 @@ pub use self::class::{Class, ClassError, EndState};
 pub(crate) use self::victims::victims_within;
 pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
+use crate::text::Quoted;
 
 /// Projects by their identifiers, with `*` for anything and `?` for any character.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +168,7 @@ pub enum NotPreemptible {
         no: Mark,
     },
     /// There is no such class.
-    #[error("There is no class '{name}' of preemptible instances; {}", there_are(.known))]
+    #[error("There is no class '{}' of preemptible instances; {}", Quoted(.name), there_are(.known))]
     NoSuchClass {
         /// What was asked for.
         name: String,
@@ -175,7 +176,7 @@ pub enum NotPreemptible {
         known: Vec<String>,
     },
     /// Only what makes way is of a class.
-    #[error("An instance of class '{0}' is preemptible, and this one is not")]
+    #[error("An instance of class '{}' is preemptible, and this one is not", Quoted(.0))]
     NotOfClass(String),
     /// What runs in a lease makes way for nobody.
     #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]

@@ -15,6 +15,7 @@ use thiserror::Error;
 pub(crate) use self::operand::Number;
 pub use self::operand::Operand;
 use crate::host::Host;
+use crate::text::Quoted;
 
 /// How deep expressions may be nested.
 pub const MAX_DEPTH: usize = 32;
@@ -32,7 +33,7 @@ pub enum RequirementError {
     #[error("a requirement names no property: write $name")]
     NoName,
     /// Nothing to compare with.
-    #[error("the requirement on ${0} has an empty value")]
+    #[error("the requirement on ${} has an empty value", Quoted(.0))]
     NoValue(String),
     /// `in` with an empty list, or `and`, `or` without parts.
     #[error("'{0}' needs at least one operand")]

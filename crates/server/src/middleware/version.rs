@@ -5,6 +5,7 @@ use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use leases::text::Quoted;
 
 use crate::error::ApiError;
 
@@ -50,13 +51,15 @@ fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
             Some((1, 0)) if words.next().is_none() => {}
             Some(_) => {
                 let message = format!(
-                    "Version {version} is not supported by the API. Minimum is 1.0 and maximum is 1.0."
+                    "Version {} is not supported by the API. Minimum is 1.0 and maximum is 1.0.",
+                    Quoted(version)
                 );
                 return Err(ApiError::framework(StatusCode::NOT_ACCEPTABLE, message));
             }
             None => {
                 let message = format!(
-                    "API Version String '{version}' is of invalid format. It must be of format Major.Minor."
+                    "API Version String '{}' is of invalid format. It must be of format Major.Minor.",
+                    Quoted(version)
                 );
                 return Err(ApiError::framework(StatusCode::BAD_REQUEST, message));
             }
@@ -74,6 +77,6 @@ fn check_content_type(request: &Request) -> Result<(), ApiError> {
     if media_type.is_empty() || media_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = format!("Content type '{media_type}' isn't supported");
+    let message = format!("Content type '{}' isn't supported", Quoted(media_type));
     Err(ApiError::new(StatusCode::BAD_REQUEST, message))
 }

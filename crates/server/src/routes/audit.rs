@@ -21,7 +21,7 @@ const USUAL: u32 = 100;
 #[utoipa::path(
     get, path = "/v1/audit", tag = "audit", operation_id = "list_audit",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
         ("marker" = Option<u64>, Query, description = "Those before the one of this number"),
         ("user_id" = Option<String>, Query, description = "Those of this user"),
         ("project_id" = Option<String>, Query, description = "Those for this project"),
@@ -47,7 +47,7 @@ pub(crate) async fn list(
         object: text("object_id"),
     };
     let marker = options.parsed("marker", |text| text.parse().ok())?;
-    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(app.inner.config.limits.page);
     // One more, to know whether there is one.
     let mut found = app.service().audit(&filter, marker, limit.saturating_add(1)).await?;

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use leases::text::Quoted;
 use store::FlavorRecord;
 
 use crate::app::{App, Session};
@@ -47,7 +48,7 @@ pub(crate) async fn create(
     let new_id = || leases::ids::LeaseId(app.inner.ids.uuid()).to_string();
     let id = request.id.clone().unwrap_or_else(new_id);
     if app.service().flavor(&id).is_some() {
-        return Err(ApiError::new(StatusCode::CONFLICT, format!("Flavor {id} already exists")));
+        return Err(ApiError::new(StatusCode::CONFLICT, format!("Flavor {} already exists", Quoted(&id))));
     }
     let flavor = put(&app, &session, request, id).await?;
     Ok((StatusCode::CREATED, Json(flavor)).into_response())
@@ -67,7 +68,7 @@ async fn put(
 
 fn find(app: &App, session: &Session, id: &str) -> Result<Arc<FlavorRecord>, ApiError> {
     let record = app.service().flavor(id).filter(|record| record.public || session.is_admin(app));
-    record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Flavor {id} not found")))
+    record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Flavor {} not found", Quoted(id))))
 }
 
 /// A flavor.

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use leases::text::Quoted;
 use service::NewFloatingIp;
 use store::FloatingIpRecord;
 
@@ -57,7 +58,8 @@ pub(crate) async fn create(
 
 fn find(app: &App, id: &str) -> Result<Arc<FloatingIpRecord>, ApiError> {
     let record = floating_ip_id(id).and_then(|id| app.service().floating_ip(id));
-    record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Floating IP {id} not found.")))
+    record
+        .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Floating IP {} not found.", Quoted(id))))
 }
 
 /// An address that may be leased.

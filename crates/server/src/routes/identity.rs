@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use leases::text::quoted;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
@@ -75,9 +76,10 @@ pub(crate) async fn log_in(
     body: Body,
 ) -> Result<Response, ApiError> {
     let keystone = keystone(&app)?;
-    let unreadable =
-        |error: &dyn std::fmt::Display| ApiError::identity(StatusCode::BAD_REQUEST, error.to_string());
-    let body = body.json().map_err(|error| unreadable(&error))?;
+    let unreadable = |error: &dyn std::fmt::Display| {
+        ApiError::identity(StatusCode::BAD_REQUEST, quoted(&error.to_string()))
+    };
+    let body = body.login().map_err(|error| unreadable(&error))?;
     let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
     let (token, issued) = keystone.log_in(&request).await.map_err(|error| match error {
         LoginError::Unauthorized => ApiError::unauthorized(false),

@@ -12,6 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::instance::{InstanceKind, InstanceStatus};
+use leases::text::Quoted;
 use service::{HostQuestion, NewInstance, OtherInstances, Placing};
 use store::InstanceRecord;
 
@@ -156,7 +157,7 @@ pub(crate) async fn delete(
 /// than not found.
 fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<InstanceRecord>, ApiError> {
     let record = instance_id(id).and_then(|id| app.service().instance(id));
-    let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {id} not found"));
+    let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
     let record = record.ok_or_else(missing)?;
     session.allow_on(app, Rule::InstancesGet, &target(&record))?;
     Ok(record)

@@ -63,6 +63,8 @@ pub(crate) async fn create(
     session.allow(&app, Rule::LeasePoolsPost)?;
     session.allow(&app, Rule::LeasesPost)?;
     let lease = lease_of_pool(&body.json()?)?;
+    // What was a number of hosts is an amount now.
+    app.inner.config.limits.parts.check(&lease)?;
     let asked_at = app.service().now();
     let created = leases::make(&app, &session, &lease, asked_at, None, false).await?;
     let record = app.service().started(created.lease.lease.id).await?;

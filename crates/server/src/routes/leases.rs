@@ -46,7 +46,7 @@ const MAX_KEY: usize = 255;
 #[utoipa::path(
     get, path = "/v1/leases", tag = "leases", operation_id = "list_leases",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
         ("marker" = Option<String>, Query, description = "Those after the lease of this identifier"),
         ("status" = Option<String>, Query, description = "Those in this status"),
         ("name" = Option<String>, Query, description = "Those of this name"),
@@ -71,7 +71,7 @@ pub(crate) async fn list(
     };
     let records = app.service().leases(&filter);
     let limits = &app.inner.config.limits;
-    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = options.limit()?;
     let page =
         page(&records, options.parsed("marker", lease_id)?, limit.map(|limit| limit.min(limits.page)))?;
     let listing = Listing::new("leases", page.leases.to_vec(), |record| Lease::from(record.as_ref()));
@@ -240,8 +240,8 @@ fn read(
     body: &Value,
     asked_at: Timestamp,
 ) -> Result<(NewLease, Option<Repeat>), ApiError> {
-    let flavors = |id: &str| usable_flavor(app, session, id);
-    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors)?;
+    let (flavors, limits) = (|id: &str| usable_flavor(app, session, id), &app.inner.config.limits.parts);
+    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
     let hints = app.service().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let terms = terms.hinting(hints);
@@ -274,11 +274,12 @@ fn idempotency_key(
     body: &Body,
 ) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    let key =
+        value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY && !key.contains('\t'));
     let message = format!("Idempotency-Key must be 1 to {MAX_KEY} printable ASCII characters long");
     let key = key.ok_or_else(|| ApiError::new(StatusCode::BAD_REQUEST, message))?;
     // The user as well: what one user asked for is not another's answer.
-    let fingerprint = fingerprint(&[b"POST /v1/leases", session.identity.user.0.as_bytes(), &body.0]);
+    let fingerprint = fingerprint(&[b"POST /v1/leases", session.identity.user.0.as_bytes(), &body.bytes]);
     Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint }))
 }
 
@@ -384,7 +385,7 @@ pub(crate) async fn update(
     let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
     let (asked_at, id) = (app.service().now(), record.lease.id);
-    let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease)?;
+    let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &app.inner.config.limits.parts)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     if options.truth(DRY_RUN)? {
         return match app.service().preview_update(&session.caller(), id, &changes) {

@@ -36,7 +36,8 @@ pub(crate) async fn book(
     body: Body,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::MaintenancePost)?;
-    let request = MaintenanceRequest::read(&body.json()?, app.service().now())?;
+    let request =
+        MaintenanceRequest::read(&body.json()?, app.service().now(), &app.inner.config.limits.parts)?;
     let MaintenanceRequest { hosts, free_pool, length, margin, not_before, before } = request;
     let new =
         NewMaintenance { hosts, free_pool, wish: MaintenanceWish { length, margin, not_before, before } };

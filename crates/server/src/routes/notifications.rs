@@ -25,7 +25,7 @@ const USUAL: u32 = 100;
     get, path = "/v1/notifications", tag = "notifications", operation_id = "list_notifications",
     params(
         ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
         ("wait" = Option<u32>, Query, description = "Wait so many seconds for one if there is none"),
     ),
     responses((status = 200, body = NotificationsBody))
@@ -37,7 +37,7 @@ pub(crate) async fn list(
 ) -> Result<Json<NotificationsBody>, ApiError> {
     session.allow(&app, Rule::NotificationsGet)?;
     let mut last = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
-    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(MOST);
     let wait: u32 = options.parsed("wait", |text| text.parse().ok())?.unwrap_or(0);
     let wait = Duration::from_secs(wait.min(app.inner.config.limits.wait_seconds).into());

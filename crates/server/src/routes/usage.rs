@@ -176,7 +176,7 @@ pub(crate) async fn billing(
         ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
         ("event" = Option<String>, Query, description = "Those of this kind: `lease.extended`"),
         ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
     ),
     responses((status = 200, body = UsageEventsBody))
 )]
@@ -197,7 +197,7 @@ pub(crate) async fn events(
         what: options.parsed("event", Occurrence::from_name)?,
     };
     let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
-    let limit = options.parsed("limit", |text| text.parse::<u32>().ok().filter(|limit| *limit > 0))?;
+    let limit = options.limit()?;
     let found = app.service().usage_events(&filter, after, limit.unwrap_or(USUAL).min(MOST)).await?;
     let last = found.last().map_or(after, |(number, _)| *number);
     let show_hosts = session.is_admin(&app);

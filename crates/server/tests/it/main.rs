@@ -24,6 +24,7 @@ mod preemptible;
 mod protocol;
 mod sharing;
 mod site;
+mod sizes;
 mod sockets;
 mod suiting;
 mod types;
