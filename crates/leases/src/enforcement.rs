@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
+use crate::lease::Lease;
 use crate::project::ProjectId;
+use crate::quota::{LeaseQuota, OverLeaseQuota};
 use crate::window::{Window, earlier, later};
 
 /// The limits.
@@ -23,6 +25,8 @@ pub struct Enforcement {
     /// How long leases of a project may last together that are one after another or at the same time; no limit if
     /// absent.
     pub max_stack: Option<SignedDuration>,
+    /// What the leases of a project may take together.
+    pub quota: LeaseQuota,
 }
 
 /// Which limit is exceeded. Texts are Blazar's and Chameleon's.
@@ -133,6 +137,20 @@ impl Enforcement {
         })
     }
 
+    /// Whether the project may have that lease, or have it changed, beside its `others` that are not over
+    /// ([`LeaseQuota::check`]).
+    pub fn check_quota<'l>(
+        &self,
+        before: Option<&Lease>,
+        lease: &Lease,
+        others: impl Iterator<Item = &'l Lease>,
+    ) -> Result<(), OverLeaseQuota> {
+        if self.quota.is_unlimited() || self.exempt_projects.contains(&lease.owner.project) {
+            return Ok(());
+        }
+        self.quota.check(before, lease, others)
+    }
+
     fn check_length(&self, length: SignedDuration) -> Result<(), EnforcementError> {
         match self.max_lease_duration {
             Some(max) if length > max => Err(EnforcementError::TooLong {
@@ -158,7 +176,7 @@ mod tests {
             max_lease_duration: Some(minutes(60)),
             exempt_projects: BTreeSet::from([ProjectId("vip".into())]),
             extension_window: extension_window.map(minutes),
-            max_stack: None,
+            ..Enforcement::default()
         }
     }
 

@@ -1,13 +1,16 @@
-//! How much instances beside leases a project may have (spec PRE-10).
+//! How much a project may have: instances beside leases (spec PRE-10), and what its leases take together ([`LeaseQuota`]).
 //!
-//! Those that are preemptible are counted apart, with limits of their own: they use what nobody else does. What runs in
+//! Instances that are preemptible are counted apart, with limits of their own: they use what nobody else does. What runs in
 //! a lease is limited by the lease.
+
+mod lease;
 
 use std::fmt;
 
 use jiff::SignedDuration;
 use thiserror::Error;
 
+pub use self::lease::{LeaseCounted, LeaseQuota, OverLeaseQuota};
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::plan::GuestSize;
 use crate::project::ProjectId;

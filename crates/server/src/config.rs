@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use jiff::SignedDuration;
 use leases::enforcement::Enforcement;
 use leases::project::ProjectId;
+use leases::quota::LeaseQuota;
 use secrecy::SecretString;
 use serde::Deserialize;
 use thiserror::Error;
@@ -115,6 +116,9 @@ pub struct EnforcementConfig {
     pub reservation_extension_window_seconds: Option<u32>,
     /// How long leases of a project may last together, one after another; no limit if absent.
     pub max_stack_seconds: Option<u32>,
+    /// What the leases of a project may take together.
+    #[serde(skip)]
+    pub quota: LeaseQuota,
     /// A service that is asked about every lease.
     pub external_service: Option<ExternalServiceConfig>,
 }
@@ -128,6 +132,7 @@ impl EnforcementConfig {
             exempt_projects: self.exempt_projects.iter().cloned().map(ProjectId).collect(),
             extension_window: self.reservation_extension_window_seconds.map(seconds),
             max_stack: self.max_stack_seconds.map(seconds),
+            quota: self.quota,
         }
     }
 }

@@ -213,7 +213,7 @@ impl From<ServiceError> for ApiError {
 /// The status of a refusal. Blazar has 500 for what is 409 here: nothing is broken.
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::Terms(TermsError::BeforeEndOutOfLimits) => StatusCode::FORBIDDEN,
+        Refusal::Terms(TermsError::BeforeEndOutOfLimits) | Refusal::Quota(_) => StatusCode::FORBIDDEN,
         Refusal::NoHunt { refusal, .. } => refused(refusal),
         // Its client has gone.
         Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,

@@ -167,6 +167,24 @@ impl Service {
         before: Option<&Lease>,
         lease: &Lease,
     ) -> Result<(), Refusal> {
+        self.check_stack_among(state, before, lease, &[])
+    }
+
+    /// The same beside leases that are made together with it.
+    pub(crate) fn check_stack_among(
+        &self,
+        state: &State,
+        before: Option<&Lease>,
+        lease: &Lease,
+        also: &[Arc<LeaseRecord>],
+    ) -> Result<(), Refusal> {
+        let others = state.leases.iter().chain(also).map(|record| &record.lease).filter(|other| {
+            other.owner.project == lease.owner.project
+                && before.is_none_or(|before| before.id != other.id)
+                && other.standing.is_firm()
+                && !other.over()
+        });
+        self.settings.rules.enforcement.check_quota(before, lease, others)?;
         let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
         self.check_stack(state, &lease.owner.project, before, &lease.window, given)
     }

@@ -226,6 +226,7 @@ impl Service {
                     let hosts = self.known_hosts(state, now);
                     let admission = Admission { calendar, ..self.admission(state, None, &hosts, now) };
                     let updated = admission.accepted_change(&before.lease, &offer.lease)?;
+                    self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
                     Ok(Decided {
                         lease: updated.lease,
                         wording: offer.wording.clone(),
@@ -246,6 +247,8 @@ impl Service {
         let hosts = self.known_hosts(&state, now);
         let admission = Admission { calendar: &calendar, ..self.admission(&state, None, &hosts, now) };
         let lease = admission.accepted(&offer.lease)?;
+        // The project may have other leases since.
+        self.check_stack_of(&state, None, &lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })
     }

@@ -18,7 +18,7 @@ use crate::tally::Tally;
 const LINKS: &str = "usr/lib/allot/ganeti";
 
 /// Files of the checkout, and where they go.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("ops/systemd/allot.service", "usr/lib/systemd/system/allot.service"),
     ("ops/systemd/allot.sysusers", "usr/lib/sysusers.d/allot.conf"),
     ("ops/systemd/allot.toml", "etc/allot/allot.toml"),
@@ -28,6 +28,7 @@ const FILES: [(&str, &str); 11] = [
     ("docs/serving.md", "usr/share/doc/allot/serving.md"),
     ("docs/operations.md", "usr/share/doc/allot/operations.md"),
     ("docs/configuration.md", "usr/share/doc/allot/configuration.md"),
+    ("docs/limits.md", "usr/share/doc/allot/limits.md"),
     ("docs/lease-command-line.md", "usr/share/doc/allot/lease-command-line.md"),
     ("docs/programs.md", "usr/share/doc/allot/programs.md"),
 ];

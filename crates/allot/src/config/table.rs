@@ -33,12 +33,13 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 15] = [
+const HEADINGS: [(&str, &str); 16] = [
     ("", "Service"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
     ("housekeeping", "Housekeeping: what is done about leases by itself"),
+    ("quota", "What the leases of a project may take together"),
     ("instances", "Instances without a cloud"),
     ("preemptible", "Preemptible instances, which make way for leases"),
     ("usage", "Usage and what it costs"),
@@ -190,7 +191,7 @@ settings! {
     /// How long leases of a project on hosts of one free pool may last together, one after another or at the same time;
     /// without it, there is no limit
     "leases.max_stack" max_stack: Option<Span> = "" as "DURATION";
-    /// Projects without limits on the length of leases, separated by commas
+    /// Projects without limits on the length of leases and without quotas of leases, separated by commas
     "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
 
     /// How long after its start a lease without any instance is warned of; without it, never
@@ -206,6 +207,15 @@ settings! {
     "housekeeping.default_properties" default_properties: Option<Properties> = "" as "JSON";
     /// Project that maintenance of hosts is booked for; without it, none is
     "housekeeping.maintenance_project" maintenance_project: Option<String> = "" as "PROJECT";
+
+    /// How many leases that are not over a project may have; without it, there is no limit
+    "quota.leases" quota_leases: Option<u64> = "" as "N";
+    /// How many whole hosts these may have at any one time
+    "quota.hosts" quota_hosts: Option<u64> = "" as "N";
+    /// How many host-hours these may have: hosts times the hours from start to end
+    "quota.host_hours" quota_host_hours: Option<u64> = "" as "N";
+    /// For how many instances these may have room at any one time
+    "quota.instances" quota_instances: Option<u64> = "" as "N";
 
     /// How many instances a project may have beside leases; without it, as many as there is room for. Preemptible ones
     /// are counted apart

@@ -20,7 +20,7 @@ use leases::lease_type::Deadlines;
 use leases::plan::PlanRules;
 use leases::preemption::{Class, PreemptionRules};
 use leases::project::ProjectId;
-use leases::quota::{Quota, Quotas, UsageLimit};
+use leases::quota::{LeaseQuota, Quota, Quotas, UsageLimit};
 use leases::requirement::Requirement;
 use leases::usage::Prices;
 use secrecy::SecretString;
@@ -143,6 +143,10 @@ impl Assembly {
                 Vec::new()
             }
         };
+        if quotas_are_missing(configuration) {
+            let hint = "one member may lease everything: set quota.leases, quota.hosts and quota.host_hours";
+            tracing::warn!(hint, "no quotas set");
+        }
         let ids = Arc::new(RandomIds);
         let settings = settings(configuration, &config);
         let parts = Parts { store, fleet, clock, ids: ids.clone(), enforcer };
@@ -460,6 +464,12 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             exempt_projects: configuration.exempt_projects.iter().cloned().collect(),
             reservation_extension_window_seconds: configuration.extension_window.map(Span::seconds),
             max_stack_seconds: configuration.max_stack.map(Span::seconds),
+            quota: LeaseQuota {
+                leases: configuration.quota_leases,
+                hosts: configuration.quota_hosts,
+                host_hours: configuration.quota_host_hours,
+                instances: configuration.quota_instances,
+            },
             external_service: external_service(configuration)?,
         },
         limits: server::Limits {
@@ -479,6 +489,20 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
         },
         webhook: webhook(configuration)?,
     })
+}
+
+/// Whether others may come in, and nothing limits what they may have.
+fn quotas_are_missing(configuration: &Configuration) -> bool {
+    let open = configuration.auth.iter().all(|choice| matches!(choice, AuthChoice::None));
+    let quotas = [
+        configuration.quota_leases,
+        configuration.quota_hosts,
+        configuration.quota_host_hours,
+        configuration.quota_instances,
+        configuration.instance_quota,
+        configuration.preemptible_quota,
+    ];
+    !open && quotas.iter().all(Option::is_none) && configuration.enforcement_url.is_none()
 }
 
 /// How large the parts of a request may be.

@@ -9,6 +9,7 @@ use crate::enforcement::EnforcementError;
 use crate::filters::{Filter, FilterReport};
 use crate::hints::{HintError, Hints};
 use crate::ids::{HostId, ReservationId};
+use crate::quota::OverLeaseQuota;
 use crate::terms::{ReservationTerms, TermsError};
 use crate::text::{Quoted, quoted_list};
 
@@ -81,6 +82,9 @@ pub enum Refusal {
     /// A limit of the operator is exceeded.
     #[error(transparent)]
     Enforcement(#[from] EnforcementError),
+    /// The project would have more than it may.
+    #[error(transparent)]
+    Quota(#[from] OverLeaseQuota),
     /// Its hints cannot be had here.
     #[error(transparent)]
     Hints(#[from] HintError),

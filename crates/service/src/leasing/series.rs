@@ -148,7 +148,7 @@ impl Service {
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
             let lease = self.lease_of(&state, identity, new.lease.end_action, grant);
             let lease = Lease { series: Some(id), ..lease };
-            let stacked = self.check_stack_of(&state, None, &lease);
+            let stacked = self.check_stack_among(&state, None, &lease, &leases);
             stacked.map_err(|refusal| Missing { window: *window, error: refusal.into() })?;
             // It was found free in this calendar.
             let _ = calendar.put(&lease, now);
