@@ -9,6 +9,7 @@ mod links;
 mod manual;
 mod questions;
 mod serve;
+mod shown;
 
 use std::env;
 use std::ffi::{OsStr, OsString};

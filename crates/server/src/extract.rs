@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::v1::RequestError;
 use api::v1::limits::LARGEST;
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -73,6 +73,13 @@ impl FromRequest<App> for Body {
 
 /// All of a body, if it is so long at most.
 async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError> {
+    let too_long = || {
+        let message = format!("The body of a request may be {longest} bytes long");
+        Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message))
+    };
+    if body.size_hint().lower() > longest as u64 {
+        return too_long();
+    }
     let mut pieces = body.into_data_stream();
     let mut all = Vec::new();
     while let Some(piece) = pieces.next().await {
@@ -82,8 +89,7 @@ async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError
             ApiError::new(StatusCode::BAD_REQUEST, message)
         })?;
         if all.len() + piece.len() > longest {
-            let message = format!("The body of a request may be {longest} bytes long");
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+            return too_long();
         }
         all.extend_from_slice(&piece);
     }

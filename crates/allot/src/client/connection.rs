@@ -12,7 +12,8 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::login::Login;
-use super::{ClientError, answer, segment};
+use super::{ClientError, segment};
+use crate::shown;
 
 /// Until the connection stands.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -160,10 +161,10 @@ impl Connection {
             return Ok(Value::Null);
         }
         if table {
-            return Ok(Value::String(answer::table(&String::from_utf8_lossy(&body))));
+            return Ok(Value::String(shown::table(&String::from_utf8_lossy(&body))));
         }
         let document = serde_json::from_slice(&body).map_err(|error| self.nonsense(error.to_string()))?;
-        Ok(if self.raw { document } else { answer::shown(document) })
+        Ok(if self.raw { document } else { shown::answer(document) })
     }
 
     /// Whether a request that failed can have had an effect.
@@ -223,7 +224,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError
     match document["offers"].as_array() {
         Some(offers) if !offers.is_empty() => {
             let offers = offers.iter().cloned();
-            let offers = offers.map(|offer| if raw { offer } else { answer::shown(offer) }).collect();
+            let offers = offers.map(|offer| if raw { offer } else { shown::answer(offer) }).collect();
             ClientError::Offered { message, hint, offers }
         }
         _ => ClientError::Refused { status: status.as_u16(), message, hint },

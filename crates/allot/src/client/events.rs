@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::dates::{show_seconds, zone_name};
 use super::wire::{plain, read};
-use super::{ClientError, Session, answer};
+use super::{ClientError, Session};
+use crate::shown;
 
 /// Notifications asked for at once.
 const PAGE: u32 = 500;
@@ -93,7 +94,7 @@ fn print(page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
     for notification in page {
         let line = if session.json {
             // One line each, so that a program can read them as they come.
-            answer::json(&notification.to_string())
+            shown::json(&notification.to_string())
         } else {
             line(notification, &session.zone)?
         };

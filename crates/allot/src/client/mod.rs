@@ -4,7 +4,6 @@
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
 
-mod answer;
 mod audit;
 mod calendar;
 mod connection;
@@ -41,6 +40,8 @@ use thiserror::Error;
 use connection::{Connection, Target};
 use login::Login;
 use table::Style;
+
+use crate::shown;
 
 /// Exit status: the service says no.
 const REFUSED: u8 = 1;
@@ -206,7 +207,7 @@ impl Session<'_> {
     /// Prints a document as it came.
     fn print_json(&mut self, document: &Value) -> Result<(), ClientError> {
         let text = serde_json::to_string_pretty(document).unwrap_or_default();
-        Ok(writeln!(self.out, "{}", answer::json(&text))?)
+        Ok(writeln!(self.out, "{}", shown::json(&text))?)
     }
 
     fn print(&mut self, text: &str) -> Result<(), ClientError> {
@@ -234,9 +235,9 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {}", answer::message(&error.to_string()));
+            let _ = writeln!(io.err, "Error: {}", shown::message(&error.to_string()));
             if let Some(hint) = error.hint() {
-                let _ = writeln!(io.err, "Hint: {}", answer::message(hint));
+                let _ = writeln!(io.err, "Hint: {}", shown::message(hint));
             }
             error.status()
         }

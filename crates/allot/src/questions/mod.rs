@@ -20,6 +20,8 @@ use thiserror::Error;
 
 use spec::SpecError;
 
+use crate::shown::{self, Escaping};
+
 /// Exit status: the answer is no.
 const NO: u8 = 1;
 /// Exit status: there is no answer, because the question, the input or the environment is wrong.
@@ -81,6 +83,9 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             return if error.use_stderr() || printed.is_err() { NO_ANSWER } else { SUCCESS };
         }
     };
+    // Nodes and instances are named by others.
+    let (mut out, mut err) = (Escaping(io.out), Escaping(io.err));
+    let io = &mut Io { stdin: io.stdin, out: &mut out, err: &mut err };
     let answer = match &line.question {
         Question::Drain(arguments) => drain::answer(arguments, io),
         Question::Whatif(arguments) => whatif::answer(arguments, io),
@@ -106,7 +111,7 @@ fn tell<D: Serialize>(
     io: &mut Io<'_>,
 ) -> Result<(), QuestionError> {
     if json {
-        return Ok(writeln!(io.out, "{}", serde_json::to_string_pretty(&document())?)?);
+        return Ok(writeln!(io.out, "{}", shown::json(&serde_json::to_string_pretty(&document())?))?);
     }
     words(io)
 }

@@ -171,6 +171,16 @@ async fn a_body_that_is_too_long_or_has_no_end_is_refused() {
 }
 
 #[tokio::test]
+async fn chunks_that_are_none_are_malformed_and_not_too_long() {
+    let served = Served::start(limits()).await;
+    for chunks in ["zz\r\n{}", "5\r\n{\"nameXX", "-1\r\n{}"] {
+        let answer = served.answer((post("transfer-encoding: chunked") + chunks).as_bytes()).await;
+        assert!(!answer.starts_with("HTTP/1.1 413"), "{chunks:?}: {answer}");
+        assert!(answer.starts_with("HTTP/1.1 400"), "{chunks:?}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_http_is_refused() {
     let served = Served::start(limits()).await;
     let many =

@@ -22,6 +22,7 @@ mod negotiating;
 mod operations;
 mod preemptible;
 mod protocol;
+mod quotas;
 mod sharing;
 mod site;
 mod sizes;

@@ -1,21 +1,22 @@
-//! Answers of the service as a person may read them. All of them pass here, and errors as well.
+//! Text of others as a person may read it. Whatever a command prints that came from a service or a cluster passes here.
 //!
 //! Names are chosen by other users, and the service itself may be somebody else's. A terminal obeys what is in them:
 //! colors, titles, the clipboard, lines that look like others. So text is escaped when an answer is read, before
 //! anything is laid out; documents for programs are escaped when they are written, as JSON.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io;
 
-use leases::text::{escaped, is_control};
+use leases::text::{Escaped, escaped, is_control};
 use serde_json::{Map, Value};
 
 /// An answer, with every text in it as it may be shown.
-pub(super) fn shown(answer: Value) -> Value {
-    match answer {
+pub(crate) fn answer(document: Value) -> Value {
+    match document {
         Value::String(text) => Value::String(if text.contains(is_control) { escaped(&text) } else { text }),
-        Value::Array(items) => items.into_iter().map(shown).collect(),
+        Value::Array(items) => items.into_iter().map(answer).collect(),
         Value::Object(fields) => {
-            let field = |(name, value): (String, Value)| (escaped(&name), shown(value));
+            let field = |(name, value): (String, Value)| (escaped(&name), answer(value));
             Value::Object(fields.into_iter().map(field).collect::<Map<_, _>>())
         }
         other => other,
@@ -23,12 +24,12 @@ pub(super) fn shown(answer: Value) -> Value {
 }
 
 /// A message, of which the lines are the command's own.
-pub(super) fn message(text: &str) -> String {
+pub(crate) fn message(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
 /// A table of values separated by commas; its lines end as they did.
-pub(super) fn table(text: &str) -> String {
+pub(crate) fn table(text: &str) -> String {
     let line = |line: &str| match line.strip_suffix('\r') {
         Some(line) => escaped(line) + "\r",
         None => escaped(line),
@@ -37,7 +38,7 @@ pub(super) fn table(text: &str) -> String {
 }
 
 /// JSON with nothing in its strings that a terminal obeys; the same JSON to a program.
-pub(super) fn json(text: &str) -> String {
+pub(crate) fn json(text: &str) -> String {
     if !text.contains(|c| is_control(c) && c != '\n') {
         return text.to_owned();
     }
@@ -53,6 +54,26 @@ pub(super) fn json(text: &str) -> String {
     written
 }
 
+/// Writes what is printed of a cluster; its layout has ends of lines and tabs only.
+pub(crate) struct Escaping<'o>(pub &'o mut dyn io::Write);
+
+impl io::Write for Escaping<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let shown = String::from_utf8_lossy(text);
+        let layout = |c: char| matches!(c, '\n' | '\t');
+        for piece in shown.split_inclusive(layout) {
+            let end = piece.chars().next_back().filter(|c| layout(*c)).map_or(0, char::len_utf8);
+            let (piece, end) = piece.split_at(piece.len() - end);
+            write!(self.0, "{}{end}", Escaped(piece))?;
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json as value;
@@ -62,7 +83,10 @@ mod tests {
     #[test]
     fn texts_and_names_of_fields_are_escaped_at_any_depth() {
         let answer = value!({"a\u{1b}": [{"b": "x\ny\u{202e}"}, 1, null], "c": "plain"});
-        assert_eq!(shown(answer), value!({"a\\u{1b}": [{"b": "x\\u{a}y\\u{202e}"}, 1, null], "c": "plain"}));
+        assert_eq!(
+            super::answer(answer),
+            value!({"a\\u{1b}": [{"b": "x\\u{a}y\\u{202e}"}, 1, null], "c": "plain"})
+        );
     }
 
     #[test]
@@ -73,6 +97,14 @@ mod tests {
             assert!(!written.contains(|c| is_control(c) && c != '\n'), "{written}");
             assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), document);
         }
+    }
+
+    #[test]
+    fn what_is_printed_of_a_cluster_is_escaped_and_its_layout_stays() {
+        let mut out = Vec::new();
+        io::Write::write_all(&mut Escaping(&mut out), "a\tb\u{1b}[31m\nc\u{202e}d\n".as_bytes())
+            .expect("written");
+        assert_eq!(String::from_utf8(out).expect("text"), "a\tb\\u{1b}[31m\nc\\u{202e}d\n");
     }
 
     #[test]

@@ -1,0 +1,60 @@
+//! What the leases of a project may take together.
+
+use leases::quota::LeaseQuota;
+use serde_json::{Value, json};
+use server::{Config, EnforcementConfig};
+
+use crate::site::{Answer, Site, hosts_lease};
+
+async fn site(quota: LeaseQuota) -> Site {
+    let enforcement = EnforcementConfig { quota, ..EnforcementConfig::default() };
+    let site = Site::guarded_with(Config { enforcement, ..Config::default() }).await;
+    site.add_hosts_as("admin", 4).await;
+    site
+}
+
+async fn ask(site: &Site, token: &str, body: &Value) -> Answer {
+    site.send_as(token, axum::http::Method::POST, "/v1/leases", Some(body)).await
+}
+
+fn lease(hosts: u32, day: u32) -> Value {
+    hosts_lease(hosts, hosts, &format!("2030-02-{day:02} 10:00"), &format!("2030-02-{day:02} 12:00"))
+}
+
+#[tokio::test]
+async fn a_project_has_so_many_leases_and_another_has_its_own() {
+    let site = site(LeaseQuota { leases: Some(2), ..LeaseQuota::default() }).await;
+    let first = ask(&site, "member", &lease(1, 1)).await.ok(201)["lease"].clone();
+    ask(&site, "member", &lease(1, 2)).await.ok(201);
+    let refused = ask(&site, "member", &lease(1, 3)).await.error();
+    let text = "Quota exceeded for leases: 2 of 2 leases are in use, and 1 are asked for";
+    assert_eq!(refused, (403, text.to_owned()));
+    ask(&site, "foreign", &lease(1, 3)).await.ok(201);
+    let path = format!("/v1/leases/{}", first["id"].as_str().expect("an identifier"));
+    let renamed = json!({"name": "other"});
+    site.send_as("member", axum::http::Method::PUT, &path, Some(&renamed)).await.ok(200);
+    site.send_as("member", axum::http::Method::DELETE, &path, None).await.ok(204);
+    ask(&site, "member", &lease(1, 3)).await.ok(201);
+}
+
+#[tokio::test]
+async fn a_change_and_a_series_count_as_well() {
+    let quota = LeaseQuota { hosts: Some(3), host_hours: Some(9), ..LeaseQuota::default() };
+    let site = site(quota).await;
+    let made = ask(&site, "member", &lease(2, 1)).await.ok(201)["lease"].clone();
+    let path = format!("/v1/leases/{}", made["id"].as_str().expect("an identifier"));
+    let longer = json!({"end_date": "2030-02-01 15:00"});
+    let refused = site.send_as("member", axum::http::Method::PUT, &path, Some(&longer)).await.error();
+    let text = "Quota exceeded for leases: 0 of 9 host-hours are in use, and 10 are asked for";
+    assert_eq!(refused, (403, text.to_owned()));
+    let refused = ask(&site, "member", &lease(4, 2)).await.error();
+    let text = "Quota exceeded for leases: 0 of 3 hosts at one time are in use, and 4 are asked for";
+    assert_eq!(refused, (403, text.to_owned()));
+    let mut series = lease(1, 5);
+    series["repeat"] = json!({"every": "1d", "times": 3});
+    let (status, message) = ask(&site, "member", &series).await.error();
+    assert_eq!(status, 403, "{message}");
+    assert!(message.contains("8 of 9 host-hours"), "{message}");
+    series["repeat"]["times"] = json!(2);
+    ask(&site, "member", &series).await.ok(201);
+}
