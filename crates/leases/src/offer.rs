@@ -3,12 +3,17 @@
 //! Offers are made by [`crate::admission::Admission::offers`] and
 //! [`crate::admission::Admission::offers_of_change`]. The offers of one refusal are alternatives: what is kept free is
 //! enough for any of them, not for all of them together.
+//!
+//! An offer takes nothing from anybody: whoever gets a lease, extends one, or starts an instance on such a host comes before
+//! an offer that nobody has accepted yet ([`displaced_by`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::ids::{FloatingIpId, HostId};
+use crate::calendar::{Booking, Calendar};
+use crate::host::Inventory;
+use crate::ids::{FloatingIpId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::terms::ReservationTerms;
 use crate::window::Window;
@@ -85,6 +90,48 @@ pub fn kept_free(offered: &[&Lease], own: Option<&Lease>) -> Vec<Kept> {
     by_window.into_iter().map(|(window, kept)| (window, reservations(offered, &kept))).collect()
 }
 
+/// What is reserved for offers and taken by the lease: those bookings of `offered` that overlap what it has, by the lease that
+/// they are entered as. `calendar` has what leases have. Of room for instances, what fits beside the lease stays reserved.
+pub fn displaced_by(
+    lease: &Lease,
+    offered: &Calendar,
+    calendar: &Calendar,
+    inventory: &Inventory,
+) -> BTreeSet<LeaseId> {
+    let mut displaced = BTreeSet::new();
+    if !lease.keeps_resources() {
+        return displaced;
+    }
+    let cleaned = lease.window.widened(calendar.cleaning_time());
+    let on_host = |host, counts: &dyn Fn(&Booking) -> bool| -> Vec<LeaseId> {
+        let bookings = offered.bookings(host);
+        let taken = bookings.filter(|(window, booking)| window.overlaps(&cleaned) && counts(booking));
+        taken.map(|(_, booking)| booking.lease).collect()
+    };
+    for reservation in &lease.reservations {
+        match &reservation.allocation {
+            Allocation::Hosts(hosts) => {
+                displaced.extend(hosts.iter().flat_map(|host| on_host(*host, &|_| true)));
+            }
+            Allocation::Slots(slots) => {
+                let size = reservation.terms.slots().map(|terms| terms.size).unwrap_or_default();
+                for (&host, &count) in slots {
+                    let mut used = calendar.peak_use(host, &lease.window, Some(lease.id));
+                    used.add(1, &offered.peak_use(host, &lease.window, None));
+                    let room = inventory.host(host).map_or(0, |host| host.capacity().slots(&used, &size));
+                    displaced.extend(on_host(host, &|booking| booking.used.is_none() || room < count));
+                }
+            }
+            Allocation::FloatingIps(ips) => {
+                let bookings = ips.iter().flat_map(|ip| offered.floating_ip_bookings(*ip));
+                let taken = bookings.filter(|(window, _)| window.overlaps(&lease.window));
+                displaced.extend(taken.map(|(_, booking)| booking.lease));
+            }
+        }
+    }
+    displaced
+}
+
 fn take(takings: &mut Takings, lease: &Lease) {
     for reservation in &lease.reservations {
         let mut take = |subject, amount| takings.entry(subject).or_default().push((lease.window, amount));
@@ -157,7 +204,6 @@ fn reservations(offered: &[&Lease], kept: &BTreeMap<Subject, u32>) -> Vec<(Reser
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calendar::Calendar;
     use crate::ids::ReservationId;
     use crate::lease::NewLease;
     use crate::terms::{Affinity, InstanceSize, InstancesTerms, Terms};

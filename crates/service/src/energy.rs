@@ -122,7 +122,8 @@ impl Service {
         // What is being done for its power does not keep a host.
         kept.retain(|host| !state.asleep.contains(host));
         energy::plan(&Ground {
-            calendar: &state.calendar,
+            // A host that is offered is to be on when the offer is accepted.
+            calendar: &state.calendar_with_offers(None, now),
             inventory: &state.inventory,
             observed: &observed,
             kept: &kept,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Refusal};
+use leases::admission::Refusal;
 use leases::hints::Hints;
 use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
 use leases::lease::{self, Allocation, Lease};
@@ -19,7 +19,7 @@ use leases::window::Window;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
 use crate::free_pools::end_action;
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::Decided;
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
@@ -119,8 +119,7 @@ impl Service {
         let lease = self.lease_of_pool(reservation);
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
         let now = self.now();
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let (state, calendar) = (ground.state, ground.calendar);
+        let decide = |state: &State, before: &LeaseRecord| {
             let lease = &before.lease;
             let has_it =
                 pools(lease).any(|(r, _)| r.id == reservation && r.allocation.hosts().contains(&host));
@@ -131,7 +130,7 @@ impl Service {
             let neighbours = self.neighbours(state);
             let hosts = self.known_hosts(state, now);
             let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
-            let lease = Admission { calendar, ..admission }.swap(lease, reservation, host)?;
+            let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };
         self.change_lease(caller, lease, now, None, decide).await

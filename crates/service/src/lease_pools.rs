@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use leases::admission::Admission;
 use leases::extra_specs::ExtraSpecs;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
@@ -11,7 +10,7 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::Decided;
 use crate::state::State;
 use crate::{Caller, LeasePoolChange, NotFound, Service, ServiceError};
 
@@ -66,8 +65,8 @@ impl Service {
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            Ok(Decided::only(self.changed_pool(ground.state, &before.lease, id, &change)?, before))
+        let decide = |state: &State, before: &LeaseRecord| {
+            Ok(Decided::only(self.changed_pool(state, &before.lease, id, &change)?, before))
         };
         self.change_lease(caller, lease, self.now(), None, decide).await
     }
@@ -109,13 +108,11 @@ impl Service {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
         let now = self.now();
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let (state, calendar) = (ground.state, ground.calendar);
+        let decide = |state: &State, before: &LeaseRecord| {
             // It is to have them at once, so nobody may be there who cannot be removed.
             let neighbours = self.neighbours(state);
             let hosts = self.known_hosts(state, now);
             let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
-            let admission = Admission { calendar, ..admission };
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };

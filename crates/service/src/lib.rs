@@ -52,7 +52,7 @@ pub use energy::{EnergyMode, EnergySettings};
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
 pub use lease_pools::LeasePoolHost;
 pub use leasing::series::{Missing, NewSeries, Series};
-pub use offers::Offers;
+pub use offers::{OfferLimits, Offers};
 pub use settings::Settings;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,

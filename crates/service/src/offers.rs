@@ -3,11 +3,11 @@
 //! Who asks for something else takes back what was offered to them before. An offer that is held can be accepted until
 //! its time is over, whatever others do meanwhile: what it needs is booked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use leases::admission::{Admission, Offer};
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::Offer;
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
@@ -19,11 +19,13 @@ use store::encoding::requirement_json;
 use store::{Commit, LeaseRecord, StoreError, Wording, Write};
 
 use crate::leasing::create::Proposed;
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::Decided;
 use crate::proposals::forget;
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, as_stored, decide_again, overtaken};
 use crate::{Caller, LeaseChanges, NewLease, NotFound, Service, ServiceError};
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// What could be had.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +34,46 @@ pub struct Offers {
     pub offers: Vec<Arc<LeaseRecord>>,
     /// Whether they can be accepted: what they need is kept free until they end. If not, they are only said.
     pub held: bool,
+}
+
+/// How many offers may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferLimits {
+    /// For one project at once: refusals whose offers are held.
+    pub at_once: usize,
+    /// For one project in an hour.
+    pub hourly: usize,
+}
+
+impl Default for OfferLimits {
+    fn default() -> Self {
+        Self { at_once: 5, hourly: 60 }
+    }
+}
+
+/// How many refusals of each project had offers that were held, in the hour that goes on. In memory: each service counts its
+/// own.
+#[derive(Debug, Default)]
+pub(crate) struct HeldOffers {
+    since: Option<Timestamp>,
+    of: BTreeMap<ProjectId, usize>,
+}
+
+impl HeldOffers {
+    /// How many there were.
+    fn count(&mut self, project: &ProjectId, now: Timestamp) -> usize {
+        let passed = |since: Timestamp| now.duration_since(since).abs() >= HOUR;
+        if self.since.is_none_or(passed) {
+            *self = Self { since: Some(now), of: BTreeMap::new() };
+        }
+        self.of.get(project).copied().unwrap_or(0)
+    }
+
+    /// Counts one more.
+    fn note(&mut self, project: &ProjectId, now: Timestamp) {
+        let before = self.count(project, now);
+        self.of.insert(project.clone(), before + 1);
+    }
 }
 
 impl Service {
@@ -76,9 +118,13 @@ impl Service {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let offers = find(&self.state())?;
+            if offers.is_empty() || !self.may_hold(&caller.owner(), now) {
+                return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
+            }
             let commit = self.held(&caller.owner(), &offers, of, now);
             match writer.commit(commit).await {
                 Ok(()) => {
+                    self.progress().offers_held.note(&caller.project, now);
                     self.wake.notify_one();
                     return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: true });
                 }
@@ -96,7 +142,7 @@ impl Service {
         now: Timestamp,
     ) -> Vec<LeaseRecord> {
         let owner = caller.owner();
-        let (calendar, _) = state.calendar_for(&owner, None);
+        let calendar = state.calendar_with_offers(Some(&owner), now);
         let around = self.around(state, new.terms.lease_type, now);
         let admission = around.admission(self, state, &calendar, now);
         let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
@@ -122,7 +168,7 @@ impl Service {
     ) -> Result<Vec<LeaseRecord>, ServiceError> {
         let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let owner = caller.owner();
-        let (calendar, _) = state.calendar_for(&owner, None);
+        let calendar = state.calendar_with_offers(Some(&owner), now);
         let around = self.around(state, LeaseType::Schedule, now);
         let admission = around.admission(self, state, &calendar, now);
         let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
@@ -135,6 +181,18 @@ impl Service {
         let allowed =
             |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
         Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
+    }
+
+    /// Whether offers to the user may be held: a project has at most so many held at once, those that the new ones would
+    /// replace not counted, and at most so many in an hour. Beyond that, offers are said and not held.
+    fn may_hold(&self, owner: &Owner, now: Timestamp) -> bool {
+        let limits = self.settings.offer_limits;
+        let state = self.state();
+        let reserved = state.proposals.reserved().filter(|record| record.lease.owner != *owner);
+        let of_project = reserved.filter(|record| record.lease.owner.project == owner.project);
+        let groups: BTreeSet<_> = of_project.filter_map(|record| record.lease.standing.group()).collect();
+        groups.len() < limits.at_once
+            && self.progress().offers_held.count(&owner.project, now) < limits.hourly
     }
 
     fn latest_offer(&self, now: Timestamp) -> Timestamp {
@@ -159,7 +217,7 @@ impl Service {
     fn held(&self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
         let state = self.state();
         let mut commit = Commit::new(now);
-        commit.writes = state.calendar_for(owner, None).1;
+        commit.writes = state.withdrawing_offers(owner, None);
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
         let leases: Vec<&Lease> = offers.iter().map(|record| &record.lease).collect();
         if let Some(standing) = leases.first().map(|lease| lease.standing)
@@ -220,11 +278,10 @@ impl Service {
         let offer = held_offer(&self.state(), id, now)?;
         match offer.lease.standing {
             Standing::Offered { of: Some(lease), group, .. } => {
-                let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-                    let offer = held_offer(ground.state, id, now)?;
-                    let (state, calendar) = (ground.state, ground.calendar);
+                let decide = |state: &State, before: &LeaseRecord| {
+                    let offer = held_offer(state, id, now)?;
                     let hosts = self.known_hosts(state, now);
-                    let admission = Admission { calendar, ..self.admission(state, None, &hosts, now) };
+                    let admission = self.admission(state, None, &hosts, now);
                     let updated = admission.accepted_change(&before.lease, &offer.lease)?;
                     self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
                     Ok(Decided {
@@ -243,9 +300,9 @@ impl Service {
     fn accepted(&self, caller: &Caller, id: LeaseId, now: Timestamp) -> Result<Proposed, ServiceError> {
         let state = self.state();
         let offer = held_offer(&state, id, now)?;
-        let (calendar, first) = state.calendar_for(&caller.owner(), offer.lease.standing.group());
+        let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
         let hosts = self.known_hosts(&state, now);
-        let admission = Admission { calendar: &calendar, ..self.admission(&state, None, &hosts, now) };
+        let admission = self.admission(&state, None, &hosts, now);
         let lease = admission.accepted(&offer.lease)?;
         // The project may have other leases since.
         self.check_stack_of(&state, None, &lease)?;
@@ -260,7 +317,8 @@ impl Service {
             let now = self.now();
             let offer = held_offer(&self.state(), id, now)?;
             let mut commit = Commit::new(now);
-            commit.writes = self.state().calendar_for(&offer.lease.owner, offer.lease.standing.group()).1;
+            let group = offer.lease.standing.group();
+            commit.writes = self.state().withdrawing_offers(&offer.lease.owner, group);
             match writer.commit(commit).await {
                 Ok(()) => return Ok(()),
                 Err(error) => decide_again(error)?,

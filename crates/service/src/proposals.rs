@@ -19,6 +19,8 @@ pub(crate) struct Proposals {
     by_expiry: BTreeSet<(Timestamp, LeaseId)>,
     /// The waitlist: requests by when they were made.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
+    /// What is reserved for offers.
+    reserved: BTreeSet<LeaseId>,
 }
 
 impl Proposals {
@@ -33,6 +35,9 @@ impl Proposals {
         if matches!(record.lease.standing, Standing::Waiting { .. }) {
             self.waiting.insert((record.created_at, id));
         }
+        if matches!(record.lease.standing, Standing::Kept { .. }) {
+            self.reserved.insert(id);
+        }
         self.records.insert(id, record);
     }
 
@@ -42,6 +47,7 @@ impl Proposals {
             self.by_expiry.remove(&(until, id));
         }
         self.waiting.remove(&(record.created_at, id));
+        self.reserved.remove(&id);
         Some(record)
     }
 
@@ -50,6 +56,16 @@ impl Proposals {
         let by_expiry = self.by_expiry.iter().filter(move |(until, _)| now < *until);
         let records = by_expiry.filter_map(|(_, id)| self.records.get(id));
         records.filter(|record| matches!(record.lease.standing, Standing::Offered { .. }))
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.records.values()
+    }
+
+    /// What is reserved for offers.
+    pub fn reserved(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.reserved.iter().filter_map(|id| self.records.get(id))
     }
 
     /// Requests that wait, the first one first.

@@ -12,7 +12,7 @@ use leases::quota::Quotas;
 use leases::usage::Prices;
 use store::Holder;
 
-use crate::EnergySettings;
+use crate::{EnergySettings, OfferLimits};
 
 /// Settings of the service.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Settings {
     pub plan_rules: PlanRules,
     /// How long offers hold; not at all if that is no time.
     pub offer_hold: SignedDuration,
+    /// How many offers are held.
+    pub offer_limits: OfferLimits,
     /// How far ahead a later start is looked for, to offer it.
     pub offers_ahead: SignedDuration,
     /// Leases that start sooner than this are not given other hosts to make room for others.
@@ -75,6 +77,7 @@ impl Default for Settings {
             rules: Rules { before_end_lead: Some(SignedDuration::from_mins(60)), ..Rules::default() },
             plan_rules: PlanRules::default(),
             offer_hold: SignedDuration::from_secs(60),
+            offer_limits: OfferLimits::default(),
             offers_ahead: SignedDuration::from_hours(24 * 90),
             replan_notice: SignedDuration::from_mins(10),
             waitlist_limit: 100,

@@ -14,8 +14,10 @@ use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
 use leases::hunt::may_hunt;
 use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId, ReservationId};
+use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
+use leases::offer::displaced_by;
 use leases::plan::{Guest, GuestOwner, History, Observed, Place};
 use leases::project::Owner;
 use leases::standing::Standing;
@@ -42,9 +44,14 @@ fn untouched() -> FreePoolRecord {
     FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
 }
 
-/// Whether the lease has a place in the calendar: what is only offered, or waits, has none.
-fn books(lease: &Lease) -> bool {
-    matches!(lease.standing, Standing::Firm | Standing::Kept { .. })
+/// Whether the instance runs, or is to run, on a host of the free pool until its owner deletes it.
+fn stays(instance: &Instance) -> bool {
+    instance.kind == InstanceKind::Regular && instance.is_to_run()
+}
+
+/// Whether what the lease has is reserved for offers.
+fn is_for_offers(lease: &Lease) -> bool {
+    matches!(lease.standing, Standing::Kept { .. })
 }
 
 /// What the store holds.
@@ -68,8 +75,10 @@ pub(crate) struct State {
     pub flavors: BTreeMap<String, Arc<FlavorRecord>>,
     /// Properties that were given a visibility, by name.
     pub properties: BTreeMap<String, PropertyRecord>,
-    /// What is taken.
+    /// What leases have. Decisions go by it: an offer that nobody has accepted takes nothing from anybody.
     pub calendar: Calendar,
+    /// What is reserved for offers, beside what leases have.
+    pub offered: Calendar,
     /// What became of steps.
     pub history: History,
     /// All leases.
@@ -83,8 +92,11 @@ pub(crate) struct State {
 impl State {
     /// What was loaded. Leases that contradict each other are an error.
     pub fn new(snapshot: Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Result<Self, Conflict> {
-        let records = snapshot.leases.iter().map(|record| &record.lease).filter(|lease| books(lease));
-        let calendar = Calendar::new(cleaning_time).with_leases(records, now)?;
+        let records = || snapshot.leases.iter().map(|record| &record.lease);
+        let calendar = Calendar::new(cleaning_time)
+            .with_leases(records().filter(|lease| lease.standing.is_firm()), now)?;
+        let offered =
+            Calendar::new(cleaning_time).with_leases(records().filter(|lease| is_for_offers(lease)), now)?;
         let (mut leases, mut proposals) = (Leases::default(), Proposals::default());
         for record in snapshot.leases {
             if record.lease.standing.is_firm() {
@@ -126,6 +138,7 @@ impl State {
                 .collect(),
             properties: snapshot.properties.into_iter().map(|p| (p.name.clone(), p)).collect(),
             calendar,
+            offered,
             history: snapshot.history,
             leases,
             proposals,
@@ -140,13 +153,19 @@ impl State {
             Write::Lease { record, .. } => Some(record.lease.id),
             _ => None,
         });
-        self.calendar.remove_all(&changed.collect());
+        let changed = changed.collect();
+        self.calendar.remove_all(&changed);
+        self.offered.remove_all(&changed);
+        // An offer gives way to a lease in the same commit, in any order.
+        for write in &writes {
+            if let Write::ForgetLease { id, .. } = write {
+                self.offered.remove(*id);
+            }
+        }
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
-                Write::ForgetLease { id, .. } if self.proposals.remove(id).is_some() => {
-                    self.calendar.remove(id);
-                }
+                Write::ForgetLease { id, .. } if self.proposals.remove(id).is_some() => {}
                 Write::ForgetLease { id, .. } => {
                     // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
                     if let Some(record) = self.leases.remove(id)
@@ -199,11 +218,12 @@ impl State {
                 (None, _) => {}
                 (Some(_), _) => self.calendar.remove(*id),
             }
+            self.offered.remove(*id);
         }
         for (id, record) in delta.leases {
             match record {
                 Some(record) => self.put_lease(Arc::new(record), now)?,
-                None if self.proposals.remove(id).is_some() => self.calendar.remove(id),
+                None if self.proposals.remove(id).is_some() => {}
                 None => {
                     self.leases.remove(id);
                 }
@@ -248,7 +268,9 @@ impl State {
     }
 
     fn put_lease(&mut self, record: Arc<LeaseRecord>, now: Timestamp) -> Result<(), Conflict> {
-        if books(&record.lease) {
+        if is_for_offers(&record.lease) {
+            self.offered.put(&record.lease, now)?;
+        } else if record.lease.standing.is_firm() {
             self.calendar.put(&record.lease, now)?;
         }
         if record.lease.standing.is_firm() {
@@ -260,20 +282,63 @@ impl State {
         Ok(())
     }
 
-    /// The calendar without what is kept free for offers to someone, and without these offers. Whoever asks for something
-    /// else takes them back.
-    pub fn calendar_for(&self, owner: &Owner, accepted: Option<OffersId>) -> (Cow<'_, Calendar>, Vec<Write>) {
-        let withdrawn = self.proposals.offers_to(owner, accepted);
-        if withdrawn.is_empty() {
-            return (Cow::Borrowed(&self.calendar), Vec::new());
+    /// Withdraws the offers to that user, and those of that group, with what is reserved for them.
+    pub fn withdrawing_offers(&self, to: &Owner, group: Option<OffersId>) -> Vec<Write> {
+        self.proposals.offers_to(to, group).iter().map(|record| forget(record)).collect()
+    }
+
+    /// What leases have, and what is reserved for offers, except for those to that user.
+    pub fn calendar_with_offers(&self, except: Option<&Owner>, now: Timestamp) -> Cow<'_, Calendar> {
+        let reserved = self.proposals.reserved();
+        let mut others = reserved.filter(|record| Some(&record.lease.owner) != except).peekable();
+        if others.peek().is_none() {
+            return Cow::Borrowed(&self.calendar);
         }
         let mut calendar = self.calendar.clone();
-        let withdraw = |record: &Arc<LeaseRecord>| {
-            calendar.remove(record.lease.id);
-            forget(record)
-        };
-        let writes = withdrawn.iter().map(withdraw).collect();
-        (Cow::Owned(calendar), writes)
+        for record in others {
+            // What a lease has taken meanwhile is withdrawn with the commit of the lease.
+            let _ = calendar.put(&record.lease, now);
+        }
+        Cow::Owned(calendar)
+    }
+
+    /// Withdraws the offers whose reserved resources are taken by these writes, with all that were made with them.
+    pub fn displacing_offers(&self, writes: &[Write], now: Timestamp) -> Vec<Write> {
+        if self.proposals.reserved().next().is_none() {
+            return Vec::new();
+        }
+        let mut displaced = BTreeSet::new();
+        for write in writes {
+            match write {
+                Write::Lease { record, .. } if record.lease.standing.is_firm() => {
+                    let lease = &record.lease;
+                    displaced.extend(displaced_by(lease, &self.offered, &self.calendar, &self.inventory));
+                }
+                Write::Instance { record, .. } if stays(&record.instance) => {
+                    let on_host = self.offered.bookings(record.instance.host);
+                    let coming = on_host.filter(|(window, _)| now < window.end());
+                    displaced.extend(coming.map(|(_, booking)| booking.lease));
+                }
+                _ => {}
+            }
+        }
+        let groups: BTreeSet<OffersId> =
+            displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group()).collect();
+        let forgotten: BTreeSet<LeaseId> = writes
+            .iter()
+            .filter_map(|write| match write {
+                Write::ForgetLease { id, .. } => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let of_groups = self
+            .proposals
+            .iter()
+            .filter(|record| record.lease.standing.group().is_some_and(|group| groups.contains(&group)));
+        of_groups
+            .filter(|record| !forgotten.contains(&record.lease.id))
+            .map(|record| forget(record))
+            .collect()
     }
 
     /// The free pool of that identifier, or that of hosts whose pool is not known.

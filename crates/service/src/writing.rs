@@ -165,6 +165,12 @@ impl Writer<'_> {
     /// writer learns it.
     pub async fn commit(&self, mut commit: Commit) -> Result<(), CommitError> {
         self.service.account(&mut commit);
+        let mut displaced = self.service.state().displacing_offers(&commit.writes, commit.at);
+        if !displaced.is_empty() {
+            tracing::info!(offers = displaced.len(), "offers withdrawn");
+            displaced.append(&mut commit.writes);
+            commit.writes = displaced;
+        }
         let mut doubt = Doubt { service: self.service, settled: false };
         let advance = self.service.parts.store.commit(&commit).await?;
         doubt.settled = true;

@@ -177,6 +177,10 @@ settings! {
     "leases.moves_at_once" moves_at_once: usize = "2" as "N";
     /// How long what is offered instead of what was refused is kept free for who wants it held; 0s for not at all
     "leases.offer_hold" offer_hold: Span = "1m" as "DURATION";
+    /// Refusals whose offers are held for one project at once; those of further ones are said and not held
+    "leases.offers_at_once" offers_at_once: usize = "5" as "N";
+    /// Refusals whose offers are held for one project in an hour; those of further ones are said and not held
+    "leases.offers_hourly" offers_hourly: usize = "60" as "N";
     /// How far ahead a later start is looked for, to offer it
     "leases.offers_ahead" offers_ahead: Span = "90d" as "DURATION";
     /// Leases that start sooner than this keep their hosts; later ones may get others, to make room

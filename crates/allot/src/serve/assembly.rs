@@ -322,6 +322,10 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         },
         plan_rules: plan_rules(configuration),
         offer_hold: configuration.offer_hold.0,
+        offer_limits: service::OfferLimits {
+            at_once: configuration.offers_at_once,
+            hourly: configuration.offers_hourly,
+        },
         offers_ahead: configuration.offers_ahead.0,
         replan_notice: configuration.replan_notice.0,
         waitlist_limit: configuration.waitlist_limit,

@@ -1,5 +1,7 @@
 //! Offers, and requests that wait, in answers (spec CLS-10). Not in Blazar.
 
+use std::collections::BTreeSet;
+
 use leases::lease as domain;
 use leases::standing::Standing;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use super::date::date;
 /// What could be had instead of what was refused.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Offer {
-    /// By which it is accepted; null if it is only said, and kept free for nobody.
+    /// By which it is accepted; null if it is only said, and nothing is reserved for it.
     pub id: Option<String>,
     /// What is different: `later_start`, `shorter_duration`, `fewer_hosts` or `other_pool`.
     pub kind: String,
@@ -22,11 +24,14 @@ pub struct Offer {
     pub lease_id: Option<String>,
     /// The lease as it would be. A new one has the offer's identifier once it is accepted.
     pub lease: Lease,
+    /// The hosts that are reserved until then; only for those who may see allocations of hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_ids: Option<Vec<String>>,
 }
 
 impl Offer {
-    /// An offer that is held, or only said.
-    pub fn new(record: &LeaseRecord, held: bool) -> Option<Self> {
+    /// An offer that is held, or only said; with its hosts, if who asks may see them.
+    pub fn new(record: &LeaseRecord, held: bool, shows_hosts: bool) -> Option<Self> {
         let Standing::Offered { until, kind, of, .. } = record.lease.standing else { return None };
         let lease = domain::Lease { id: of.unwrap_or(record.lease.id), ..record.lease.clone() };
         Some(Self {
@@ -35,8 +40,14 @@ impl Offer {
             expires_at: held.then(|| date(until)),
             lease_id: of.map(|lease| lease.to_string()),
             lease: Lease::from(&LeaseRecord { lease, ..record.clone() }),
+            host_ids: (held && shows_hosts).then(|| hosts_of(record)),
         })
     }
+}
+
+fn hosts_of(record: &LeaseRecord) -> Vec<String> {
+    let hosts = record.lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+    hosts.collect::<BTreeSet<_>>().into_iter().map(|host| host.to_string()).collect()
 }
 
 /// A request that waits for its turn.

@@ -103,6 +103,11 @@ impl Search<'_> {
         self.admission.avoided.is_some_and(|avoided| avoided.contains(&host))
     }
 
+    fn offered(&self, host: HostId) -> bool {
+        let offered = self.admission.offered;
+        offered.is_some_and(|offered| !offered.host_free(host, &self.cleaned(), None))
+    }
+
     /// Those that fit the window best, `held` first, and those that are avoided last.
     pub(super) fn best(&self, free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
         let mut candidates = self.candidates(free, held);
@@ -125,6 +130,7 @@ impl Search<'_> {
             avoided: self.avoids(fit.host),
             late: self.late(fit.host),
             loss: self.loss(fit.host),
+            offered: self.offered(fit.host),
             thrift: self.thrift(fit.host),
             fit: *fit,
         };
@@ -143,6 +149,8 @@ struct Candidate {
     late: bool,
     /// Preemptible guests would have to leave.
     loss: Loss,
+    /// It is reserved for an offer that nobody has accepted yet.
+    offered: bool,
     /// Where power is saved, hosts that draw little come first.
     thrift: Thrift,
     /// Then the best fit.

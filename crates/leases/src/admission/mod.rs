@@ -102,6 +102,8 @@ pub struct Admission<'a> {
     pub occupied: Option<&'a BTreeSet<HostId>>,
     /// Hosts that are had last, if there are any: an instance that is part of no lease runs there, perhaps for ever.
     pub avoided: Option<&'a BTreeSet<HostId>>,
+    /// What is reserved for offers, if anything is: hosts and addresses that are had last among those that are as good.
+    pub offered: Option<&'a Calendar>,
     /// What is known of these guests; none if nobody is to be moved away.
     pub surroundings: Option<Surroundings<'a>>,
     /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
@@ -128,13 +130,14 @@ impl<'a> Admission<'a> {
     /// A decision that knows of no guests, is on nobody's behalf yet, and may cost as much work as it takes.
     pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
         let (occupied, avoided, surroundings, used) = (None, None, None, None);
-        let (project, hints, backfill) = (None, None, None);
+        let (offered, project, hints, backfill) = (None, None, None, None);
         Self {
             calendar,
             inventory,
             rules,
             occupied,
             avoided,
+            offered,
             surroundings,
             used,
             hosts: HostsNow::default(),

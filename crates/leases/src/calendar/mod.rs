@@ -126,6 +126,11 @@ impl Calendar {
         Ok(())
     }
 
+    /// Whether nothing is booked.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// Takes out leases whose time has passed, cleaning time included.
     pub fn prune(&mut self, now: Timestamp) {
         let until = earlier(now, self.cleaning_time);

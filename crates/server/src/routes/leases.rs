@@ -202,7 +202,7 @@ async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceEr
         return error;
     }
     let offers = app.service().offers_for_lease(&session.caller(), new, hold).await;
-    with_offers(error, offers)
+    with_offers(app, session, error, offers)
 }
 
 /// Why a lease is not changed, and what it could become instead.
@@ -220,12 +220,17 @@ async fn not_changed(
         return error;
     }
     let offers = app.service().offers_for_change(&session.caller(), id, changes, hold).await;
-    with_offers(error, offers)
+    with_offers(app, session, error, offers)
 }
 
-fn with_offers(error: ApiError, offers: Result<Offers, ServiceError>) -> ApiError {
+fn with_offers(
+    app: &App,
+    session: &Session,
+    error: ApiError,
+    offers: Result<Offers, ServiceError>,
+) -> ApiError {
     match offers {
-        Ok(offers) => error.with_offers(said(&offers)),
+        Ok(offers) => error.with_offers(said(app, session, &offers)),
         // It is refused all the same.
         Err(why) => {
             tracing::warn!(error = %why, "nothing can be offered instead of what is refused");

@@ -32,7 +32,7 @@ pub(crate) async fn list(
     session.allow(&app, Rule::LeasesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
     let offers = Offers { offers: app.service().offers(project.as_ref()), held: true };
-    Ok(Json(OffersBody { offers: said(&offers) }))
+    Ok(Json(OffersBody { offers: said(&app, &session, &offers) }))
 }
 
 /// An offer that holds.
@@ -47,7 +47,8 @@ pub(crate) async fn show(
     Path(id): Path<String>,
 ) -> Result<Json<OfferBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
-    let offer = Offer::new(&record, true).ok_or_else(|| ApiError::not_found("offer_id", &id))?;
+    let offer = Offer::new(&record, true, shows_hosts(&app, &session))
+        .ok_or_else(|| ApiError::not_found("offer_id", &id))?;
     Ok(Json(OfferBody { offer }))
 }
 
@@ -107,6 +108,12 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
 }
 
 /// Offers as answers have them.
-pub(super) fn said(offers: &Offers) -> Vec<Offer> {
-    offers.offers.iter().filter_map(|record| Offer::new(record, offers.held)).collect()
+pub(super) fn said(app: &App, session: &Session, offers: &Offers) -> Vec<Offer> {
+    let shows_hosts = shows_hosts(app, session);
+    offers.offers.iter().filter_map(|record| Offer::new(record, offers.held, shows_hosts)).collect()
+}
+
+/// Whether the caller may see which hosts are reserved: who sees what is allocated of hosts.
+fn shows_hosts(app: &App, session: &Session) -> bool {
+    session.allow(app, Rule::HostsGetAllocations).is_ok()
 }

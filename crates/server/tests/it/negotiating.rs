@@ -40,6 +40,7 @@ async fn cls_10_e_an_offer_that_is_held_is_shown_and_accepted_by_one_call() {
     assert_eq!(offer["expires_at"], "2030-01-01T10:01:30.000000");
     assert_eq!(&site.get(&path).await.ok(200)["offer"], offer);
     assert_eq!(site.get("/v1/offers").await.ok(200)["offers"], json!([offer]));
+    assert_eq!(offer["host_ids"], json!(["1"]), "an administrator sees what is reserved");
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(1));
     let lease = site.post(&format!("{path}/accept"), &json!({})).await.ok(200)["lease"].clone();
     for field in ["id", "start_date", "end_date", "project_id"] {

@@ -148,7 +148,11 @@ impl Service {
             return Ok(());
         }
         self.progress().tidied_at = Some(now);
-        self.state_mut().calendar.prune(now);
+        {
+            let mut state = self.state_mut();
+            state.calendar.prune(now);
+            state.offered.prune(now);
+        }
         // One of those that share the store is enough to clear it.
         let store = &self.parts.store;
         if !store.lead(TIDYING, &self.settings.holder, now, now + TIDY_INTERVAL + TIDY_INTERVAL).await? {

@@ -17,6 +17,7 @@ use super::observe::Look;
 use crate::Statistics;
 use crate::departures::Announced;
 use crate::energy::Planned;
+use crate::offers::HeldOffers;
 use crate::relocation::Tried;
 
 /// A step that was claimed and not given up.
@@ -112,6 +113,8 @@ pub(crate) struct Progress {
     pub told: BTreeSet<LeaseId>,
     /// The same of instances.
     pub told_of_instances: BTreeSet<GuestId>,
+    /// How many offers were held for each project.
+    pub offers_held: HeldOffers,
     /// The number of the last look at the whole fleet that saw it.
     saw_all: u64,
     /// Guests of instances that are not seen: since which version of the record that is so, and how many looks had

@@ -141,9 +141,9 @@ impl Service {
         now: Timestamp,
     ) -> Result<Proposed, ServiceError> {
         let state = self.state();
-        let (calendar, withdrawn) = state.calendar_for(&identity.owner, None);
+        let withdrawn = state.withdrawing_offers(&identity.owner, None);
         let around = self.around(&state, new.terms.lease_type, now);
-        let admission = around.admission(self, &state, &calendar, now);
+        let admission = around.admission(self, &state, &state.calendar, now);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let project = &identity.owner.project;
             let grant = admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;

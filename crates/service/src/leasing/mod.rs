@@ -34,7 +34,8 @@ impl Service {
         let rules = &self.settings.rules;
         let avoided = Some(state.instances.hosts_without_lease());
         let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
-        Admission { occupied, avoided, hosts: hosts.now(), ..admission }
+        let offered = Some(&state.offered).filter(|offered| !offered.is_empty());
+        Admission { occupied, avoided, offered, hosts: hosts.now(), ..admission }
     }
 
     /// What is known of hosts at the moment.

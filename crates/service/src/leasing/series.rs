@@ -128,8 +128,8 @@ impl Service {
     ) -> Result<(Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>), Missing> {
         let now = as_stored(new.lease.asked_at);
         let state = self.state();
-        let (calendar, first) = state.calendar_for(&caller.owner(), None);
-        let mut calendar: Calendar = calendar.into_owned();
+        let first = state.withdrawing_offers(&caller.owner(), None);
+        let mut calendar: Calendar = state.calendar.clone();
         let around = self.around(&state, LeaseType::Schedule, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for (window, identity) in new.windows.iter().zip(identities) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::admission::{Admission, Refusal, Updated};
-use leases::calendar::Calendar;
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
 use leases::window::Window;
@@ -51,13 +50,6 @@ impl Decided {
     }
 }
 
-/// What a decision is taken on.
-pub(crate) struct Ground<'a> {
-    pub state: &'a State,
-    /// Without what is kept free for offers to who asks.
-    pub calendar: &'a Calendar,
-}
-
 impl Change {
     /// Nothing but the name is different: nobody is asked or told.
     fn renames_only(&self) -> bool {
@@ -75,7 +67,7 @@ impl Service {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, &changes, now);
+        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, &changes, now);
         self.change_lease(caller, id, now, None, decide).await
     }
 
@@ -88,20 +80,19 @@ impl Service {
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, changes, now);
+        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, changes, now);
         Ok(self.propose_change(caller, id, None, decide, now)?.after)
     }
 
     fn updated(
         &self,
-        ground: &Ground<'_>,
+        state: &State,
         before: &LeaseRecord,
         changes: &LeaseChanges,
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
-        let (state, calendar) = (ground.state, ground.calendar);
         let hosts = self.known_hosts(state, now);
-        let admission = Admission { calendar, ..self.admission(state, None, &hosts, now) };
+        let admission = self.admission(state, None, &hosts, now);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
             self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
@@ -128,7 +119,7 @@ impl Service {
         id: LeaseId,
         now: Timestamp,
         accepted: Option<OffersId>,
-        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&State, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
@@ -171,14 +162,13 @@ impl Service {
         caller: &Caller,
         id: LeaseId,
         accepted: Option<OffersId>,
-        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&State, &LeaseRecord) -> Result<Decided, ServiceError>,
         now: Timestamp,
     ) -> Result<Change, ServiceError> {
         let state = self.state();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let (calendar, first) = state.calendar_for(&caller.owner(), accepted);
-        let Decided { lease, wording, before_end_rearmed, moved } =
-            decide(&Ground { state: &state, calendar: &calendar }, &before)?;
+        let first = state.withdrawing_offers(&caller.owner(), accepted);
+        let Decided { lease, wording, before_end_rearmed, moved } = decide(&state, &before)?;
         let after = LeaseRecord {
             lease,
             wording,

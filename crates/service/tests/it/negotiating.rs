@@ -50,7 +50,7 @@ fn of_kind(offers: &Offers, wanted: OfferKind) -> &Arc<LeaseRecord> {
 }
 
 #[tokio::test]
-async fn cls_10_e_what_is_offered_is_kept_free_and_accepted_by_one_call() {
+async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     let mut world = world(3).await;
     make(&mut world, asking(60, 120, vec![hosts(2)])).await.expect("free");
     let refused = make_for(&mut world, "q", asking(30, 90, vec![hosts(2)])).await;
@@ -58,13 +58,11 @@ async fn cls_10_e_what_is_offered_is_kept_free_and_accepted_by_one_call() {
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(2)])).await;
     let kinds: Vec<_> = offers.offers.iter().map(|offer| kind(offer)).collect();
     assert_eq!(kinds, [OfferKind::LaterStart, OfferKind::ShorterDuration, OfferKind::FewerHosts]);
-    // None of it is a lease, and none of it can be had by others.
+    // None of it is a lease.
     assert_eq!(world.service.leases(&LeaseFilter::default()).len(), 1);
     assert!(world.service.lease(offers.offers[0].lease.id).is_none());
     let allocations = world.service.allocations(&AllocationFilter::default());
     assert_eq!(allocations.iter().map(|all| all.reservations.len()).sum::<usize>(), 2);
-    assert!(make(&mut world, asking(120, 180, vec![hosts(2)])).await.is_err(), "one of three is free");
-    assert!(make(&mut world, asking(30, 60, vec![hosts(2)])).await.is_err());
     let later = of_kind(&offers, OfferKind::LaterStart).clone();
     let lease = accept(&mut world, "q", &later).await.expect("it holds");
     assert_eq!((lease.lease.window, hosts_of(&lease)), (window(120, 180), hosts_of(&later)));
@@ -84,7 +82,6 @@ async fn cls_10_e_an_offer_holds_for_a_while_and_not_longer() {
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
     let offer = offers.offers[0].clone();
-    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_err());
     world.run_until(at(1)).await;
     assert!(accept(&mut world, "q", &offer).await.is_err());
     assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
@@ -97,7 +94,6 @@ async fn cls_10_e_an_offer_that_holds_survives_a_restart() {
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
     world.restart().await.expect("opens");
-    assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_err());
     assert!(accept(&mut world, "q", &offers.offers[0]).await.is_ok());
 }
 
@@ -149,14 +145,112 @@ async fn cls_10_e_an_accepted_offer_has_another_host_if_its_own_has_failed() {
 }
 
 #[tokio::test]
-async fn cls_10_e_room_for_instances_is_kept_free_as_well() {
+async fn cls_10_e_room_for_instances_is_reserved_as_well() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![slots(3, 4)])).await.expect("room");
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![slots(2, 4)])).await;
-    assert!(make(&mut world, asking(30, 40, vec![slots(1, 4)])).await.is_err(), "it is kept");
+    // Room beside what is reserved is had without taking anything from the offers.
+    make(&mut world, asking(70, 80, vec![slots(1, 4)])).await.expect("room");
     let fewer = of_kind(&offers, OfferKind::FewerHosts).clone();
     let lease = accept(&mut world, "q", &fewer).await.expect("it holds");
     assert_eq!(lease.lease.reservations[0].allocation.amount(), 1);
+}
+
+/// One host is leased until minute 60, and reserved after that for an offer to `q`.
+async fn one_host_offered() -> (World, Arc<LeaseRecord>, Arc<LeaseRecord>) {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    assert!(offers.held);
+    let offer = of_kind(&offers, OfferKind::LaterStart).clone();
+    assert_eq!(offer.lease.window, window(60, 120));
+    (world, lease, offer)
+}
+
+async fn is_withdrawn(world: &mut World, offer: &LeaseRecord) {
+    assert!(world.service.offers(None).is_empty(), "all offers of the refusal are withdrawn");
+    let refused = accept(world, "q", offer).await;
+    assert!(matches!(refused, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lease_of_another_project_comes_before_an_offer() {
+    let (mut world, _, offer) = one_host_offered().await;
+    let new = asking(90, 150, vec![hosts(1)]);
+    assert!(world.service.preview_lease(&caller("p"), &new).is_ok(), "a dry run says so");
+    make(&mut world, new).await.expect("nobody has it");
+    is_withdrawn(&mut world, &offer).await;
+    world.run_until(at(91)).await;
+}
+
+#[tokio::test]
+async fn an_extension_comes_before_an_offer() {
+    let (mut world, lease, offer) = one_host_offered().await;
+    let longer = change(&mut world, lease.lease.id, dates(None, Some(75))).await.expect("nobody has it");
+    assert_eq!(longer.lease.window, window(0, 75));
+    is_withdrawn(&mut world, &offer).await;
+}
+
+#[tokio::test]
+async fn room_for_instances_of_another_project_comes_before_an_offer() {
+    let (mut world, _, offer) = one_host_offered().await;
+    make(&mut world, asking(100, 150, vec![slots(1, 1)])).await.expect("nobody has it");
+    is_withdrawn(&mut world, &offer).await;
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_way_leaves_offers_alone() {
+    let (mut world, _, offer) = one_host_offered().await;
+    make(&mut world, asking(120, 150, vec![hosts(1)])).await.expect("free");
+    accept(&mut world, "q", &offer).await.expect("it holds");
+}
+
+#[tokio::test]
+async fn a_lease_gets_hosts_that_are_not_offered_if_there_are_any() {
+    let mut world = world(3).await;
+    make(&mut world, asking(0, 60, vec![hosts(3)])).await.expect("free");
+    let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
+    let offer = of_kind(&offers, OfferKind::LaterStart).clone();
+    for _ in 0..2 {
+        let lease = make(&mut world, asking(60, 120, vec![hosts(1)])).await.expect("free");
+        assert_ne!(hosts_of(&lease), hosts_of(&offer));
+    }
+    accept(&mut world, "q", &offer).await.expect("it holds still");
+}
+
+#[tokio::test]
+async fn two_users_are_not_offered_the_same() {
+    let (mut world, _, offer) = one_host_offered().await;
+    let others = offers_to(&mut world, "r", asking(30, 90, vec![hosts(1)])).await;
+    let later = of_kind(&others, OfferKind::LaterStart).clone();
+    assert_eq!(later.lease.window, window(120, 180), "after the first offer");
+    accept(&mut world, "q", &offer).await.expect("it holds");
+    accept(&mut world, "r", &later).await.expect("it holds");
+}
+
+#[tokio::test]
+async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
+    let limits = service::OfferLimits { at_once: 2, hourly: 3 };
+    let limited = service::Settings { offer_limits: limits, ..settings() };
+    let mut world = world_with(1, limited, None, |fleet| fleet).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let held = async |user: &str, world: &mut World| {
+        let who = service::Caller { user: leases::project::UserId(user.into()), ..caller("q") };
+        let new = NewLease { asked_at: world.now(), ..asking(30, 90, vec![hosts(1)]) };
+        let offers = world.service.offers_for_lease(&who, &new, true).await.expect("the store works");
+        assert!(!offers.offers.is_empty());
+        offers.held
+    };
+    assert!(held("anna", &mut world).await && held("bert", &mut world).await);
+    assert!(!held("carl", &mut world).await, "two of the project are held");
+    assert!(held("anna", &mut world).await, "in place of their own");
+    world.run_until(at(2)).await;
+    assert!(!held("anna", &mut world).await, "three in this hour");
+    world.run_until(at(61)).await;
+    let new = NewLease { asked_at: world.now(), ..asking(70, 90, vec![hosts(1)]) };
+    make(&mut world, asking(62, 180, vec![hosts(1)])).await.expect("free");
+    let offers = world.service.offers_for_lease(&caller("q"), &new, true).await.expect("the store works");
+    assert!(offers.held, "another hour");
 }
 
 #[tokio::test]
@@ -174,7 +268,6 @@ async fn cls_10_c_a_refused_change_leaves_the_lease_usable_and_carries_its_lates
     let offers = offers.expect("the store works");
     world.touched();
     assert_eq!(offers.offers.len(), 1);
-    assert!(make_for(&mut world, "q", asking(60, 90, vec![hosts(1)])).await.is_err(), "it is kept");
     let longer = accept(&mut world, "p", &offers.offers[0]).await.expect("it holds");
     assert_eq!((longer.lease.id, longer.lease.window), (lease.lease.id, window(0, 90)));
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");

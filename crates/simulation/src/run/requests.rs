@@ -106,10 +106,11 @@ impl Simulation {
         }
     }
 
-    /// Somebody accepts what was offered: that works as long as the offer holds and its hosts work, whatever has
-    /// happened meanwhile.
+    /// Somebody accepts what was offered: that works as long as the offer holds and its hosts work. It is withdrawn when
+    /// somebody else gets what is reserved for it.
     async fn accept(&mut self, offer: &LeaseRecord, project: &str) -> Result<(), String> {
         let id = offer.lease.id;
+        let withdrawn = self.service().offer(id).is_none();
         match self.service().accept_offer(&caller(project), id).await {
             Ok(accepted) => {
                 self.note(format!("accepted: {:?}", accepted.lease));
@@ -128,7 +129,7 @@ impl Simulation {
                 let healthy =
                     |host| self.service().host(host).is_some_and(|record| record.host.health == Health::Up);
                 let mut hosts = offer.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
-                if holds && hosts.all(healthy) {
+                if holds && !withdrawn && hosts.all(healthy) {
                     return Err(format!("offer {id} does not hold: {error}"));
                 }
                 self.report.refused += 1;
@@ -137,7 +138,7 @@ impl Simulation {
         }
     }
 
-    /// What is kept free for offers is in no lease, and what is not a lease is left out of what leases are judged by.
+    /// What is reserved for offers is in no lease, and what is not a lease is left out of what leases are judged by.
     pub(super) fn follow_proposals(&mut self) -> Result<(), String> {
         let leases = std::mem::take(&mut self.contents.leases);
         let (firm, proposals): (Vec<_>, Vec<_>) =
@@ -152,7 +153,7 @@ impl Simulation {
             for lease in firm.iter().filter(|record| record.lease.keeps_resources()) {
                 let both = hosts.intersection(&whole(lease)).next().copied();
                 if let Some(host) = both.filter(|_| lease.lease.window.overlaps(&kept.lease.window)) {
-                    return Err(format!("host {host} is kept free for an offer and in {}", lease.lease.id));
+                    return Err(format!("host {host} is reserved for an offer and in {}", lease.lease.id));
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dates::{When, minute, of_answer};
@@ -54,13 +55,16 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let hosts = host::all(session).await?;
     let leases = host::lease_names(session).await;
     let allocations = allocations(from, now, &leases, session).await?;
+    let offers = session.connection.get("/v1/offers", &[]).await?["offers"].take();
     if session.json {
-        return session.print_json(
-            &json!({ "from": from.to_string(), "to": to.to_string(), "allocations": allocations }),
-        );
+        return session.print_json(&json!({
+            "from": from.to_string(), "to": to.to_string(), "allocations": allocations, "offers": offers,
+        }));
     }
-    let read: Vec<Allocation> = read(&json!({ "allocations": allocations }), "allocations")?;
-    let chart = Chart { from, to, now, rows: rows(&hosts, &read, &leases, arguments.by.as_deref()) };
+    let taken: Vec<Allocation> = read(&json!({ "allocations": allocations }), "allocations")?;
+    let offers: Vec<Offer> = read(&json!({ "offers": offers }), "offers")?;
+    let rows = rows(&hosts, &taken, &leases, &offers, arguments.by.as_deref());
+    let chart = Chart { from, to, now, rows };
     let width = arguments.width.or(session.style.width).unwrap_or(PLAIN_COLUMNS);
     let ink = ink(arguments, session);
     session.print(&draw::draw(&chart, usize::from(width), ink, &session.zone))
@@ -103,11 +107,36 @@ async fn allocations(
     Ok(entries)
 }
 
+/// An offer that is held: hosts are reserved for it, until it is accepted or others need them.
+#[derive(Debug, Deserialize)]
+struct Offer {
+    id: String,
+    lease: Lease,
+    #[serde(default)]
+    host_ids: Vec<String>,
+}
+
+impl Offer {
+    /// What is drawn of it on the row of that host, if it is reserved.
+    fn bar_on(&self, host: &str) -> Option<Bar> {
+        self.host_ids.iter().any(|id| id == host).then_some(())?;
+        Some(Bar {
+            lease: self.id.clone(),
+            name: format!("offer: {}", self.lease.name),
+            project: self.lease.project_id.clone(),
+            status: "OFFERED".to_owned(),
+            start: of_answer(&self.lease.start_date)?,
+            end: of_answer(&self.lease.end_date)?,
+        })
+    }
+}
+
 /// A row for each host, grouped by a property if one is given.
 fn rows(
     hosts: &[Host],
     allocations: &[Allocation],
     leases: &BTreeMap<String, Lease>,
+    offers: &[Offer],
     by: Option<&str>,
 ) -> Vec<Row> {
     let group = |host: &Host| by.map(|name| host.fields.get(name).map(plain).unwrap_or_default());
@@ -126,6 +155,7 @@ fn rows(
                     end: of_answer(&reservation.end_date)?,
                 })
             });
+            let bars = bars.chain(offers.iter().filter_map(|offer| offer.bar_on(&host.id)));
             let state = if host.reservable { State::Fine } else { State::Failed };
             Row { name: host.hypervisor_hostname.clone(), group: group(host), state, bars: bars.collect() }
         })
