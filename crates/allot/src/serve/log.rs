@@ -1,5 +1,6 @@
 //! The log, on standard error.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
 use leases::text::is_control;
@@ -63,7 +64,10 @@ fn line(event: &str, lines: Lines) -> String {
         match lines {
             Lines::Colored if c == '\u{1b}' => written.push(c),
             _ if !is_control(c) => written.push(c),
-            Lines::Json => written.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // All of these characters have four digits, and writing to a string does not fail.
+            Lines::Json => {
+                let _ = write!(written, "\\u{:04x}", u32::from(c));
+            }
             Lines::Plain | Lines::Colored => written.extend(c.escape_unicode()),
         }
     }

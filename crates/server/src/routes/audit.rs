@@ -21,7 +21,7 @@ const USUAL: u32 = 100;
 #[utoipa::path(
     get, path = "/v1/audit", tag = "audit", operation_id = "list_audit",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
         ("marker" = Option<u64>, Query, description = "Those before the one of this number"),
         ("user_id" = Option<String>, Query, description = "Those of this user"),
         ("project_id" = Option<String>, Query, description = "Those for this project"),

@@ -46,7 +46,7 @@ const MAX_KEY: usize = 255;
 #[utoipa::path(
     get, path = "/v1/leases", tag = "leases", operation_id = "list_leases",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
         ("marker" = Option<String>, Query, description = "Those after the lease of this identifier"),
         ("status" = Option<String>, Query, description = "Those in this status"),
         ("name" = Option<String>, Query, description = "Those of this name"),

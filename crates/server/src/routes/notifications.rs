@@ -25,7 +25,7 @@ const USUAL: u32 = 100;
     get, path = "/v1/notifications", tag = "notifications", operation_id = "list_notifications",
     params(
         ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
         ("wait" = Option<u32>, Query, description = "Wait so many seconds for one if there is none"),
     ),
     responses((status = 200, body = NotificationsBody))

@@ -176,7 +176,7 @@ pub(crate) async fn billing(
         ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
         ("event" = Option<String>, Query, description = "Those of this kind: `lease.extended`"),
         ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2147483647),
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
     ),
     responses((status = 200, body = UsageEventsBody))
 )]
