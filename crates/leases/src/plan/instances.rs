@@ -193,9 +193,14 @@ fn plan_steps(
         // One that is moving is destroyed where it arrives.
         (InstanceStatus::Deleting, Some((_, guest))) if guest.moving_to.is_some() => {}
         (InstanceStatus::Deleting, _) => {
-            // What was kept for it goes as well.
+            // What was kept for it goes as well. What is destroyed is not destroyed again: where few steps are carried out
+            // at once, that would keep the other from its turn forever.
             for id in [Some(instance.id), instance.resumes].into_iter().flatten() {
-                effort.step(Action::DestroyGuest(instance.host, id), lease);
+                let action = Action::DestroyGuest(instance.host, id);
+                let there = seen.is_some() && id == instance.id;
+                if there || !effort.world.history.done.contains_key(&action) {
+                    effort.step(action, lease);
+                }
             }
         }
         _ => {}

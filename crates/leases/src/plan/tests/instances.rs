@@ -135,3 +135,24 @@ fn an_instance_that_was_moved_is_where_it_was_moved_to() {
     stage.instances[0].status = InstanceStatus::Deleting;
     assert_eq!(stage.perform(3), [Action::DestroyGuest(TWO, SEVEN)]);
 }
+
+#[test]
+fn what_is_destroyed_does_not_keep_what_was_kept_for_it_from_its_turn() {
+    let kept = GuestId(8);
+    let mut stage = Stage::new(1, Vec::new());
+    let (status, resumes) = (InstanceStatus::Deleting, Some(kept));
+    stage.instances.push(Instance { status, resumes, ..instance(InstanceKind::Preemptible) });
+    // One step is carried out at a time, and each first that comes first.
+    let mut turns = Vec::new();
+    while let Some(first) = stage.settle(1).first().copied() {
+        assert!(turns.len() < 10, "one takes all turns: {turns:?}");
+        stage.history.succeeded(first, at(1));
+        turns.push(first);
+    }
+    assert_eq!(turns, [Action::DestroyGuest(ONE, SEVEN), Action::DestroyGuest(ONE, kept)]);
+    assert_eq!(stage.instances, []);
+    // One that is seen nevertheless goes, whatever is remembered.
+    stage.instances.push(Instance { status, ..instance(InstanceKind::Preemptible) });
+    stage.host(1).guests.push(Guest::new(SEVEN, GuestOwner::Preemptible));
+    assert_eq!(stage.settle(2), [Action::DestroyGuest(ONE, SEVEN)]);
+}
