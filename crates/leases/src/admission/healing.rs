@@ -184,7 +184,7 @@ impl Search<'_> {
             return BTreeMap::new();
         }
         let none = BTreeMap::new();
-        let some = |amount| self.slots(0, &SlotsTerms { amount, ..asked.clone() }, &none);
+        let some = |amount| self.slots(0, &SlotsTerms { amount, ..asked.clone() }, &none, false);
         match some(amount) {
             Ok(slots) => slots,
             // Half of what is to be together on one host is of no use; its owner is told that it is missing.

@@ -249,10 +249,10 @@ impl<'a> Search<'a> {
                 Allocation::Hosts(self.hosts(position, asked, &BTreeSet::new())?)
             }
             ReservationTerms::Instances(asked) => {
-                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new())?)
+                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new(), false)?)
             }
             ReservationTerms::Flavor(asked) => {
-                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new())?)
+                Allocation::Slots(self.slots(position, &asked.slots(), &BTreeMap::new(), false)?)
             }
             ReservationTerms::FloatingIps(asked) => {
                 Allocation::FloatingIps(self.floating_ips(position, asked, &BTreeSet::new())?)

@@ -215,7 +215,7 @@ impl Search<'_> {
                 held.iter().filter(|slots| !fits(*slots)).map(|(host, _)| *host).collect();
             return if lost.is_empty() { Ok(held.clone()) } else { Err(Refusal::WouldLoseHosts(lost)) };
         }
-        let slots = self.slots(case.position, asked, held)?;
+        let slots = self.slots(case.position, asked, held, case.started)?;
         let kept = |(host, count): (&HostId, &u32)| slots.get(host).is_some_and(|now| now >= count);
         if case.started && !held.iter().all(kept) {
             return Err(Refusal::WouldLoseSlots(id));

@@ -53,7 +53,8 @@ impl Room<'_> {
 
 impl Search<'_> {
     /// Slots for a reservation, on hosts of `held` first: as many there as it has already, then more there,
-    /// then elsewhere.
+    /// then elsewhere. One that `keeps` what it has may have more than it needs to survive a failure, so as not to lose
+    /// any.
     ///
     /// A host is filled before the next one is begun, and the placement core chooses among the hosts that can
     /// take all that is wanted. All slots are alike, so this finds room whenever there is some.
@@ -62,6 +63,7 @@ impl Search<'_> {
         position: usize,
         asked: &SlotsTerms<'_>,
         held: &BTreeMap<HostId, u32>,
+        keeps: bool,
     ) -> Result<BTreeMap<HostId, u32>, Refusal> {
         let (rooms, report) = self.rooms(asked);
         let found = self.could_have(&rooms, asked);
@@ -77,8 +79,10 @@ impl Search<'_> {
         let mut filling =
             Filling::new(&rooms, asked, held, self.admission.budget).ok_or_else(|| refusal.clone())?;
         if let Some(domain) = asked.survives {
-            let kept =
-                |room: &Room<'_>| held.get(&room.host.id).map_or(0, |count| room.at_most(asked).min(*count));
+            let kept = |room: &Room<'_>| {
+                let held = held.get(&room.host.id).filter(|_| keeps);
+                held.map_or(0, |count| room.at_most(asked).min(*count))
+            };
             let supply =
                 rooms.iter().map(|room| (room.host.id, kept(room), room.at_most(asked) - kept(room)));
             filling.limit(self.limits(supply, asked.amount, domain));

@@ -178,6 +178,26 @@ fn fb_c_room_for_instances_is_restored_after_a_failure() {
     assert_eq!((whole.reservations[0].allocation.amount(), whole.degraded()), (8, false));
 }
 
+#[test]
+fn fb_d_room_for_fewer_instances_is_no_more_than_they_need() {
+    // There is room for four on each host.
+    let mut cloud = racks(&["a", "a", "b", "b"]);
+    let pending = cloud.lease(1, window(10, 60), vec![room(5, Affinity::Any, rack())]);
+    let Allocation::Slots(before) = pending.reservations[0].allocation.clone() else { unreachable!() };
+    for amount in (1..=5).rev() {
+        let number = NonZeroU32::new(amount);
+        let fewer = TermsChange::Instances(InstancesChange { amount: number, ..InstancesChange::default() });
+        let changes =
+            Changes { reservations: vec![(pending.reservations[0].id, fewer)], ..Changes::default() };
+        let changed = cloud.update(&pending, &changes, 0).expect("it is less than it has");
+        let Allocation::Slots(slots) = &changed.reservations[0].allocation else { unreachable!() };
+        let stays = |(host, count): (&HostId, &u32)| before.get(host).is_some_and(|had| had >= count);
+        assert!(slots.iter().all(stays), "{slots:?} of {before:?}");
+        let in_rack = |hosts: [u64; 2]| hosts.iter().filter_map(|id| slots.get(&HostId(*id))).sum::<u32>();
+        assert_eq!((in_rack([1, 2]), in_rack([3, 4])), (amount, amount), "for {amount}");
+    }
+}
+
 proptest! {
     #[test]
     fn fb_a_no_slot_is_too_many(
