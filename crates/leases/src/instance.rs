@@ -228,6 +228,12 @@ impl Instance {
         self.departure.is_some_and(|departure| !departure.is_for_start())
     }
 
+    /// Whether it goes whatever becomes of leases that are to start, and has its place until it has gone: it is being
+    /// destroyed, or [leaves anyway](Self::leaves_anyway).
+    pub fn goes_anyway(&self) -> bool {
+        self.status == InstanceStatus::Deleting || self.leaves_anyway()
+    }
+
     /// The host that it is to be moved to, if another one.
     pub fn moves_to(&self) -> Option<HostId> {
         self.departure.and_then(|departure| departure.moves_to).filter(|to| *to != self.host)

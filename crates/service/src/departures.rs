@@ -76,6 +76,11 @@ impl Service {
             let (changes, others_leaving) = self.departures(&state, &known.elsewhere, now);
             progress.others_leaving = others_leaving;
             progress.announced = changes.is_empty().then_some(known);
+            // Two who see different things would contradict each other by turns forever: whoever is second looks first.
+            let contradicts =
+                |(before, _): &Changed| progress.told_of_instances.contains(&before.instance.id);
+            let (later, changes): (Vec<Changed>, Vec<Changed>) = changes.into_iter().partition(contradicts);
+            later.iter().for_each(|(before, _)| progress.look_once(before.instance.host));
             if changes.is_empty() {
                 return Ok(false);
             }
@@ -123,8 +128,8 @@ impl Service {
         there.map_or(Elsewhere::NOBODY, |there| Elsewhere { guests: &there.guests, until })
     }
 
-    /// Instances that make way at another time than is noted; and who makes way of guests that others have started, for
-    /// leases that start when.
+    /// Instances that make way at another time than is noted; and of guests that others have started, and of instances that
+    /// go anyway, those whose place leases need, and when these start.
     fn departures(
         &self,
         state: &State,
@@ -132,12 +137,14 @@ impl Service {
         now: Timestamp,
     ) -> (Vec<Changed>, BTreeMap<GuestId, Timestamp>) {
         let mut by_host: BTreeMap<HostId, Vec<&Arc<InstanceRecord>>> = BTreeMap::new();
-        for record in state.instances.iter().filter(|record| stays(&record.instance)) {
+        let there = |instance: &Instance| stays(instance) || is_destroyed(instance);
+        for record in state.instances.iter().filter(|record| there(&record.instance)) {
             by_host.entry(record.instance.host).or_default().push(record);
         }
         let preemptible = |record: &Arc<InstanceRecord>| record.instance.kind == InstanceKind::Preemptible;
         by_host.retain(|host, there| {
-            there.iter().any(|record| preemptible(record)) || elsewhere.contains_key(host)
+            let goes = |record: &Arc<InstanceRecord>| record.instance.goes_anyway();
+            there.iter().any(|record| preemptible(record) || goes(record)) || elsewhere.contains_key(host)
         });
         for host in elsewhere.keys() {
             by_host.entry(*host).or_default();
@@ -152,8 +159,9 @@ impl Service {
                 admission.making_way(host, instances, self.elsewhere(others, now), starts_in(state));
             let others = others.iter().flat_map(|there| &there.guests);
             others_leaving.extend(others.filter_map(|guest| Some((guest.id, *leaving.get(&guest.id)?))));
-            let open =
-                |record: &&Arc<InstanceRecord>| preemptible(record) && !record.instance.leaves_anyway();
+            let going = there.iter().map(|record| &record.instance).filter(|instance| instance.goes_anyway());
+            others_leaving.extend(going.filter_map(|going| Some((going.id, *leaving.get(&going.id)?))));
+            let open = |record: &&Arc<InstanceRecord>| preemptible(record) && !record.instance.goes_anyway();
             for record in there.into_iter().filter(open) {
                 let known = record.instance.departure;
                 let start = leaving.get(&record.instance.id);
@@ -178,6 +186,11 @@ fn starts_in(state: &State) -> impl Fn(LeaseId) -> Option<Timestamp> {
 fn stays(instance: &Instance) -> bool {
     instance.kind.lease().is_none()
         && matches!(instance.status, InstanceStatus::Building | InstanceStatus::Active)
+}
+
+/// Whether it is beside all leases, and being destroyed: it has its place until it has gone.
+fn is_destroyed(instance: &Instance) -> bool {
+    instance.kind.lease().is_none() && instance.status == InstanceStatus::Deleting
 }
 
 /// An instance as it was, and what is written.

@@ -69,7 +69,9 @@ impl Service {
             })?;
             let movable = record.instance.kind == InstanceKind::Preemptible
                 && record.instance.status == InstanceStatus::Active
-                && tried.is_none_or(|(_, in_vain)| !in_vain.contains(&record.instance.id));
+                && tried.is_none_or(|(_, in_vain)| !in_vain.contains(&record.instance.id))
+                // Two who see different things must not contradict each other by turns forever.
+                && !progress.told_of_instances.contains(&record.instance.id);
             movable.then(|| (Arc::clone(record), departure))
         };
         state.instances.iter().filter_map(due).collect()

@@ -22,6 +22,9 @@ impl Admission<'_> {
     ///
     /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves for
     /// those that it does not know: what is held for an offer need not become a lease.
+    ///
+    /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of room
+    /// needs the place that they still have: until they have gone that room is not there.
     pub fn making_way<'i>(
         &self,
         host: &Host,
@@ -29,6 +32,8 @@ impl Admission<'_> {
         elsewhere: Elsewhere<'_>,
         starts: impl Fn(LeaseId) -> Option<Timestamp>,
     ) -> BTreeMap<GuestId, Timestamp> {
+        let (going, instances): (Vec<&Instance>, Vec<&Instance>) =
+            instances.into_iter().partition(|instance| instance.goes_anyway());
         let (mut staying, others): (Vec<&Instance>, Vec<&Instance>) =
             instances.into_iter().partition(|instance| instance.kind == InstanceKind::Preemptible);
         let mut beside = Resources::default();
@@ -48,7 +53,7 @@ impl Admission<'_> {
             let candidates = staying.iter().map(|instance| self.candidate(instance, start));
             let candidates: Vec<Candidate<'_>> =
                 candidates.chain(counted.map(|guest| started_elsewhere(guest))).collect();
-            let mut going = if booking.used.is_some() {
+            let mut now_leaving = if booking.used.is_some() {
                 victims(&candidates, &room_beside(host, &beside, &known, window.start()))
             } else {
                 // The lease that lets them on its host tells them itself when they have to leave.
@@ -64,11 +69,22 @@ impl Admission<'_> {
                 let asked =
                     guests.iter().filter(|guest| guest.stopping_since.is_some()).map(|guest| guest.id);
                 let told: BTreeSet<GuestId> = told.chain(asked).collect();
-                going.retain(|id| told.contains(id));
+                now_leaving.retain(|id| told.contains(id));
             }
-            staying.retain(|instance| !going.contains(&instance.id));
-            guests.retain(|guest| !going.contains(&guest.id));
-            leaving.extend(going.into_iter().map(|id| (id, start)));
+            staying.retain(|instance| !now_leaving.contains(&instance.id));
+            guests.retain(|guest| !now_leaving.contains(&guest.id));
+            leaving.extend(now_leaving.into_iter().map(|id| (id, start)));
+            if booking.used.is_some() && !going.is_empty() {
+                let mut room = room_beside(host, &beside, &known, window.start());
+                staying.iter().for_each(|instance| room.subtract(1, &instance.size.resources()));
+                let counted = guests.iter().filter(|_| start <= elsewhere.until);
+                counted.for_each(|guest| room.subtract(1, &guest.size.resources()));
+                let candidates: Vec<Candidate<'_>> =
+                    going.iter().map(|instance| on_its_way(instance)).collect();
+                victims(&candidates, &room).into_iter().for_each(|id| {
+                    leaving.entry(id).or_insert(start);
+                });
+            }
         }
         leaving
     }
@@ -162,6 +178,12 @@ fn started_elsewhere(guest: &Guest) -> Candidate<'_> {
         project: guest.project.as_ref(),
         leaves: guest.stopping_since.is_some(),
     }
+}
+
+/// An instance that goes anyway: it loses nothing.
+fn on_its_way(instance: &Instance) -> Candidate<'_> {
+    let project = Some(&instance.owner.project);
+    Candidate { id: instance.id, size: instance.size, work: 0, project, leaves: false }
 }
 
 /// What is booked of a host for a lease, and is not over.

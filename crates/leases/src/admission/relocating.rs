@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::hunt::{Cost, DESTINATIONS, failed_destinations};
 use crate::ids::HostId;
 use crate::instance::Instance;
-use crate::plan::{Guest, History, Mobility, Observed};
+use crate::plan::{FENCE_TOLERANCE, Guest, History, Mobility, Observed};
 
 impl Admission<'_> {
     /// Another host for a preemptible instance that makes way, which nobody else has for at least so long, if its guest can be
@@ -36,7 +36,8 @@ impl Admission<'_> {
         self.host_for(within, instance.size, &InstanceHints { on: None, not_on }, observed).ok()
     }
 
-    /// Whether an instance can still be moved where it is to be: the host may have it, and nobody has it for at least so long.
+    /// Whether an instance can still be moved where it is to be: the host may have it, and nobody has it for at least so long,
+    /// by the clock of whoever has chosen it.
     pub fn may_go_on_to(
         &self,
         (instance, to): (&Instance, HostId),
@@ -44,6 +45,8 @@ impl Admission<'_> {
         (observed, history): (&Observed, &History),
     ) -> bool {
         let Some(host) = self.inventory.host(to) else { return false };
+        // What one has just chosen would else be taken back by whoever has a clock that is ahead, by turns forever.
+        let least = least.saturating_sub(FENCE_TOLERANCE).max(SignedDuration::ZERO);
         let within = Within::Gap(&instance.owner.project, least);
         self.fits(within, host, observed.hosts.get(&to)).is_ok()
             && failed_destinations(history, instance.id).all(|failed| failed != to)

@@ -183,8 +183,8 @@ pub struct World<'a> {
     pub rules: &'a PlanRules,
     /// Instances that are to run, or to be destroyed.
     pub instances: &'a [&'a Instance],
-    /// Preemptible guests that are no instances on record and make way for leases of room, and when these start
-    /// ([`crate::admission::Elsewhere`]).
+    /// When leases of room start that need the place of others: of preemptible guests that are no instances on record
+    /// ([`crate::admission::Elsewhere`]), which make way, and of instances that [go anyway](Instance::goes_anyway).
     pub others_leaving: &'a BTreeMap<GuestId, Timestamp>,
     /// Those instances whose guests are certain to be nowhere: they were looked for on hosts that work.
     pub gone: &'a BTreeSet<GuestId>,
@@ -281,6 +281,10 @@ struct Claims<'a> {
     preemptible: BTreeSet<GuestId>,
     /// Those that make way now, or are moved away before they would.
     leaving: BTreeMap<GuestId, &'a Instance>,
+    /// Instances that go anyway.
+    going: BTreeSet<GuestId>,
+    /// Hosts where any of them has the place still that a lease of room needs, and when the first of these leases starts.
+    taken_until_gone: BTreeMap<HostId, Timestamp>,
     /// Hosts that instances of leases are on, or are to be started on.
     used: BTreeSet<(HostId, LeaseId)>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
@@ -308,10 +312,19 @@ impl<'a> Claims<'a> {
             preemptible: world.instances.iter().filter(preemptible).map(|instance| instance.id).collect(),
             used: world.instances.iter().filter_map(used).collect(),
             leaving: leaving.map(|instance| (instance.id, *instance)).collect(),
+            going: BTreeSet::new(),
+            taken_until_gone: BTreeMap::new(),
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
             leases: BTreeMap::new(),
         };
+        for instance in world.instances.iter().filter(|instance| instance.goes_anyway()) {
+            claims.going.insert(instance.id);
+            if let Some(start) = world.others_leaving.get(&instance.id) {
+                let first = claims.taken_until_gone.entry(instance.host).or_insert(*start);
+                *first = (*first).min(*start);
+            }
+        }
         let mut wanting = Vec::new();
         for lease in leases {
             claims.leases.insert(lease.id, lease);

@@ -68,14 +68,18 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
         || claims.coming.get(&host).is_some_and(|lease| is_near(effort, lease));
     let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole);
     let Some(lease) = lease else { return false };
-    let mut in_the_way = false;
+    // Somebody whose clock is ahead of ours has begun to start a lease: whoever has to be gone by then is in its way.
+    let starts =
+        claims.slots(host).filter_map(|(_, lease, _)| Some(claims.leases.get(&lease)?.window.start()));
+    let due = starts.fold(effort.world.now, Timestamp::max);
+    let mut in_the_way = claims.taken_until_gone.get(&host).is_some_and(|start| *start <= due);
     for guest in &observed.guests {
-        if claims.leaves_anyway(guest.id) {
+        if claims.going.contains(&guest.id) {
             continue;
         }
         if let Some((asked_at, gone_by)) = makes_way(&effort.world, claims, guest) {
             move_or_stop(effort, claims, (host, observed), (guest, asked_at), lease);
-            in_the_way |= gone_by <= effort.world.now;
+            in_the_way |= gone_by <= due;
         }
     }
     in_the_way

@@ -148,7 +148,8 @@ pub(crate) struct Progress {
     pub repacked: Option<(Timestamp, Option<LeaseId>)>,
     /// What was known when all owners of preemptible instances knew when these make way.
     pub announced: Option<Announced>,
-    /// Of preemptible guests that others have started, those that make way, and when the lease starts that needs their place.
+    /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease needs, and
+    /// when it starts.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// What was known when there was room for nobody who waits to be started anew.
     pub queue_tried: Option<Revision>,
@@ -239,6 +240,13 @@ impl Progress {
     /// The host is to be looked at; before that nothing is concluded for the lease.
     pub fn look_at(&mut self, host: HostId, lease: Option<LeaseId>) {
         self.touched.hosts.entry(host).or_default().extend(lease);
+    }
+
+    /// The host is to be looked at, unless it is already.
+    pub fn look_once(&mut self, host: HostId) {
+        if !self.to_see().any(|touched| touched.hosts.contains_key(&host)) {
+            self.look_at(host, None);
+        }
     }
 
     /// What the action may have changed is to be looked at.

@@ -97,3 +97,39 @@ async fn pre_05_guests_of_others_that_are_not_preemptible_are_not_asked_to_leave
     world.run_until(at(30) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![false], "ACTIVE"));
 }
+
+/// One host of 16 CPUs with a preemptible instance of 8; to delete a guest takes two minutes.
+async fn slow_to_delete() -> (World, GuestId) {
+    let minutes = |minutes: i64| Between::secs(minutes * 60, minutes * 60);
+    let timing = Timing { shut_down: minutes(60), deletion: minutes(2), ..Timing::IMMEDIATE };
+    let mut world = world_with(1, allowing(), None, |fleet| fleet.with_timing(timing)).await;
+    let made = world.service.create_instance(&caller("p"), new(Some(true))).await;
+    world.run_until(at(1)).await;
+    (world, made.expect("room").instance.id)
+}
+
+#[tokio::test]
+async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
+    let (mut world, id) = slow_to_delete().await;
+    world.service.delete_instance(&caller("p"), id).await.expect("there");
+    world.touched();
+    world.run_until(at(1) + SECOND).await;
+    let fits = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;
+    let needs = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;
+    world.run_until(at(2) + SECOND).await;
+    let statuses = [fits, needs].map(|lease| status(&world, lease));
+    assert_eq!((state(&world, id), there(&world, &[id]).len(), statuses), ("DELETING", 1, ["STARTING"; 2]));
+    let reason = world.service.lease(needs).expect("there").lease.reason.clone();
+    assert_eq!(reason.as_deref(), Some("preemptible instances on host 1 have their time to shut down"));
+    world.run_until(at(3) + SECOND * 2).await;
+    assert_eq!(
+        (state(&world, id), status(&world, fits), status(&world, needs)),
+        ("gone", "ACTIVE", "ACTIVE")
+    );
+    // Who needs no more than is free beside it does not wait for it.
+    let (mut world, id) = slow_to_delete().await;
+    world.service.delete_instance(&caller("p"), id).await.expect("there");
+    let fits = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;
+    world.run_until(at(2) + SECOND).await;
+    assert_eq!((state(&world, id), status(&world, fits)), ("DELETING", "ACTIVE"));
+}

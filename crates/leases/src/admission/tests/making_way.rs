@@ -1,8 +1,10 @@
 //! Preemptible instances that make way for leases (spec PRE-06).
 
+use jiff::SignedDuration;
+
 use super::*;
 use crate::ids::{GuestId, LeaseId};
-use crate::instance::{Departure, Instance, InstanceKind};
+use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost};
 
 /// One of so many CPUs on host 1 that has run since then.
@@ -199,4 +201,37 @@ fn pre_06_another_gap_has_what_the_guest_needs_and_is_reached_in_time() {
     cloud.lease(2, window(25, 60), vec![hosts(3, 3)]);
     assert_eq!(goes(&cloud, 10, 15, &guest, &observed, &history), Some(4));
     assert_eq!(goes(&cloud, 10, 16, &guest, &observed, &history), None, "the gap is shorter");
+    // Whoever has a clock that is ahead would not have chosen it, and does not take it back either.
+    let stands = |now| {
+        let admission = cloud.admission(now);
+        admission.may_go_on_to((&leaving, HostId(4)), minutes(15), (&observed, &history))
+    };
+    assert_eq!(goes(&cloud, 11, 15, &guest, &observed, &history), None);
+    assert_eq!((stands(10), stands(11), stands(12)), (true, true, false));
+}
+
+#[test]
+fn pre_06_what_goes_anyway_has_its_place_until_it_has_gone() {
+    let mut cloud = Cloud::new(1);
+    let departing = |cause| Some(Departure::at_once(cause, at(0), SignedDuration::from_mins(9)));
+    let destroyed = Instance { status: InstanceStatus::Deleting, ..preemptible(2, 6, -10) };
+    let others = [
+        destroyed.clone(),
+        Instance { kind: InstanceKind::Regular, ..destroyed },
+        Instance { departure: departing(Cause::OwnProject), ..preemptible(2, 6, -10) },
+        Instance { departure: departing(Cause::Holder), ..preemptible(2, 6, -10) },
+    ];
+    let goes = |cloud: &Cloud, other: &Instance| leaving(cloud, &[preemptible(1, 6, -10), other.clone()]);
+    cloud.lease(1, window(30, 60), vec![instances(4, 1, Affinity::Any)]);
+    for other in &others {
+        assert_eq!(goes(&cloud, other), [], "there is room beside both: {other:?}");
+    }
+    cloud.lease(2, window(40, 60), vec![instances(5, 1, Affinity::Any)]);
+    for other in &others {
+        assert_eq!(goes(&cloud, other), [(2, 40)], "who goes makes room enough for who stays: {other:?}");
+    }
+    cloud.lease(3, window(50, 60), vec![instances(7, 1, Affinity::Any)]);
+    for other in &others {
+        assert_eq!(goes(&cloud, other), [(1, 50), (2, 40)], "{other:?}");
+    }
 }

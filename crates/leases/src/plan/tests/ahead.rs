@@ -1,7 +1,7 @@
 //! Hosts that are cleared of preemptible guests before a lease starts (seed 004).
 
 use super::*;
-use crate::instance::{Departure, InstanceKind, InstanceStatus};
+use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};
 use crate::lease::EventKind;
 use crate::preemption::{Class, EndState};
 
@@ -165,6 +165,55 @@ fn pre_12_room_is_not_granted_while_somebody_elses_guest_is_in_the_way_and_the_l
     assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
     assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn pre_12_room_is_not_granted_until_those_have_gone_that_go_anyway_and_it_needs_their_place() {
+    let destroyed = |instance: &mut Instance| instance.status = InstanceStatus::Deleting;
+    let displaced = |instance: &mut Instance| {
+        instance.departure = Some(Departure::at_once(Cause::OwnProject, at(9), SignedDuration::from_mins(5)));
+    };
+    for (goes, seen) in
+        [(&destroyed as &dyn Fn(&mut Instance), true), (&destroyed, false), (&displaced, true)]
+    {
+        let mut stage = shared();
+        let going = stage.instances.iter_mut().find(|instance| instance.id == GuestId(7)).expect("there");
+        goes(going);
+        stage.others_leaving.insert(GuestId(7), at(10));
+        if !seen {
+            // It is being started, and may be there at any moment.
+            stage.host(1).guests.retain(|guest| guest.id != GuestId(7));
+        }
+        let granted = |steps: &[Action]| steps.contains(&Action::Grant(ONE, FIRST, 4));
+        let steps = stage.settle(10);
+        assert!(!granted(&steps), "{steps:?}");
+        let reason = stage.leases[0].reason.clone().expect("it waits");
+        assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
+        stage.host(1).guests.retain(|guest| guest.id != GuestId(7));
+        stage.instances.retain(|instance| instance.id != GuestId(7));
+        assert!(granted(&stage.perform(10)), "it has gone");
+    }
+    let mut stage = shared();
+    destroyed(&mut stage.instances[0]);
+    assert!(stage.settle(10).contains(&Action::Grant(ONE, FIRST, 4)), "nobody needs its place");
+}
+
+#[test]
+fn pre_12_room_is_not_granted_before_its_time_either_while_somebody_is_in_the_way() {
+    let destroyed = |stage: &mut Stage| stage.instances[0].status = InstanceStatus::Deleting;
+    for goes in [&|_: &mut Stage| (), &destroyed as &dyn Fn(&mut Stage)] {
+        let mut stage = shared();
+        stage.others_leaving.insert(GuestId(7), at(10));
+        goes(&mut stage);
+        // By the clock of another service, which is ahead, it is minute 10.
+        stage.leases[0].status = LeaseStatus::Starting;
+        stage.leases[0].events.start = EventStatus::InProgress;
+        let steps = stage.settle(9);
+        assert!(!steps.contains(&Action::Grant(ONE, FIRST, 4)), "{steps:?}");
+        stage.host(1).guests.retain(|guest| guest.id != GuestId(7));
+        stage.instances.retain(|instance| instance.id != GuestId(7));
+        assert_eq!(stage.settle(9), [Action::Grant(ONE, FIRST, 4)]);
+    }
 }
 
 #[test]
