@@ -64,6 +64,15 @@ impl fmt::Display for Total {
     }
 }
 
+impl Total {
+    /// Adds what others came to.
+    pub fn add(&mut self, other: Self) {
+        self.report.add(&other.report);
+        self.simulations += other.simulations;
+        self.failures.extend(other.failures);
+    }
+}
+
 /// Runs the simulations of those seeds, of one service or of several, on all cores.
 pub fn simulate_all(seeds: Range<u64>, several: bool) -> Total {
     let outcomes: Vec<_> = seeds.into_par_iter().map(|seed| simulate(seed, several)).collect();
@@ -84,6 +93,28 @@ pub fn seeds(text: &str) -> Option<Range<u64>> {
 }
 
 impl Report {
+    /// Everything that is counted, by name.
+    pub fn counters(&self) -> [(&'static str, u64); 16] {
+        [
+            ("leases made", self.made),
+            ("requests refused", self.refused),
+            ("requests with unknown outcome", self.uncertain),
+            ("steps", self.steps),
+            ("failed steps", self.failed_steps),
+            ("crashes", self.crashes),
+            ("host failures", self.host_failures),
+            ("leases started", self.started),
+            ("guests moved", self.moved),
+            ("instances", self.instances),
+            ("instances on hosts of leases", self.backfilled),
+            ("instances asked to leave for the lease", self.cleared),
+            ("offers accepted", self.accepted),
+            ("requests served after they waited", self.served),
+            ("hosts woken", self.woken),
+            ("changes of pools", self.pool_changes),
+        ]
+    }
+
     fn add(&mut self, other: &Self) {
         self.made += other.made;
         self.refused += other.refused;
