@@ -80,7 +80,9 @@ impl Service {
             let contradicts =
                 |(before, _): &Changed| progress.told_of_instances.contains(&before.instance.id);
             let (later, changes): (Vec<Changed>, Vec<Changed>) = changes.into_iter().partition(contradicts);
-            later.iter().for_each(|(before, _)| progress.look_once(before.instance.host));
+            for (before, _) in &later {
+                progress.look_once(before.instance.host);
+            }
             if changes.is_empty() {
                 return Ok(false);
             }

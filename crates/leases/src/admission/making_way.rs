@@ -76,14 +76,16 @@ impl Admission<'_> {
             leaving.extend(now_leaving.into_iter().map(|id| (id, start)));
             if booking.used.is_some() && !going.is_empty() {
                 let mut room = room_beside(host, &beside, &known, window.start());
-                staying.iter().for_each(|instance| room.subtract(1, &instance.size.resources()));
+                for instance in &staying {
+                    room.subtract(1, &instance.size.resources());
+                }
                 let counted = guests.iter().filter(|_| start <= elsewhere.until);
                 counted.for_each(|guest| room.subtract(1, &guest.size.resources()));
                 let candidates: Vec<Candidate<'_>> =
                     going.iter().map(|instance| on_its_way(instance)).collect();
-                victims(&candidates, &room).into_iter().for_each(|id| {
+                for id in victims(&candidates, &room) {
                     leaving.entry(id).or_insert(start);
-                });
+                }
             }
         }
         leaving
