@@ -13,12 +13,14 @@ const SWF: &str = "1 0 0 1800 -1 -1 -1 144 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n\
 const LWF: &str = "0 7200 1800 1800 72 1 1024 0 'NONE.img' 600\n\
                    100 7200 1800 1800 100 1 1024 0 'NONE.img' 600\n";
 
-/// Every ten minutes one that fills a machine comes and wants to run for six hours; every tenth only for ten minutes.
-fn arrivals() -> Arrivals {
+/// Every ten minutes one comes that takes so many of a machine's eight cores, and as much of its memory, and wants to run for
+/// six hours; every tenth only for ten minutes.
+fn arrivals(cores: u32) -> Arrivals {
+    let memory_gib = 8 * cores;
     let mut csv = "arrival_s,batch,vcpus,mem_gib,duration_s,censored\n".to_owned();
     for number in 0..100 {
         let runs_s = if number % 10 == 0 { 600 } else { 21_600 };
-        writeln!(csv, "{},{number},8,64,{runs_s},0", number * 600).expect("there is memory");
+        writeln!(csv, "{},{number},{cores},{memory_gib},{runs_s},0", number * 600).expect("there is memory");
     }
     Arrivals::from_csv(&csv, 1).expect("a record")
 }
@@ -28,8 +30,12 @@ fn trace(swf: &str, lwf: &str) -> Trace {
 }
 
 fn served(trace: &Trace, variant: &str) -> Figures {
+    served_beside(trace, variant, &arrivals(8))
+}
+
+fn served_beside(trace: &Trace, variant: &str, arrivals: &Arrivals) -> Figures {
     let variant = Variant::from_name(variant).expect("a variant");
-    replay(trace, &arrivals(), &variant, &Pace::default(), 1).expect("figures")
+    replay(trace, arrivals, &variant, &Pace::default(), 1).expect("figures")
 }
 
 fn near(one: f64, other: f64) -> bool {
@@ -150,9 +156,10 @@ fn preemptible_instances_fill_gaps_and_nobody_is_late_for_them() {
     let everywhere = served(&trace(SWF, &wide), "fill");
     assert_eq!((everywhere.late_starts, everywhere.reservations.accepted), (0, 1));
     assert!(everywhere.fill.preempted > 10 && everywhere.fill.lost_core_hours > 100.0, "{everywhere:#?}");
-    // One that is made while they run has their hosts, and there are others.
-    let late = "30000 36000 1800 1800 72 1 1024 0 'NONE.img' 600\n";
-    let (leaving, moving) = (served(&trace(SWF, late), "fill"), served(&trace(SWF, late), "move"));
+    // One that is made while they run needs hosts of some of them, and there is room beside the others.
+    let late = trace(SWF, "30000 36000 1800 1800 124 1 1024 0 'NONE.img' 600\n");
+    let half = arrivals(4);
+    let (leaving, moving) = (served_beside(&late, "fill", &half), served_beside(&late, "move", &half));
     assert_eq!((moving.late_starts, moving.reservations), (0, leaving.reservations));
     assert!(leaving.fill.preempted > 10 && moving.fill.preempted == 0, "{leaving:#?} {moving:#?}");
     assert!(near(moving.fill.lost_core_hours, 0.0), "{moving:#?}");
