@@ -19,6 +19,9 @@ fn what_must_hold_holds_with_several_services_on_one_store() {
     hold(true);
 }
 
+/// With several services about one of a hundred seeds comes to this: too few for it to be wanted of these. One service has more.
+const RARE: [&str; 1] = ["instances asked to leave for the lease"];
+
 fn hold(several: bool) {
     let mut total = simulation::Total::default();
     for seeds in chosen() {
@@ -30,7 +33,9 @@ fn hold(several: bool) {
     }
     println!("{total}");
     assert!(total.failures.is_empty(), "{} simulations failed", total.failures.len());
-    let never: Vec<_> = total.report.counters().into_iter().filter(|(_, count)| *count == 0).collect();
+    let wanted = |name: &str| !several || !RARE.contains(&name);
+    let counters = total.report.counters().into_iter().filter(|(name, _)| wanted(name));
+    let never: Vec<_> = counters.filter(|(_, count)| *count == 0).collect();
     assert!(never.is_empty(), "so much less is simulated than there should be: {never:?}");
 }
 
