@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::attributes::Attributes;
 use crate::energy::Power;
@@ -136,10 +137,10 @@ pub struct FloatingIp {
     pub reservable: bool,
 }
 
-/// All that may be leased.
+/// All that may be leased. A copy shares the hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    hosts: BTreeMap<HostId, Host>,
+    hosts: BTreeMap<HostId, Arc<Host>>,
     floating_ips: BTreeMap<FloatingIpId, FloatingIp>,
 }
 
@@ -150,33 +151,33 @@ impl Inventory {
         floating_ips: impl IntoIterator<Item = FloatingIp>,
     ) -> Self {
         Self {
-            hosts: hosts.into_iter().map(|host| (host.id, host)).collect(),
+            hosts: hosts.into_iter().map(|host| (host.id, Arc::new(host))).collect(),
             floating_ips: floating_ips.into_iter().map(|ip| (ip.id, ip)).collect(),
         }
     }
 
     /// The host of that identifier.
     pub fn host(&self, id: HostId) -> Option<&Host> {
-        self.hosts.get(&id)
+        self.hosts.get(&id).map(AsRef::as_ref)
     }
 
     /// The same, to change it.
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut Host> {
-        self.hosts.get_mut(&id)
+        self.hosts.get_mut(&id).map(Arc::make_mut)
     }
 
     /// All hosts, by identifier.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> {
-        self.hosts.values()
+        self.hosts.values().map(AsRef::as_ref)
     }
 
     /// Adds a host, or exchanges the one of that identifier.
     pub fn put_host(&mut self, host: Host) {
-        self.hosts.insert(host.id, host);
+        self.hosts.insert(host.id, Arc::new(host));
     }
 
     /// Takes a host away.
-    pub fn remove_host(&mut self, id: HostId) -> Option<Host> {
+    pub fn remove_host(&mut self, id: HostId) -> Option<Arc<Host>> {
         self.hosts.remove(&id)
     }
 

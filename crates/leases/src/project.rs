@@ -18,7 +18,7 @@ pub struct UserId(pub String);
 
 /// Who asked for a lease, and for which project. Fixed for the life of the lease: no change of a lease can
 /// carry another owner (spec W8).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The project that the lease belongs to.
     pub project: ProjectId,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ambient::{Clock, Ids, SystemClock};
-use service::{Caller, Service};
+use leases::project::Owner;
+use service::{Caller, Client, Service};
 use tokio::sync::watch;
 
 use crate::auth::{Authentication, Identity};
@@ -98,6 +99,15 @@ impl App {
     }
 }
 
+/// Says that the client has gone when the answer is not waited for any more.
+struct Leaving(Client);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
 /// Who sent the request, and which one it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -110,22 +120,44 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway
-    /// would leave nobody knowing what became of it (W7). Until then it counts as a request of the client's.
+    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway would
+    /// leave nobody knowing what became of it (W7). Only while nothing is committed, what waits for its turn or takes
+    /// long is canceled. Until its end it counts as a request of the client's.
     pub(crate) async fn change<T, F>(&self, change: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
+        self.on_behalf(change).await
+    }
+
+    /// Has something decided that changes nothing. If the client goes away meanwhile, that is canceled.
+    pub(crate) async fn consider<T, F>(&self, decide: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.on_behalf(decide).await
+    }
+
+    /// Works for the client in a task of its own, so that it is noticed meanwhile that the client has gone.
+    async fn on_behalf<T, F>(&self, work: F) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
         use tracing::Instrument;
+        let Identity { user, project, .. } = &self.identity;
+        let client = Client::new(Owner { project: project.clone(), user: user.clone() });
+        let _leaving = Leaving(client.clone());
         let asked = Arc::clone(&self.asked);
-        let change = async move {
-            let changed = change.await;
+        let work = client.scope(async move {
+            let done = work.await;
             drop(asked);
-            changed
-        };
-        tokio::spawn(change.in_current_span()).await.map_err(|error| {
-            tracing::error!(%error, "a change broke off");
+            done
+        });
+        tokio::spawn(work.in_current_span()).await.map_err(|error| {
+            tracing::error!(%error, "a request broke off");
             ApiError::internal()
         })
     }

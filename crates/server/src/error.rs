@@ -202,6 +202,7 @@ impl From<ServiceError> for ApiError {
                 tracing::error!(%error, "the store is corrupt");
                 Self::internal()
             }
+            ServiceError::Gone => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             ServiceError::Store(_) | ServiceError::Fleet(_) => {
                 tracing::warn!(%error, "a request could not be served");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

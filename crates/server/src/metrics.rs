@@ -136,6 +136,12 @@ impl Collector for OfService {
             ),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
             ("failing_steps", "Steps that failed and have not succeeded since", statistics.failing_steps),
+            ("waiting_writers", "Requests that wait to change something", statistics.waiting_writers),
+            (
+                "waiting_decisions",
+                "Requests that wait to have something decided, or read at length, without a change",
+                statistics.waiting_decisions,
+            ),
             (
                 "last_start_delay_milliseconds",
                 "How late the last lease became active",
@@ -151,6 +157,16 @@ impl Collector for OfService {
             ("steps_done", "Steps that were carried out", statistics.steps_done),
             ("steps_failed", "Steps that failed", statistics.steps_failed),
             ("cycles", "Cycles of the loop", statistics.cycles),
+            (
+                "decisions_too_costly",
+                "Decisions that were given up because they cost more than they may",
+                statistics.decisions_too_costly,
+            ),
+            (
+                "decisions_canceled",
+                "Decisions that were given up because their client had gone",
+                statistics.decisions_canceled,
+            ),
             (
                 "boots_failed",
                 "Hosts that were switched on and did not come up in time",

@@ -12,6 +12,7 @@ use leases::plan::{Guest, GuestOwner, ObservedHost};
 use store::{Commit, InstanceRecord, Revision, StoreError, Write};
 
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::instances::change;
 use crate::notices;
 use crate::state::State;
@@ -52,8 +53,8 @@ impl Service {
         let all = state.instances.iter().map(|record| &record.instance).filter(|other| stays(other));
         let there = all.filter(|other| other.host == new.host).chain([new]);
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
-        let progress = self.progress();
-        let seen = progress.observed.hosts.get(&host.id);
+        let observed = self.observed();
+        let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
         let leaving = admission.making_way(host, there, elsewhere, starts_in(state));
@@ -64,16 +65,18 @@ impl Service {
     /// anything to tell.
     pub(crate) async fn announce(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let changes = {
-            let state = self.state();
-            let mut progress = self.progress();
-            let elsewhere = progress.observed.hosts.iter().filter_map(|(host, seen)| {
+            let state = self.snapshot();
+            let observed = self.observed();
+            let elsewhere = observed.hosts.iter().filter_map(|(host, seen)| {
                 Some((*host, self.started_elsewhere(&state, (*host, seen), now)?))
             });
             let known = Announced { revision: state.revision, elsewhere: elsewhere.collect() };
-            if progress.announced.as_ref() == Some(&known) {
+            if self.progress().announced.as_ref() == Some(&known) {
                 return Ok(false);
             }
-            let (changes, others_leaving) = self.departures(&state, &known.elsewhere, now);
+            let (changes, others_leaving) =
+                beside_requests(|| self.departures(&state, &known.elsewhere, now));
+            let mut progress = self.progress();
             progress.others_leaving = others_leaving;
             progress.announced = changes.is_empty().then_some(known);
             // Two who see different things would contradict each other by turns forever: whoever is second looks first.

@@ -17,10 +17,13 @@ use leases::ids::{FreePoolId, HostId};
 use leases::lease::Lease;
 use leases::plan::{Action, Step};
 use leases::window::{Window, next_minute};
+use leases::work::Budget;
 use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
+use crate::deciding::beside_requests;
 use crate::leasing::create::{rehouse, rehoused};
 use crate::notices::boot_failed;
+use crate::places::Kind;
 use crate::state::State;
 use crate::writing::Writer;
 use crate::{HostPower, Service, ServiceError};
@@ -109,10 +112,10 @@ impl Service {
     }
 
     /// What may be off when, by the rules that there are, whether power is saved or not.
-    pub fn energy_plan(&self, horizon: Option<SignedDuration>) -> EnergyPlan {
+    pub async fn energy_plan(&self, horizon: Option<SignedDuration>) -> Result<EnergyPlan, ServiceError> {
         let rules = self.settings.energy.rules;
         let rules = PowerRules { horizon: horizon.unwrap_or(rules.horizon), ..rules };
-        self.plan_energy(&self.state(), &rules, self.now())
+        self.consider(|_| Ok(self.plan_energy(&self.snapshot(), &rules, self.now()))).await
     }
 
     fn plan_energy(&self, state: &State, rules: &PowerRules, now: Timestamp) -> EnergyPlan {
@@ -134,7 +137,7 @@ impl Service {
 
     /// The power of all hosts, by identifier.
     pub fn host_powers(&self) -> Vec<HostPower> {
-        let (state, rules) = (self.state(), &self.settings.energy.rules);
+        let (state, rules) = (self.snapshot(), &self.settings.energy.rules);
         let power = |host: &Host| HostPower {
             boot_time: host.power.boot_time(rules),
             figures: Figures::of(host),
@@ -149,9 +152,10 @@ impl Service {
         &self,
         period: Window,
     ) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
+        let _place = self.place(Kind::Read).await?;
         let mut sleeps = self.parts.store.sleeps(&period).await?;
         let held = self.parts.store.held_hosts(&period).await?;
-        let (state, now) = (self.state(), self.now());
+        let (state, now) = (self.snapshot(), self.now());
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         sleeps.extend(asleep.filter_map(|host| {
             let (from, until) = match host.power.state {
@@ -169,14 +173,14 @@ impl Service {
         };
         let hosts: Vec<Metered> = state.hosts.values().filter_map(metered).collect();
         // What leases will hold is none of it.
-        Ok(energy::report(&sleeps, &hosts, &held, period.before(now)))
+        Ok(beside_requests(|| energy::report(&sleeps, &hosts, &held, period.before(now))))
     }
 
     /// What becomes of hosts that are being switched, or go on or off by themselves. Says whether anything did.
     pub(crate) async fn settle_power(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let rules = self.settings.energy.rules;
         let changes: Vec<Change> = {
-            let state = self.state();
+            let state = self.snapshot();
             let progress = self.progress();
             let change = |record: &Arc<HostRecord>| {
                 let host = &record.host;
@@ -217,8 +221,8 @@ impl Service {
             return Ok((false, Some(next)));
         }
         let changes: Vec<Change> = {
-            let state = self.state();
-            let plan = self.plan_energy(&state, &self.power_rules(), now);
+            let state = self.snapshot();
+            let plan = beside_requests(|| self.plan_energy(&state, &self.power_rules(), now));
             // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
             let sees = self.sees_well(now);
             self.progress().power_planned =
@@ -241,10 +245,17 @@ impl Service {
 
     /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
     /// there was.
-    pub(crate) async fn repack(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn repack(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
         let moved = {
-            let state = self.state();
-            let Some(moved) = self.repacked(&state, now) else { return Ok(false) };
+            let state = self.snapshot();
+            let Some(moved) = beside_requests(|| self.repacked(&state, now, budget)) else {
+                return Ok(false);
+            };
             rehoused(&state, vec![moved], now)
         };
         let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
@@ -258,7 +269,7 @@ impl Service {
         writer.commit_all_or_each(&moved, commit_of, tell).await
     }
 
-    fn repacked(&self, state: &State, now: Timestamp) -> Option<Lease> {
+    fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
         let (looked_at, after) = self.progress().repacked.unzip();
@@ -267,9 +278,10 @@ impl Service {
             return None;
         }
         let hosts = self.known_hosts(state, now);
-        let occupied = state.occupied(&self.progress().observed);
+        let occupied = state.occupied(&self.observed());
         // Guests beside leases may stay for ever.
-        let admission = Admission { avoided: Some(&occupied), ..self.admission(state, None, &hosts, now) };
+        let admission = self.admission(state, None, &hosts, now, budget);
+        let admission = Admission { avoided: Some(&occupied), ..admission };
         let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
         let rules =
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };

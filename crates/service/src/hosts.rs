@@ -18,6 +18,7 @@ use leases::terms::ReservationTerms;
 use leases::text::{Quoted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
+use crate::deciding::beside_requests;
 use crate::free_pools::{enter_moved, without_host};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
@@ -191,7 +192,7 @@ impl Service {
                      '{NEVER}' and try again when it is on."
                 )));
             }
-            let moved = moved(&self.state(), now)?;
+            let moved = beside_requests(|| moved(&self.snapshot(), now))?;
             self.check_empty(id).await?;
             match forget_host(&writer, caller, &before, moved, now).await {
                 Ok(()) => {

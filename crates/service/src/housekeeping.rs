@@ -1,7 +1,7 @@
 //! Housekeeping that is asked for (spec §7.4): maintenance is booked, owners have bad hosts exchanged; and what holds
 //! leases of one project back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -16,10 +16,11 @@ use leases::project::{Owner, ProjectId};
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::text::quoted_list;
 use leases::window::Window;
+use leases::work::Budget;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
 use crate::free_pools::end_action;
-use crate::leasing::update::Decided;
+use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
@@ -27,9 +28,12 @@ use crate::{Caller, NewMaintenance, NotFound, PlannedMaintenance, Service, Servi
 
 impl Service {
     /// Finds a time for maintenance of each host.
-    pub fn plan_maintenance(&self, new: &NewMaintenance) -> Result<Vec<PlannedMaintenance>, ServiceError> {
+    pub async fn plan_maintenance(
+        &self,
+        new: &NewMaintenance,
+    ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
         self.maintenance_project()?;
-        maintained(&self.state(), new, self.now())
+        self.consider(|budget| maintained(&self.snapshot(), new, self.now(), budget)).await
     }
 
     /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none.
@@ -41,9 +45,11 @@ impl Service {
         let project = self.maintenance_project()?.clone();
         let owner = Owner { project, user: caller.user.clone() };
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let now = self.now();
-            let mut planned = maintained(&self.state(), new, now)?;
+            let plan = |budget: &Budget| {
+                let now = self.now();
+                Ok((now, maintained(&self.snapshot(), new, now, budget)?))
+            };
+            let (writer, (now, mut planned)) = self.decided(plan).await?;
             let without: Vec<&str> = planned
                 .iter()
                 .filter(|one| one.window.is_none())
@@ -119,7 +125,8 @@ impl Service {
         let lease = self.lease_of_pool(reservation);
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
         let now = self.now();
-        let decide = |state: &State, before: &LeaseRecord| {
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let state = ground.state;
             let lease = &before.lease;
             let has_it =
                 pools(lease).any(|(r, _)| r.id == reservation && r.allocation.hosts().contains(&host));
@@ -129,7 +136,7 @@ impl Service {
             self.check_swap(state, lease, host, limited)?;
             let neighbours = self.neighbours(state);
             let hosts = self.known_hosts(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
+            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now, ground.budget);
             let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };
@@ -233,14 +240,15 @@ fn maintained(
     state: &State,
     new: &NewMaintenance,
     now: Timestamp,
+    budget: &Budget,
 ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
     let mut hosts: BTreeSet<HostId> = BTreeSet::new();
+    let by_name: HashMap<&str, HostId> =
+        state.hosts.values().map(|record| (record.host.name.as_str(), record.host.id)).collect();
+    let by_id = |text: &str| text.parse().ok().map(HostId).filter(|id| state.hosts.contains_key(id));
     for name in &new.hosts {
-        let known =
-            |record: &&Arc<HostRecord>| record.host.name == *name || record.host.id.to_string() == *name;
-        let record = state.hosts.values().find(known);
-        let missing = || ServiceError::NotFound(NotFound::Machine(name.clone()));
-        hosts.insert(record.ok_or_else(missing)?.host.id);
+        let id = by_name.get(name.as_str()).copied().or_else(|| by_id(name));
+        hosts.insert(id.ok_or_else(|| ServiceError::NotFound(NotFound::Machine(name.clone())))?);
     }
     if let Some(name) = &new.free_pool {
         let known = |one: &&Arc<FreePoolRecord>| one.pool.name == *name || one.pool.id.to_string() == *name;
@@ -250,6 +258,7 @@ fn maintained(
     }
     let wish = MaintenanceWish { not_before: new.wish.not_before.max(now), ..new.wish };
     let planned = |id| {
+        budget.charge(state.calendar.bookings(id).count() as u64);
         let host = state.hosts.get(&id)?.clone();
         Some(PlannedMaintenance { host, window: earliest_gap(&state.calendar, id, &wish), lease: None })
     };

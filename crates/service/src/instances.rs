@@ -10,6 +10,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, InstanceChange, Observed};
 use leases::project::{Owner, ProjectId};
+use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
 
 use crate::hints::places;
@@ -20,7 +21,7 @@ use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
 /// All instances, with an index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Instances {
     records: BTreeMap<GuestId, Arc<InstanceRecord>>,
     /// Those that are part of a lease, by lease.
@@ -114,15 +115,18 @@ impl Service {
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
         let id = GuestId(self.parts.ids.uuid());
         if self.settings.quotas.preemptible_usage.is_some() {
-            let kind = self.place_of(&self.state(), &caller.project, &new.placing, self.now())?.kind;
+            let kind = self.place_of(&self.snapshot(), &caller.project, &new.placing, self.now())?.kind;
             if kind == InstanceKind::Preemptible {
                 self.check_preemptible_usage(&caller.project, self.now()).await?;
             }
         }
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let now = self.now();
-            let Proposal { instance, host, displaced } = self.propose_instance(caller, id, &new, now)?;
+            let propose = |budget: &Budget| {
+                let now = self.now();
+                Ok((now, self.propose_instance(caller, id, &new, now, budget)?))
+            };
+            let (writer, (now, proposal)) = self.decided(propose).await?;
+            let Proposal { instance, host, displaced } = proposal;
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
             let mut commit = Commit::new(now);
@@ -151,8 +155,9 @@ impl Service {
         id: GuestId,
         new: &NewInstance,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<Proposal, ServiceError> {
-        let state = self.state();
+        let state = self.snapshot();
         let Place { kind, within, size, class } =
             self.place_of(&state, &caller.project, &new.placing, now)?;
         let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
@@ -162,6 +167,7 @@ impl Service {
         let backfill = self.backfill(&state, kind, now);
         let admission = Admission {
             backfill: backfill.as_ref(),
+            budget,
             ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
         };
         let observed = self.expected(&state);
@@ -292,15 +298,15 @@ impl Service {
         Err(overtaken())
     }
 
-    /// Commits what becomes of instances. Says whether anything was.
-    pub(crate) async fn commit_instances(
+    /// What becomes of instances that were planned for as they are in `state`.
+    pub(crate) fn instances_planned_for(
         &self,
-        writer: &Writer<'_>,
+        state: &State,
         changes: Vec<InstanceChange>,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Vec<Change> {
         let write = |planned| {
-            let before = self.instance(InstanceChange::instance(&planned))?;
+            let before = state.instances.get(InstanceChange::instance(&planned))?.clone();
             let write = match planned {
                 InstanceChange::Becomes(after) => change(&before, *after, now),
                 InstanceChange::Gone(id) => Write::ForgetInstance { id, expected: before.version },
@@ -308,7 +314,16 @@ impl Service {
             let successor = self.successor(&before, &write, now);
             Some(Change { before, write, successor })
         };
-        let changes: Vec<Change> = changes.into_iter().filter_map(write).collect();
+        changes.into_iter().filter_map(write).collect()
+    }
+
+    /// Commits what becomes of instances. Says whether anything was.
+    pub(crate) async fn commit_instances(
+        &self,
+        writer: &Writer<'_>,
+        changes: Vec<Change>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         let commit_of = |changes: &[Change]| {
             let successors = changes.iter().filter_map(|change| change.successor.as_ref());
             let successors =
@@ -348,7 +363,7 @@ struct Proposal {
 }
 
 /// What becomes of an instance.
-struct Change {
+pub(crate) struct Change {
     before: Arc<InstanceRecord>,
     write: Write,
     /// Who takes its place.

@@ -10,7 +10,7 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
-use crate::leasing::update::Decided;
+use crate::leasing::update::{Decided, Ground};
 use crate::state::State;
 use crate::{Caller, LeasePoolChange, NotFound, Service, ServiceError};
 
@@ -65,7 +65,8 @@ impl Service {
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
-        let decide = |state: &State, before: &LeaseRecord| {
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let state = ground.state;
             Ok(Decided::only(self.changed_pool(state, &before.lease, id, &change)?, before))
         };
         self.change_lease(caller, lease, self.now(), None, decide).await
@@ -108,11 +109,12 @@ impl Service {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
         let now = self.now();
-        let decide = |state: &State, before: &LeaseRecord| {
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let state = ground.state;
             // It is to have them at once, so nobody may be there who cannot be removed.
             let neighbours = self.neighbours(state);
             let hosts = self.known_hosts(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now);
+            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now, ground.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };

@@ -7,6 +7,8 @@
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
 mod attributes;
+mod client;
+mod deciding;
 mod departures;
 mod drift;
 mod energy;
@@ -22,6 +24,7 @@ mod lease_pools;
 mod leasing;
 mod notices;
 mod offers;
+mod places;
 mod placing;
 mod preemptible_projects;
 mod proposals;
@@ -36,17 +39,21 @@ mod waitlist;
 mod writing;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use ambient::{Clock, Ids};
 use fleet::Fleet;
 use jiff::Timestamp;
+use leases::plan::Observed;
 use store::Store;
 use tokio::sync::{Notify, watch};
 
+use crate::deciding::Ended;
 use crate::execution::Progress;
+use crate::places::Places;
 use crate::state::State;
 
+pub use client::Client;
 pub use drift::Drift;
 pub use energy::{EnergyMode, EnergySettings};
 pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
@@ -82,12 +89,16 @@ pub struct Parts {
 pub struct Service {
     parts: Parts,
     settings: Settings,
-    /// What the store holds. Never locked across a wait.
-    state: RwLock<State>,
+    /// What the store holds. Never locked across a wait, nor while anything is decided: decisions have a [snapshot](Self::snapshot).
+    state: RwLock<Arc<State>>,
     /// How far things are. Never locked across a wait, and always after `state` where both are.
     progress: Mutex<Progress>,
-    /// Writers take turns, so that what is decided on is what is committed to.
-    turn: tokio::sync::Mutex<()>,
+    /// The write lock, so that what is decided on is what is committed to; and places to decide without it.
+    places: Arc<Places>,
+    /// Decisions that ended early.
+    ended: Ended,
+    /// Who has it brings `state` up to date. See [`writing::Memory`].
+    memory: tokio::sync::Mutex<()>,
     /// `state` contradicts what the store holds, and is to be loaded anew.
     contradicted: AtomicBool,
     /// Counts changes of `state`.
@@ -105,19 +116,22 @@ impl Service {
         let snapshot = parts.store.load().await?;
         let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
             .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
+        let places = Places::new(settings.decisions_at_once);
         let service = Arc::new(Self {
             parts,
             settings,
-            state: RwLock::new(state),
+            state: RwLock::new(Arc::new(state)),
             progress: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            places,
+            ended: Ended::default(),
+            memory: tokio::sync::Mutex::default(),
             contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             wake: Notify::new(),
             running: AtomicBool::new(false),
         });
         // A wrong clock is found out before anybody is served.
-        service.writer().await?;
+        drop(service.loop_writer().await?);
         service.count_what_is_held().await?;
         Ok(service)
     }
@@ -127,14 +141,26 @@ impl Service {
         &self.parts.clock
     }
 
-    /// What the store holds, to look at. What is changed under the lock is changed whole, so a reader that
+    /// What the store holds, for a short look. What is changed under the lock is changed whole, so a reader that
     /// panicked leaves nothing behind.
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn state(&self) -> RwLockReadGuard<'_, Arc<State>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    /// What the store holds at this moment, for as long as it takes: nobody waits for whoever has it. Who changes
+    /// something meanwhile pays for a copy.
+    fn snapshot(&self) -> Arc<State> {
+        Arc::clone(&self.state())
+    }
+
+    /// Changes what is in memory. Snapshots stay as they are.
+    fn change_state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(Arc::make_mut(&mut self.state.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// What was last seen of the fleet, for as long as it takes.
+    fn observed(&self) -> Arc<Observed> {
+        Arc::clone(&self.progress().observed)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

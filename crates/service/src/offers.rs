@@ -15,11 +15,12 @@ use leases::offer::{OfferKind, kept_free};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::terms::{ReservationTerms, Terms};
+use leases::work::Budget;
 use store::encoding::requirement_json;
 use store::{Commit, LeaseRecord, StoreError, Wording, Write};
 
 use crate::leasing::create::Proposed;
-use crate::leasing::update::Decided;
+use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, as_stored, decide_again, overtaken};
@@ -85,7 +86,7 @@ impl Service {
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(new.asked_at);
-        let find = |state: &State| Ok(self.find_offers(state, caller, new, now));
+        let find = |state: &State, budget: &Budget| Ok(self.find_offers(state, caller, new, now, budget));
         self.make_offers(caller, now, hold, None, find).await
     }
 
@@ -98,7 +99,8 @@ impl Service {
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let find = |state: &State| self.find_changes(state, caller, id, changes, now);
+        let find =
+            |state: &State, budget: &Budget| self.find_changes(state, caller, id, changes, now, budget);
         self.make_offers(caller, now, hold, Some(id), find).await
     }
 
@@ -108,16 +110,16 @@ impl Service {
         now: Timestamp,
         hold: bool,
         of: Option<LeaseId>,
-        find: impl Fn(&State) -> Result<Vec<LeaseRecord>, ServiceError>,
+        find: impl Fn(&State, &Budget) -> Result<Vec<LeaseRecord>, ServiceError>,
     ) -> Result<Offers, ServiceError> {
         let hold = hold && !self.settings.offer_hold.is_zero();
         if !hold {
-            let offers = find(&self.state())?.into_iter().map(Arc::new).collect();
+            let offers = self.consider(|budget| find(&self.snapshot(), budget)).await?;
+            let offers = offers.into_iter().map(Arc::new).collect();
             return Ok(Offers { offers, held: false });
         }
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let offers = find(&self.state())?;
+            let (writer, offers) = self.decided(|budget| find(&self.snapshot(), budget)).await?;
             if offers.is_empty() || !self.may_hold(&caller.owner(), now) {
                 return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
             }
@@ -140,11 +142,12 @@ impl Service {
         caller: &Caller,
         new: &NewLease,
         now: Timestamp,
+        budget: &Budget,
     ) -> Vec<LeaseRecord> {
         let owner = caller.owner();
         let calendar = state.calendar_with_offers(Some(&owner), now);
         let around = self.around(state, new.terms.lease_type, now);
-        let admission = around.admission(self, state, &calendar, now);
+        let admission = around.admission(self, state, &calendar, now, budget);
         let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
         let record = |Offer { kind, terms, allocations }| {
@@ -165,12 +168,13 @@ impl Service {
         id: LeaseId,
         changes: &LeaseChanges,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<Vec<LeaseRecord>, ServiceError> {
         let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let owner = caller.owner();
         let calendar = state.calendar_with_offers(Some(&owner), now);
         let around = self.around(state, LeaseType::Schedule, now);
-        let admission = around.admission(self, state, &calendar, now);
+        let admission = around.admission(self, state, &calendar, now, budget);
         let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
         let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
@@ -215,7 +219,7 @@ impl Service {
 
     /// What has them hold, instead of those that there were.
     fn held(&self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
-        let state = self.state();
+        let state = self.snapshot();
         let mut commit = Commit::new(now);
         commit.writes = state.withdrawing_offers(owner, None);
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
@@ -276,33 +280,39 @@ impl Service {
         self.refresh().await?;
         let now = self.now();
         let offer = held_offer(&self.state(), id, now)?;
-        match offer.lease.standing {
-            Standing::Offered { of: Some(lease), group, .. } => {
-                let decide = |state: &State, before: &LeaseRecord| {
-                    let offer = held_offer(state, id, now)?;
-                    let hosts = self.known_hosts(state, now);
-                    let admission = self.admission(state, None, &hosts, now);
-                    let updated = admission.accepted_change(&before.lease, &offer.lease)?;
-                    self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
-                    Ok(Decided {
-                        lease: updated.lease,
-                        wording: offer.wording.clone(),
-                        before_end_rearmed: updated.before_end_rearmed,
-                        moved: Vec::new(),
-                    })
-                };
-                self.change_lease(caller, lease, now, Some(group), decide).await
-            }
-            _ => Ok(self.enter_lease(caller, now, None, || self.accepted(caller, id, now)).await?.lease),
-        }
+        let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
+            let decide = |budget: &Budget| self.accepted(caller, id, now, budget);
+            return Ok(self.enter_lease(caller, now, None, decide).await?.lease);
+        };
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let state = ground.state;
+            let offer = held_offer(state, id, now)?;
+            let hosts = self.known_hosts(state, now);
+            let admission = self.admission(state, None, &hosts, now, ground.budget);
+            let updated = admission.accepted_change(&before.lease, &offer.lease)?;
+            self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            Ok(Decided {
+                lease: updated.lease,
+                wording: offer.wording.clone(),
+                before_end_rearmed: updated.before_end_rearmed,
+                moved: Vec::new(),
+            })
+        };
+        self.change_lease(caller, lease, now, Some(group), decide).await
     }
 
-    fn accepted(&self, caller: &Caller, id: LeaseId, now: Timestamp) -> Result<Proposed, ServiceError> {
-        let state = self.state();
+    fn accepted(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<Proposed, ServiceError> {
+        let state = self.snapshot();
         let offer = held_offer(&state, id, now)?;
         let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
         let hosts = self.known_hosts(&state, now);
-        let admission = self.admission(&state, None, &hosts, now);
+        let admission = self.admission(&state, None, &hosts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
         // The project may have other leases since.
         self.check_stack_of(&state, None, &lease)?;

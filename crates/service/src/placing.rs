@@ -12,6 +12,7 @@ use leases::lease::{Lease, Reservation};
 use leases::plan::GuestSize;
 use leases::preemption::{Class, NotPreemptible};
 use leases::project::ProjectId;
+use leases::work::Budget;
 use store::LeaseRecord;
 
 use crate::hints::places;
@@ -83,14 +84,19 @@ impl Service {
 
     /// Which hosts may have such an instance, and until when: what [`Service::create_instance`] would choose from. Nothing
     /// is kept free by asking.
-    pub fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
-        let (state, now) = (self.state(), self.now());
+    pub async fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
+        self.consider(|budget| self.hosts_now_for(question, budget)).await
+    }
+
+    fn hosts_now_for(&self, question: &HostQuestion, budget: &Budget) -> Result<HostAnswer, ServiceError> {
+        let (state, now) = (self.snapshot(), self.now());
         let Place { kind, within, size, class } =
             self.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
         let backfill = self.backfill(&state, kind, now);
         let admission = Admission {
             backfill: backfill.as_ref(),
+            budget,
             ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
         };
         let filter = |observed: &_| {
@@ -100,7 +106,7 @@ impl Service {
         // Guests that are about to be there need room; who has no size asks for none.
         let verdicts = match size {
             Some(_) => filter(&self.expected(&state)),
-            None => filter(&self.progress().observed),
+            None => filter(&self.observed()),
         };
         let rules = &self.settings.plan_rules;
         let notice = rules.notice(class.as_ref());

@@ -12,7 +12,7 @@ use leases::terms::Terms;
 use store::{LeaseRecord, Write};
 
 /// All of them, with indexes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Proposals {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
     /// By when they are forgotten.

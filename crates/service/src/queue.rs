@@ -11,9 +11,11 @@ use leases::hints::InstanceHints;
 use leases::ids::{GuestId, HostId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
+use leases::work::Budget;
 use store::{Commit, InstanceRecord, StoreError, Version, Write};
 
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::instances::{change, seize};
 use crate::notices;
 use crate::state::State;
@@ -51,13 +53,18 @@ impl Service {
     }
 
     /// Starts instances that wait, as far as there is room. Says whether there was any to start.
-    pub(crate) async fn start_queued(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn start_queued(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
         let starts = {
-            let state = self.state();
+            let state = self.snapshot();
             if self.progress().queue_tried == Some(state.revision) {
                 return Ok(false);
             }
-            self.startable(&state, now)
+            beside_requests(|| self.startable(&state, now, budget))
         };
         if starts.is_empty() {
             // Until something changes: as time goes on gaps become shorter only.
@@ -76,7 +83,7 @@ impl Service {
     }
 
     /// Those that wait for which there is room now, in the order of their creation.
-    fn startable(&self, state: &State, now: Timestamp) -> Vec<Start> {
+    fn startable(&self, state: &State, now: Timestamp, budget: &Budget) -> Vec<Start> {
         let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
         let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();
         if waiting.is_empty() || !self.settings.preemption.allowed {
@@ -86,6 +93,7 @@ impl Service {
         let backfill = self.backfill(state, InstanceKind::Preemptible, now);
         let admission = Admission {
             backfill: backfill.as_ref(),
+            budget,
             ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
         };
         let mut observed = self.expected(state);

@@ -13,6 +13,7 @@ use leases::instance::InstanceKind;
 use leases::lease::Lease;
 use leases::lease_type::Deadlines;
 use leases::status::LeaseStatus;
+use leases::work::Budget;
 use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
 use crate::state::State;
@@ -39,13 +40,17 @@ impl Service {
 
     /// Leases, in the order of their creation.
     pub fn leases(&self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
-        self.state().leases.iter().filter(|record| filter.lets_through(&record.lease)).cloned().collect()
+        self.snapshot().leases.iter().filter(|record| filter.lets_through(&record.lease)).cloned().collect()
     }
 
     /// One entry for every host, or for one of them, with what is reserved of it. Unless a lease or a
     /// reservation is named, only what is not over.
-    pub fn allocations(&self, filter: &AllocationFilter) -> Vec<HostAllocation> {
-        let state = self.state();
+    pub async fn allocations(&self, filter: &AllocationFilter) -> Result<Vec<HostAllocation>, ServiceError> {
+        self.consider(|budget| Ok(self.allocations_now(filter, budget))).await
+    }
+
+    fn allocations_now(&self, filter: &AllocationFilter, budget: &Budget) -> Vec<HostAllocation> {
+        let state = self.snapshot();
         let mut found = match (filter.lease, filter.reservation) {
             (None, None) => None,
             (lease, reservation) => Some(named(&state, lease, reservation)),
@@ -56,6 +61,7 @@ impl Service {
                 Some(found) => found.remove(&host).unwrap_or_default(),
                 None => booked(&state, host),
             };
+            budget.charge(1 + reservations.len() as u64);
             reservations.sort_by_key(|(record, id)| (record.lease.window.start(), *id));
             HostAllocation { host, reservations }
         };
@@ -109,7 +115,7 @@ impl Service {
     /// Figures for metrics.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.progress().statistics();
-        let state = self.state();
+        let state = self.snapshot();
         for record in state.leases.iter() {
             *statistics.leases.entry(record.lease.status).or_default() += 1;
             statistics.degraded_leases += u64::from(record.lease.degraded());
@@ -126,13 +132,17 @@ impl Service {
             statistics.departing_instances += u64::from(counts && instance.departure.is_some());
         }
         statistics.failing_steps = state.history.failures.len() as u64;
+        let (writers, readers) = self.places.waiting();
+        (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
+        (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();
         statistics
     }
 
-    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs.
+    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
+    /// for no decision.
     pub async fn ready(&self) -> Result<(), ServiceError> {
         self.parts.store.check().await?;
-        drop(self.writer().await?);
+        self.update().await?;
         if self.running.load(Ordering::Acquire) {
             Ok(())
         } else {

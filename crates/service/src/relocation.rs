@@ -13,6 +13,7 @@ use leases::plan::{Guest, Observed};
 use store::{Commit, InstanceRecord, Revision, StoreError, Write};
 
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::instances::{change, seize};
 use crate::state::State;
 use crate::writing::Writer;
@@ -27,12 +28,12 @@ impl Service {
     /// Finds other gaps for instances that would have to leave soon. Says whether there was any to find.
     pub(crate) async fn relocate(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let (relocations, in_vain) = {
-            let state = self.state();
+            let state = self.snapshot();
             let due = self.due_to_move(&state, now);
             if due.is_empty() {
                 return Ok(false);
             }
-            self.relocations(&state, due, now)
+            beside_requests(|| self.relocations(&state, due, now))
         };
         if relocations.is_empty() {
             let known = self.state().revision;
@@ -86,15 +87,13 @@ impl Service {
     ) -> (Vec<Relocation>, BTreeSet<GuestId>) {
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let mut observed = self.expected(state);
-        let progress = self.progress();
+        let seen = self.observed();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
         let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for (record, departure) in due {
             let instance = &record.instance;
             // It is on its way, or asked to leave already.
-            let Some(guest) =
-                guest_of(&progress.observed, instance).filter(|guest| guest.moving_to.is_none())
-            else {
+            let Some(guest) = guest_of(&seen, instance).filter(|guest| guest.moving_to.is_none()) else {
                 continue;
             };
             if guest.stopping_since.is_some() {

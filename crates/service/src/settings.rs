@@ -60,6 +60,10 @@ pub struct Settings {
     pub keep_records: SignedDuration,
     /// How long usage that is over is kept; none means for ever.
     pub keep_usage: Option<SignedDuration>,
+    /// How much work one decision may cost, in units of [`leases::work::Budget`].
+    pub decision_work: u64,
+    /// How many decisions there may be at once that have not got the write lock; at least one.
+    pub decisions_at_once: usize,
     /// What is charged for usage.
     pub prices: Prices,
     /// How power is saved.
@@ -68,6 +72,11 @@ pub struct Settings {
     pub preemption: PreemptionRules,
     /// How much instances beside leases a project may have.
     pub quotas: Quotas,
+}
+
+impl Settings {
+    /// How much work one decision may cost unless it is said.
+    pub const DECISION_WORK: u64 = leases::work::DEFAULT_UNITS;
 }
 
 impl Default for Settings {
@@ -94,6 +103,8 @@ impl Default for Settings {
             longest_clock_skew: SignedDuration::from_secs(5),
             keep_records: SignedDuration::from_hours(24 * 30),
             keep_usage: None,
+            decision_work: Self::DECISION_WORK,
+            decisions_at_once: 1,
             prices: Prices::default(),
             energy: EnergySettings::default(),
             preemption: PreemptionRules::default(),

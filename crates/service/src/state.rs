@@ -54,8 +54,8 @@ fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
 }
 
-/// What the store holds.
-#[derive(Debug)]
+/// What the store holds. A copy shares records, hosts and pages of the calendar.
+#[derive(Clone, Debug)]
 pub(crate) struct State {
     /// Which revision of it.
     pub revision: Revision,
@@ -469,7 +469,7 @@ fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<It
 }
 
 /// All leases, with indexes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Leases {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
     by_creation: BTreeSet<(Timestamp, LeaseId)>,

@@ -322,6 +322,14 @@ pub struct Statistics {
     pub departing_instances: u64,
     /// Preemptible instances that have made way since the start.
     pub preempted: u64,
+    /// Clients that wait for the write lock.
+    pub waiting_writers: u64,
+    /// Clients that wait to have something decided without it.
+    pub waiting_decisions: u64,
+    /// Decisions that were given up since the start because they cost more than they may.
+    pub decisions_too_costly: u64,
+    /// Decisions that were given up since the start because their client had gone.
+    pub decisions_canceled: u64,
 }
 
 /// What preemptible instances came to (spec §6).
@@ -427,6 +435,9 @@ pub enum ServiceError {
     /// The store does not work; whether the change was made is not known.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The client has gone before anything was committed for it.
+    #[error("the client has gone")]
+    Gone,
     /// The fleet does not answer.
     #[error("the fleet does not answer: {0}")]
     Fleet(String),

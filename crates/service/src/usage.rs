@@ -19,6 +19,8 @@ use leases::usage::{
 use leases::window::Window;
 use store::{Commit, InstanceRecord, LeaseRecord, StoreError, UsageFilter, Write, leases_after};
 
+use crate::deciding::beside_requests;
+use crate::places::Kind;
 use crate::state::State;
 use crate::{LeaseUsage, PreemptibleUsage, Service, ServiceError};
 
@@ -26,7 +28,7 @@ use crate::{LeaseUsage, PreemptibleUsage, Service, ServiceError};
 const EVENTS_AT_ONCE: u32 = 1000;
 
 impl Service {
-    /// Adds to a commit what its writes mean for usage. For who has the turn, so that memory says what the commit is
+    /// Adds to a commit what its writes mean for usage. For who has the write lock, so that memory says what the commit is
     /// based on; if it does not, the commit is refused.
     pub(crate) fn account(&self, commit: &mut Commit) {
         let touches = |write: &Write| {
@@ -48,9 +50,9 @@ impl Service {
     /// Counts from now on what leases and instances hold and is not counted: they had it before there was any
     /// accounting.
     pub(crate) async fn count_what_is_held(&self) -> Result<(), StoreError> {
-        let writer = self.writer().await?;
+        let writer = self.loop_writer().await?;
         let now = self.now();
-        let mut held = held_now(&self.state(), now);
+        let mut held = held_now(&self.snapshot(), now);
         if held.is_empty() {
             return Ok(());
         }
@@ -70,7 +72,9 @@ impl Service {
 
     /// Sums of usage, group by group.
     pub async fn usage(&self, query: &Query) -> Result<BTreeMap<Group, Totals>, ServiceError> {
-        Ok(by_group(&self.parts.store.usage(query).await?))
+        let _place = self.place(Kind::Read).await?;
+        let sums = self.parts.store.usage(query).await?;
+        Ok(beside_requests(|| by_group(&sums)))
     }
 
     /// What happened, oldest first, with numbers; after that number.
@@ -80,6 +84,7 @@ impl Service {
         after: u64,
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, ServiceError> {
+        let _place = self.place(Kind::Read).await?;
         Ok(self.parts.store.usage_events(filter, after, limit).await?)
     }
 
@@ -92,6 +97,7 @@ impl Service {
         if period.is_empty() {
             return Ok(PreemptibleUsage::default());
         }
+        let _place = self.place(Kind::Read).await?;
         let mut usage = self.preemptible_time(period, project).await?;
         let what = Some(Occurrence::InstancePreempted);
         let filter = UsageFilter { period: Some(period), project: project.cloned(), what, lease: None };

@@ -12,8 +12,10 @@ use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::terms::ReservationTerms;
+use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
+use crate::deciding::beside_requests;
 use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
 use crate::notices::{self, notice};
@@ -97,8 +99,13 @@ impl Service {
     }
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
-    pub(crate) async fn serve(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let Some((before, lease)) = self.servable(now) else { return Ok(false) };
+    pub(crate) async fn serve(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
+        let Some((before, lease)) = beside_requests(|| self.servable(now, budget)) else { return Ok(false) };
         let served = LeaseRecord {
             lease,
             version: before.version.next(),
@@ -121,18 +128,20 @@ impl Service {
         }
     }
 
-    fn servable(&self, now: Timestamp) -> Option<(Arc<LeaseRecord>, Lease)> {
-        let state = self.state();
+    fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, Lease)> {
+        let state = self.snapshot();
         state.proposals.waiting().next()?;
-        let occupied = state.occupied(&self.progress().observed);
+        let occupied = state.occupied(&self.observed());
         let known = (state.revision, occupied);
-        if self.progress().tried_to_serve.as_ref() == Some(&known) {
+        if self.progress().to_serve.is_in_vain(&known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);
-        let admission =
-            Admission { surroundings: None, ..self.admission(&state, Some(&known.1), &hosts, now) };
-        let found = state.proposals.waiting().find_map(|record| {
+        let occupied = known.1.clone();
+        let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
+        let admission = Admission { surroundings: None, ..admission };
+        let waiting: Vec<_> = state.proposals.waiting().collect();
+        let serve = |record: &&Arc<LeaseRecord>| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;
             let rules = &self.settings.housekeeping;
@@ -147,12 +156,13 @@ impl Service {
             let lead = self.settings.rules.before_end_lead;
             let served = Lease::new(identity, grant.terms, grant.allocations, lead);
             self.check_stack_of(&state, None, &served).ok()?;
-            Some((record.clone(), served))
-        });
-        if found.is_none() {
-            self.progress().tried_to_serve = Some(known);
-        }
-        found
+            Some((Arc::clone(record), served))
+        };
+        // Nobody waits for what is locked while requests are tried.
+        let mut tour = std::mem::take(&mut self.progress().to_serve);
+        let found = tour.go_on(&waiting, |record| record.lease.id, known, budget, serve);
+        self.progress().to_serve = tour;
+        self.found(found)
     }
 }
 

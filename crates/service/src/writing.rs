@@ -11,6 +11,8 @@ use leases::ids::HostId;
 use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError, Write};
 use tokio::sync::MutexGuard;
 
+use crate::client::{Client, Gone};
+use crate::places::{Kind, Place, Who};
 use crate::state::State;
 use crate::{Caller, Service, ServiceError};
 
@@ -23,8 +25,47 @@ const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 /// The right to change something. While it is held, memory says what the store did when it was acquired.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
-    _turn: MutexGuard<'a, ()>,
+    _place: Place,
 }
+
+/// Why nothing can be changed now.
+pub(crate) enum NoWriter {
+    /// The store does not work.
+    Store(StoreError),
+    /// The client has gone.
+    Gone,
+}
+
+impl From<StoreError> for NoWriter {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Gone> for NoWriter {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<NoWriter> for ServiceError {
+    fn from(why: NoWriter) -> Self {
+        match why {
+            NoWriter::Store(error) => error.into(),
+            NoWriter::Gone => Gone.into(),
+        }
+    }
+}
+
+impl From<Gone> for ServiceError {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+/// The right to bring the memory up to date. Held while a commit is under way and until what it means is in memory;
+/// never while anything is decided.
+pub(crate) type Memory<'a> = MutexGuard<'a, ()>;
 
 /// Wakes the loop unless the commit is settled, also when the call that commits is given up half-way: it may have
 /// been done.
@@ -42,44 +83,61 @@ impl Drop for Doubt<'_> {
 }
 
 impl Service {
-    /// Waits for its turn, and learns what others have committed.
-    pub(crate) async fn writer(&self) -> Result<Writer<'_>, StoreError> {
-        let turn = self.turn.lock().await;
-        self.compare_clocks().await?;
-        self.learn().await?;
-        Ok(Writer { service: self, _turn: turn })
+    /// Waits for the write lock on behalf of a client, and learns what others have committed.
+    pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
+        let place = self.place(Kind::Write).await?;
+        self.update().await?;
+        Ok(Writer { service: self, _place: place })
     }
 
-    /// Learns what others have committed, so that what is read next is not older than this call. A store without
-    /// a clock of its own is nobody else's.
+    /// The same for the loop, which goes before all clients.
+    pub(crate) async fn loop_writer(&self) -> Result<Writer<'_>, StoreError> {
+        let place = self.places.enter(Kind::Write, Who::Loop).await;
+        self.update().await?;
+        Ok(Writer { service: self, _place: place })
+    }
+
+    /// Learns what others have committed, so that what is read next is not older than this call; it does not wait for
+    /// decisions. A store without a clock of its own is nobody else's.
     pub async fn refresh(&self) -> Result<(), ServiceError> {
         if self.progress().shares_clock {
-            self.writer().await?;
+            self.update().await?;
         }
         Ok(())
     }
 
-    /// Brings the memory up to date. For who has the turn.
-    async fn learn(&self) -> Result<(), StoreError> {
+    /// Brings the memory up to date, commits that are under way included.
+    pub(crate) async fn update(&self) -> Result<(), StoreError> {
+        self.compare_clocks().await?;
+        let memory = self.memory().await;
+        self.learn(&memory).await
+    }
+
+    /// Waits until what was committed is in memory, and keeps others from committing.
+    pub(crate) async fn memory(&self) -> Memory<'_> {
+        self.memory.lock().await
+    }
+
+    async fn learn(&self, memory: &Memory<'_>) -> Result<(), StoreError> {
         let known = self.state().revision;
         if self.contradicted.load(Ordering::Acquire) {
-            return self.load().await;
+            return self.load(memory).await;
         }
         let delta = match self.parts.store.changes_since(known).await? {
             Changes::Delta(delta) if delta.revision == known => return Ok(()),
             Changes::Delta(delta) => delta,
-            Changes::Reload => return self.load().await,
+            Changes::Reload => return self.load(memory).await,
         };
         // Somebody else has done these steps.
         let steps: Vec<_> = delta.steps.keys().copied().collect();
         let leases: Vec<_> = delta.leases.keys().copied().collect();
         let instances: Vec<_> = delta.instances.keys().copied().collect();
         let switched = self.switched_by_others(&delta.hosts);
-        let taken_over = self.state_mut().take_over(*delta, self.now());
+        let taken_over = self.change_state(|state| state.take_over(*delta, self.now()));
         if let Err(conflict) = taken_over {
             tracing::warn!(%conflict, "what others have committed contradicts what is in memory; loading it");
             self.contradicted.store(true, Ordering::Release);
-            return self.load().await;
+            return self.load(memory).await;
         }
         let mut progress = self.progress();
         progress.others_committed = true;
@@ -106,12 +164,11 @@ impl Service {
         switched.map(|(id, _)| *id).collect()
     }
 
-    /// Loads everything. For who has the turn.
-    async fn load(&self) -> Result<(), StoreError> {
+    async fn load(&self, _: &Memory<'_>) -> Result<(), StoreError> {
         let snapshot = self.parts.store.load().await?;
         let state = State::new(snapshot, self.settings.cleaning_time, self.now())
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
-        *self.state_mut() = state;
+        self.change_state(|old| *old = state);
         self.progress().others_committed = true;
         self.contradicted.store(false, Ordering::Release);
         self.changes.send_modify(|count| *count += 1);
@@ -163,7 +220,13 @@ fn skew(theirs: Timestamp, before: Timestamp, after: Timestamp) -> SignedDuratio
 impl Writer<'_> {
     /// Commits, and shows what was committed. After an error it is not known what the store holds; the next
     /// writer learns it.
+    ///
+    /// A client that leaves from here on is served to the end.
     pub async fn commit(&self, mut commit: Commit) -> Result<(), CommitError> {
+        if let Some(client) = Client::current() {
+            client.commits();
+        }
+        let memory = self.service.memory().await;
         self.service.account(&mut commit);
         let mut displaced = self.service.state().displacing_offers(&commit.writes, commit.at);
         if !displaced.is_empty() {
@@ -175,14 +238,14 @@ impl Writer<'_> {
         let advance = self.service.parts.store.commit(&commit).await?;
         doubt.settled = true;
         if advance.from == self.service.state().revision {
-            let applied = self.service.state_mut().apply(commit.writes, commit.at);
+            let applied = self.service.change_state(|state| state.apply(commit.writes, commit.at));
             debug_assert!(applied.is_ok(), "the store refuses what contradicts: {applied:?}");
             if let Err(conflict) = applied {
                 tracing::error!(%conflict, "what was committed contradicts what is in memory; loading it again");
                 self.service.contradicted.store(true, Ordering::Release);
             }
         }
-        self.advanced(advance).await;
+        self.advanced(&memory, advance).await;
         Ok(())
     }
 
@@ -234,11 +297,11 @@ impl Writer<'_> {
     }
 
     /// The store has made a revision of what is in memory already, if it made it of the one that was known.
-    pub async fn advanced(&self, advance: Advance) {
+    pub async fn advanced(&self, memory: &Memory<'_>, advance: Advance) {
         let known = self.service.state().revision;
         if advance.from == known {
-            self.service.state_mut().revision = advance.to;
-        } else if let Err(error) = self.service.learn().await {
+            self.service.change_state(|state| state.revision = advance.to);
+        } else if let Err(error) = self.service.learn(memory).await {
             // It is committed all the same.
             tracing::warn!(%error, "what others have committed is not known yet");
             self.service.wake.notify_one();

@@ -99,6 +99,9 @@ Measurements
   bench leases [--json]         the leasing service under load, beside what is wanted
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
+  bench hostile [--json]        what others wait for while members ask for all that is costly:
+      --hosts N --leases N        (default 1,000 and 3,000), a minute for each scenario;
+      --only TEXT                 only those whose name contains TEXT
   bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
   bench quality [balancing|rolling] [--large] [--json]
                                 what deep searches find (hbal, hroller), beside the exact ones

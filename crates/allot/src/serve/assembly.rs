@@ -347,6 +347,8 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         unknown_after: configuration.unknown_after.0,
         claim_time: configuration.step_time.0,
         steps_at_once: steps_at_once(configuration).max(1),
+        decision_work: configuration.decision_work.max(1),
+        decisions_at_once: decisions_at_once(configuration),
         delete_wait: configuration.delete_wait.unsigned(),
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
         longest_clock_skew: configuration.longest_clock_skew.0,
@@ -429,6 +431,12 @@ fn energy(configuration: &Configuration) -> EnergySettings {
     };
     let repack_watt_hours = configuration.energy_repack.then_some(configuration.energy_repack_watt_hours);
     EnergySettings { mode, rules, repack_watt_hours }
+}
+
+/// As many as there are processors, unless it is said.
+fn decisions_at_once(configuration: &Configuration) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    configuration.decisions_at_once.unwrap_or_else(processors).max(1)
 }
 
 /// As many as are due may be carried out at once, within what the fleet bears.

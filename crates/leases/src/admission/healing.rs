@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Admission, HostsNow, Refusal, Rules, Search};
 use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
-use crate::ids::HostId;
+use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::resources::Resources;
 use crate::status::{LeaseStatus, ReservationStatus};
@@ -29,10 +29,15 @@ impl HealingInterval {
     }
 }
 
+/// In which order leases are healed: those that have started come first, then those that start soonest.
+pub fn healing_order(lease: &Lease) -> (bool, Timestamp, LeaseId) {
+    (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id)
+}
+
 /// Heals leases one after another and keeps the calendar in step. Returns those that change.
 ///
-/// Leases that have started come first, then those that start soonest. Hosts that are not on are had where no
-/// others are, even if they cannot be there at once.
+/// They are healed in their [order](healing_order). Hosts that are not on are had where no others are, even if they
+/// cannot be there at once.
 pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
@@ -43,7 +48,7 @@ pub fn heal_all<'a>(
     now: Timestamp,
 ) -> Vec<Lease> {
     let mut queue: Vec<&Lease> = leases.into_iter().collect();
-    queue.sort_by_key(|lease| (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id));
+    queue.sort_by_key(|lease| healing_order(lease));
     let mut healed = Vec::new();
     for lease in queue {
         let admission = Admission { hosts, ..Admission::new(calendar, inventory, rules, now) };

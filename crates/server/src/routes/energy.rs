@@ -1,6 +1,7 @@
 //! Saving power: what may be off when, what was saved, and how hosts are (spec §5.5). Not in Blazar.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::v1::body::{EnergyHostsBody, EnergyPlanBody, EnergyReportBody};
 use api::v1::{EnergyHost, EnergyPool, EnergyPoolReport, horizon};
@@ -31,7 +32,9 @@ pub(crate) async fn plan(
     session.allow(&app, Rule::EnergyGet)?;
     let service = app.service();
     let horizon = options.text("horizon").map(horizon).transpose()?;
-    let (plan, pools) = (service.energy_plan(horizon), pools(&app));
+    let planner = Arc::clone(service);
+    let plan = session.consider(async move { planner.energy_plan(horizon).await }).await??;
+    let pools = pools(&app);
     let names: BTreeMap<HostId, String> =
         service.hosts().iter().map(|record| (record.host.id, record.host.name.clone())).collect();
     let name = |host: HostId| names.get(&host).cloned().unwrap_or_default();
@@ -66,7 +69,9 @@ pub(crate) async fn report(
 ) -> Result<Json<EnergyReportBody>, ApiError> {
     session.allow(&app, Rule::EnergyGet)?;
     let asked = period::asked(&options, app.service().now())?;
-    let (report, pools) = (app.service().energy_report(asked).await?, pools(&app));
+    let service = Arc::clone(app.service());
+    let report = session.consider(async move { service.energy_report(asked).await }).await??;
+    let pools = pools(&app);
     let shown = |(id, report)| EnergyPoolReport::new(id, pools.get(&id).map(String::as_str), &report);
     let pools: Vec<EnergyPoolReport> = report.into_iter().map(shown).collect();
     let sum = |of| EnergyPoolReport::sum(&pools, of);

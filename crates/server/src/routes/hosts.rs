@@ -191,7 +191,8 @@ pub(crate) async fn list_allocations(
     options: Options,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGetAllocations)?;
-    let allocations = app.service().allocations(&allocation_filter(&options, None));
+    let (service, filter) = (Arc::clone(app.service()), allocation_filter(&options, None));
+    let allocations = session.consider(async move { service.allocations(&filter).await }).await??;
     Ok(Listing::new("allocations", allocations, allocation).into_response())
 }
 
@@ -214,7 +215,8 @@ pub(crate) async fn show_allocation(
     session.allow(&app, Rule::HostsGet)?;
     session.allow(&app, Rule::HostsGetAllocations)?;
     let host = find(&app, &id)?.host.id;
-    let allocations = app.service().allocations(&allocation_filter(&options, Some(host)));
+    let (service, filter) = (Arc::clone(app.service()), allocation_filter(&options, Some(host)));
+    let allocations = session.consider(async move { service.allocations(&filter).await }).await??;
     let nothing = || Allocation::new(host, []);
     let allocation = allocations.iter().find(|of| of.host == host).map_or_else(nothing, allocation);
     Ok(Json(AllocationBody { allocation }))

@@ -87,7 +87,9 @@ pub(crate) async fn filter(
     session.allow(&app, Rule::InstancesFilter)?;
     let HostsQuestionRequest { hosts, project, placing } = HostsQuestionRequest::read(&body.json()?)?;
     let project = project.unwrap_or_else(|| session.caller().project);
-    let answer = app.service().hosts_for(&HostQuestion { project, placing: placing_of(placing), hosts })?;
+    let question = HostQuestion { project, placing: placing_of(placing), hosts };
+    let service = Arc::clone(app.service());
+    let answer = session.consider(async move { service.hosts_for(&question).await }).await??;
     let hosts = answer.hosts.into_iter().map(|(host, verdict)| HostAnswer::new(host, verdict)).collect();
     Ok(Json(HostsAnswer { kind: answer.kind.name().to_owned(), hosts }))
 }

@@ -137,10 +137,11 @@ pub(crate) async fn create(
     if options.truth(DRY_RUN)? {
         let (new, repeat) = read(&app, &session, &body.json()?, asked_at)?;
         if let Some(repeat) = repeat {
-            return series::preview(&app, &session, new, &repeat);
+            return series::preview(&app, &session, new, &repeat).await;
         }
-        let preview = app.service().preview_lease(&session.caller(), &new);
-        let record = match preview {
+        let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
+        let preview = session.consider(async move { service.preview_lease(&caller, &asked).await });
+        let record = match preview.await? {
             Ok(record) => record,
             Err(error) => return Err(not_made(&app, &session, &new, error, false).await),
         };
@@ -201,8 +202,12 @@ async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceEr
     if !negotiable {
         return error;
     }
-    let offers = app.service().offers_for_lease(&session.caller(), new, hold).await;
-    with_offers(app, session, error, offers)
+    let (service, caller, new) = (Arc::clone(app.service()), session.caller(), new.clone());
+    let offers = session.change(async move { service.offers_for_lease(&caller, &new, hold).await });
+    match offers.await {
+        Ok(offers) => with_offers(app, session, error, offers),
+        Err(broken) => broken,
+    }
 }
 
 /// Why a lease is not changed, and what it could become instead.
@@ -219,8 +224,12 @@ async fn not_changed(
     if !negotiable {
         return error;
     }
-    let offers = app.service().offers_for_change(&session.caller(), id, changes, hold).await;
-    with_offers(app, session, error, offers)
+    let (service, caller, changes) = (Arc::clone(app.service()), session.caller(), changes.clone());
+    let offers = session.change(async move { service.offers_for_change(&caller, id, &changes, hold).await });
+    match offers.await {
+        Ok(offers) => with_offers(app, session, error, offers),
+        Err(broken) => broken,
+    }
 }
 
 fn with_offers(
@@ -393,7 +402,9 @@ pub(crate) async fn update(
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &app.inner.config.limits.parts)?;
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     if options.truth(DRY_RUN)? {
-        return match app.service().preview_update(&session.caller(), id, &changes) {
+        let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
+        let preview = session.consider(async move { service.preview_update(&caller, id, &asked).await });
+        return match preview.await? {
             Ok(record) => Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) })),
             Err(error) => Err(not_changed(&app, &session, id, &changes, error, false).await),
         };

@@ -42,7 +42,8 @@ pub(crate) async fn book(
     let new =
         NewMaintenance { hosts, free_pool, wish: MaintenanceWish { length, margin, not_before, before } };
     if options.truth(DRY_RUN)? {
-        let planned = app.service().plan_maintenance(&new)?;
+        let service = Arc::clone(app.service());
+        let planned = session.consider(async move { service.plan_maintenance(&new).await }).await??;
         return Ok(Json(shown(&planned)).into_response());
     }
     let (service, caller) = (Arc::clone(app.service()), session.caller());

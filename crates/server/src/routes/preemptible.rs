@@ -33,7 +33,9 @@ pub(crate) async fn show(
     session.allow(&app, Rule::UsageGet)?;
     let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
     let period = period::asked(&options, app.service().now())?;
-    let usage = app.service().preemptible_usage(period, project.as_ref()).await?;
+    let service = Arc::clone(app.service());
+    let usage = async move { service.preemptible_usage(period, project.as_ref()).await };
+    let usage = session.consider(usage).await??;
     let capacity = hours(usage.capacity_cores_us);
     let part = if capacity > 0.0 { hours(usage.cores_us) / capacity } else { 0.0 };
     let preemptible = PreemptibleUsage {

@@ -36,14 +36,15 @@ pub(super) async fn create(
 }
 
 /// What they would be; nothing is made.
-pub(super) fn preview(
+pub(super) async fn preview(
     app: &App,
     session: &Session,
     new: NewLease,
     repeat: &Repeat,
 ) -> Result<Response, ApiError> {
     let new = series_of(new, repeat)?;
-    let would = app.service().preview_series(&session.caller(), &new);
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let would = session.consider(async move { service.preview_series(&caller, &new).await }).await?;
     let would =
         would.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
     answer(StatusCode::OK, &would)

@@ -2,6 +2,8 @@
 
 pub(super) mod period;
 
+use std::sync::Arc;
+
 use api::v1::body::{BillingBody, UsageBody, UsageEventsBody};
 use api::v1::{BillingLine, Usage, UsageEvent, lease_id};
 use axum::Json;
@@ -104,7 +106,8 @@ pub(crate) async fn show(
         pool: options.text("pool").map(str::to_owned),
         ..of_whom(&app, &session, &options)?
     };
-    let groups = app.service().usage(&query).await?;
+    let (service, asked) = (Arc::clone(app.service()), query.clone());
+    let groups = session.consider(async move { service.usage(&asked).await }).await??;
     let whole = |place: usize| query.periods.get(place).copied().unwrap_or(period);
     let usage: Vec<_> =
         groups.iter().map(|(group, totals)| Usage::new(whole(group.period), group, totals)).collect();
@@ -140,7 +143,9 @@ pub(crate) async fn billing(
     let by = By { project: true, user: true, lease: true, ..By::default() };
     let step = options.parsed("interval", Step::from_name)?;
     let query = Query { periods: parts(period, step)?, by, ..of_whom(&app, &session, &options)? };
-    let (groups, prices) = (app.service().usage(&query).await?, app.service().prices());
+    let (service, asked) = (Arc::clone(app.service()), query.clone());
+    let groups = session.consider(async move { service.usage(&asked).await }).await??;
+    let prices = app.service().prices();
     let mut total = 0_u128;
     let mut billing = Vec::new();
     for (group, totals) in &groups {
@@ -198,7 +203,8 @@ pub(crate) async fn events(
     };
     let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
     let limit = options.limit()?;
-    let found = app.service().usage_events(&filter, after, limit.unwrap_or(USUAL).min(MOST)).await?;
+    let (service, limit) = (Arc::clone(app.service()), limit.unwrap_or(USUAL).min(MOST));
+    let found = session.consider(async move { service.usage_events(&filter, after, limit).await }).await??;
     let last = found.last().map_or(after, |(number, _)| *number);
     let show_hosts = session.is_admin(&app);
     let events = found.into_iter().map(|(number, event)| UsageEvent::new(number, event, show_hosts));

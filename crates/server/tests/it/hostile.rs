@@ -270,6 +270,9 @@ async fn requests_that_are_broken_off_leave_nothing_behind() {
     served.serves().await;
     let leases: Value = serde_json::from_str(&served.get("/v1/leases").await.1).expect("JSON");
     assert_eq!(leases["leases"].as_array().map(Vec::len), Some(1), "there is one host: {leases}");
+    for waiting in ["allot_waiting_writers", "allot_waiting_decisions"] {
+        assert_eq!(served.figure(waiting).await, 0);
+    }
 }
 
 #[tokio::test]

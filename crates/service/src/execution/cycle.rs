@@ -1,11 +1,17 @@
 //! One cycle.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Plan, Step};
-use store::StoreError;
+use leases::status::LeaseStatus;
+use leases::work::Budget;
+use store::{LeaseRecord, StoreError};
 
+use super::plan::planned_for;
 use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
@@ -14,6 +20,8 @@ pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
+/// When a pass goes on that has come to no end: clients are served meanwhile.
+const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
 /// How often old records are cleared away.
 const TIDY_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
 /// The role of who does so.
@@ -53,8 +61,11 @@ impl Service {
     }
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
-        let writer = self.writer().await?;
-        self.progress().others_committed = false;
+        let writer = self.loop_writer().await?;
+        {
+            let mut progress = self.progress();
+            (progress.others_committed, progress.unfinished) = (false, false);
+        }
         self.record_outcomes(&writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
@@ -70,18 +81,29 @@ impl Service {
         self.refresh_hosts(&writer, machines.as_ref(), now).await?;
         let settled = self.settle_power(&writer, now).await?;
         let healed = self.heal(&writer, now).await?;
-        let moved = self.expire(&writer, now).await?
-            | self.serve(&writer, now).await?
-            | self.hasten(&writer, now).await?
-            | self.repack(&writer, now).await?
-            // Last, since whoever was given a host may have been given one that a guest is to go to.
-            | self.hunt_anew(&writer, now).await?
-            | self.depart(&writer, now).await?
-            | self.start_queued(&writer, now).await?
-            | self.announce(&writer, now).await?
-            | self.relocate(&writer, now).await?;
-        let Plan { mut steps, changes, instances, wake_at, .. } = self.plan(now);
-        let mut changed = settled | self.commit_plan(&writer, changes, now).await?;
+        let mut moved = self.expire(&writer, now).await?;
+        // What starts or ends now does not wait for what may as well be done in the next cycle.
+        let may_wait = self.passes_may_wait(now);
+        let budget = Budget::new(self.settings.decision_work);
+        if !may_wait {
+            moved |= self.serve(&writer, now, &budget).await?
+                | self.hasten(&writer, now, &budget).await?
+                | self.repack(&writer, now, &budget).await?;
+        }
+        // After these, since whoever was given a host may have been given one that a guest is to go to. What is started
+        // depends on it, so it may cost as much as if nothing had been done before.
+        let budget = Budget::new(self.settings.decision_work);
+        moved |= self.hunt_anew(&writer, now, &budget).await? | self.depart(&writer, now, &budget).await?;
+        if !may_wait {
+            moved |= self.start_queued(&writer, now, &budget).await?;
+        }
+        moved |= self.announce(&writer, now).await? | self.relocate(&writer, now).await?;
+        let state = self.snapshot();
+        let Plan { mut steps, changes, instances, wake_at, .. } = beside_requests(|| self.plan(&state, now));
+        let changes = planned_for(&state, changes);
+        let instances = self.instances_planned_for(&state, instances, now);
+        drop(state);
+        let mut changed = settled | self.commit_changes(&writer, changes, now).await?;
         changed |= self.commit_instances(&writer, instances, now).await?;
         let (switched, decide_at) = self.switch_hosts(&writer, now).await?;
         let (power_steps, given_up_at) = self.power_steps(now);
@@ -100,6 +122,21 @@ impl Service {
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
         Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
+    }
+
+    /// Whether passes that are not needed for what is due are left out of this cycle: if a lease starts or ends now, but
+    /// not twice in a row, since it may not get on.
+    fn passes_may_wait(&self, now: Timestamp) -> bool {
+        let state = self.state();
+        let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
+        let ends = |record: &Arc<LeaseRecord>| {
+            record.lease.status == LeaseStatus::Active && record.lease.window.end() <= now
+        };
+        let due = starts || state.leases.going().any(ends);
+        let mut progress = self.progress();
+        progress.passes_left_out = due && !progress.passes_left_out;
+        progress.unfinished |= progress.passes_left_out;
+        progress.passes_left_out
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
@@ -136,7 +173,8 @@ impl Service {
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
-        let others = [progress.hunt_again_at, progress.watch_power_at, expiry].into_iter().flatten();
+        let pass_at = progress.unfinished.then(|| now + PASS_AGAIN_AFTER);
+        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at].into_iter().flatten();
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
@@ -148,11 +186,10 @@ impl Service {
             return Ok(());
         }
         self.progress().tidied_at = Some(now);
-        {
-            let mut state = self.state_mut();
+        self.change_state(|state| {
             state.calendar.prune(now);
             state.offered.prune(now);
-        }
+        });
         // One of those that share the store is enough to clear it.
         let store = &self.parts.store;
         if !store.lead(TIDYING, &self.settings.holder, now, now + TIDY_INTERVAL + TIDY_INTERVAL).await? {
@@ -160,16 +197,16 @@ impl Service {
         }
         let gone = self.forgettable_steps(wanted, now);
         if !gone.is_empty() {
+            let memory = self.memory().await;
             let advance = store.prune_steps(&gone).await?;
-            {
-                let mut state = self.state_mut();
+            self.change_state(|state| {
                 for action in &gone {
                     state.history.failures.remove(action);
                     state.history.done.remove(action);
                 }
-            }
+            });
             if let Some(advance) = advance {
-                writer.advanced(advance).await;
+                writer.advanced(&memory, advance).await;
             }
         }
         if let Some(before) = self.settings.keep_usage.and_then(|kept| now.checked_sub(kept).ok()) {

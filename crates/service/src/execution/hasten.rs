@@ -7,10 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use leases::admission::Admission;
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
+use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
+use super::Found;
 use super::plan::Change;
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::writing::Writer;
 
 /// If no hunt could be planned anew, none is tried before that.
@@ -19,39 +22,69 @@ const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 impl Service {
     /// Moves a lease that waits to an earlier time, if there is one: in each cycle the one that was asked for first.
     /// Says whether there was any.
-    pub(super) async fn hasten(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(change) = self.hastened(now) else { return Ok(false) };
+    pub(super) async fn hasten(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
+        let Some(change) = beside_requests(|| self.hastened(now, budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 
-    fn hastened(&self, now: Timestamp) -> Option<Change> {
-        let state = self.state();
+    fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
+        let state = self.snapshot();
         state.leases.waiting_for_hosts().next()?;
-        let occupied = state.occupied(&self.progress().observed);
+        let occupied = state.occupied(&self.observed());
         let known = (state.revision, occupied);
-        if self.progress().tried_to_hasten.as_ref() == Some(&known) {
+        if self.progress().to_hasten.is_in_vain(&known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);
-        let admission = self.admission(&state, Some(&known.1), &hosts, now);
-        let sooner = state.leases.waiting_for_hosts().find_map(|before| {
-            let after = admission.sooner(&before.lease)?;
-            Some(Change { before: before.clone(), after: Some(after) })
-        });
-        if sooner.is_none() {
-            self.progress().tried_to_hasten = Some(known);
+        let occupied = known.1.clone();
+        let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
+        let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
+        // Nobody waits for what is locked while leases are tried.
+        let mut tour = std::mem::take(&mut self.progress().to_hasten);
+        let found = tour.go_on(
+            &waiting,
+            |record| record.lease.id,
+            known,
+            budget,
+            |before| {
+                let after = admission.sooner(&before.lease)?;
+                Some(Change { before: Arc::clone(before), after: Some(after) })
+            },
+        );
+        self.progress().to_hasten = tour;
+        self.found(found)
+    }
+
+    /// What a pass has found, if anything. One that has come to no end goes on in the next cycle.
+    pub(crate) fn found<T>(&self, found: Found<T>) -> Option<T> {
+        match found {
+            Found::One(found) => Some(found),
+            Found::Nothing => None,
+            Found::Unfinished => {
+                self.progress().unfinished = true;
+                None
+            }
         }
-        sooner
     }
 
     /// Plans a hunt anew that does not hold, if there is one: in each cycle one. Says whether there was any.
-    pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(change) = self.hunted_anew(now) else { return Ok(false) };
+    pub(super) async fn hunt_anew(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
+        let Some(change) = beside_requests(|| self.hunted_anew(now, budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 
-    fn hunted_anew(&self, now: Timestamp) -> Option<Change> {
-        let state = self.state();
+    fn hunted_anew(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
+        let state = self.snapshot();
         // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
         // things must not plan one anew by turns for ever.
         let told = self.progress().told.clone();
@@ -63,7 +96,7 @@ impl Service {
         let neighbours = self.may_plan_anew(now).then(|| self.neighbours(&state));
         let surroundings = neighbours.as_ref().map(|neighbours| neighbours.surroundings());
         let hosts = self.known_hosts(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now) };
+        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
         let hunters: Vec<_> = hunters.collect();
         let planned = hunters.iter().find_map(|before| Some((before, admission.hunt_anew(&before.lease)?)));
         if surroundings.is_some() {
@@ -82,13 +115,18 @@ impl Service {
 
     /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether there
     /// was any.
-    pub(super) async fn depart(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(change) = self.departure(now) else { return Ok(false) };
+    pub(super) async fn depart(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<bool, StoreError> {
+        let Some(change) = beside_requests(|| self.departure(now, budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 
-    fn departure(&self, now: Timestamp) -> Option<Change> {
-        let state = self.state();
+    fn departure(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
+        let state = self.snapshot();
         // Who is there is known once its hosts have been looked at since it ended.
         let ready = |lease: &Lease| {
             let progress = self.progress();
@@ -100,7 +138,7 @@ impl Service {
         let neighbours = self.neighbours(&state);
         let surroundings = Some(neighbours.surroundings());
         let hosts = self.known_hosts(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now) };
+        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
         departing.find_map(|before| {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })

@@ -28,7 +28,7 @@ impl Service {
         }
         let mut changes = Vec::new();
         let wake_at = {
-            let (state, progress) = (self.state(), self.progress());
+            let (state, progress) = (self.snapshot(), self.progress());
             let ahead = rules.looks_ahead_to(now);
             let mut wake_at = state.leases.next_start(ahead).and_then(|start| rules.looks_at(start));
             for before in state.leases.to_tend(ahead) {

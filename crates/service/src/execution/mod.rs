@@ -13,6 +13,7 @@ mod observe;
 mod plan;
 mod progress;
 mod steps;
+mod tour;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,7 @@ use tokio::task::{JoinError, JoinSet};
 pub use self::observe::{Look, Looked};
 pub(crate) use self::progress::Progress;
 pub use self::steps::{ClaimedStep, Performed};
+pub(crate) use self::tour::Found;
 use crate::Service;
 
 /// How long the loop waits for more after others have committed something.
@@ -100,7 +102,7 @@ impl Service {
     }
 
     async fn record_last_outcomes(&self) -> Result<(), StoreError> {
-        let writer = self.writer().await?;
+        let writer = self.loop_writer().await?;
         self.record_outcomes(&writer).await
     }
 
@@ -113,8 +115,8 @@ impl Service {
                 tracing::debug!(%error, "the store does not say when it changes");
                 std::future::pending::<()>().await;
             }
-            // Whoever has the turn may be about to show what it has committed.
-            drop(self.turn.lock().await);
+            // It may be our own, which is about to be shown.
+            drop(self.memory().await);
             if self.state().revision == known {
                 break;
             }

@@ -12,6 +12,7 @@ use store::{Commit, HostRecord, StoreError, Write};
 use super::cycle::backoff;
 use crate::energy::recorded_health;
 use crate::hosts::refreshed;
+use crate::state::State;
 use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
 
@@ -120,14 +121,15 @@ impl Service {
         machines: Option<&BTreeMap<HostId, Machine>>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let changed = self.changed_hosts(machines, now);
+        let state = self.snapshot();
+        let changed = self.changed_hosts(&state, machines, now);
         if changed.is_empty() {
             self.progress().unrecorded.clear();
             return Ok(());
         }
         let mut commit = Commit::new(now);
         for host in changed {
-            let Some(before) = self.host(host.id) else { continue };
+            let Some(before) = state.hosts.get(&host.id) else { continue };
             if before.host.health != host.health {
                 tracing::info!(host = %host.id, name = host.name, health = ?host.health, "the health of a host changes");
             }
@@ -141,6 +143,7 @@ impl Service {
                 expected: Some(before.version),
             });
         }
+        drop(state);
         match writer.commit(commit).await.map_err(decide_again) {
             Ok(()) => {}
             Err(Err(ServiceError::Store(error))) => return Err(error),
@@ -153,14 +156,18 @@ impl Service {
 
     /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen
     /// before that is not compared again: somebody else may have recorded what is newer.
-    fn changed_hosts(&self, machines: Option<&BTreeMap<HostId, Machine>>, now: Timestamp) -> Vec<Host> {
-        let state = self.state();
+    fn changed_hosts(
+        &self,
+        state: &State,
+        machines: Option<&BTreeMap<HostId, Machine>>,
+        now: Timestamp,
+    ) -> Vec<Host> {
         let mut progress = self.progress();
         if self.out_of_sight(progress.seen_at, now) {
             progress.lose_sight();
         }
         let mut changed: BTreeMap<HostId, Host> = match machines {
-            Some(machines) => refreshed(&state, machines).into_iter().map(|host| (host.id, host)).collect(),
+            Some(machines) => refreshed(state, machines).into_iter().map(|host| (host.id, host)).collect(),
             None => BTreeMap::new(),
         };
         // As they are on record: what their pools say of them is no part of it.

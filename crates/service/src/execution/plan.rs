@@ -1,18 +1,22 @@
 //! Planning: what becomes of leases now, and what is to be done.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::heal_all;
+use leases::admission::{Admission, healing_order};
 use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
 use leases::status::{EventStatus, LeaseStatus};
+use leases::work::Budget;
 use store::{Commit, LeaseRecord, StoreError, Write};
 
 use super::progress::Progress;
 use crate::Service;
+use crate::deciding::beside_requests;
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::writing::Writer;
@@ -24,33 +28,50 @@ pub(super) struct Change {
 }
 
 impl Service {
-    /// Exchanges failed hosts, and fills in what is missing (spec W20).
+    /// Exchanges failed hosts, and fills in what is missing (spec W20): of as many leases in a cycle as there is work for.
     pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let changes: Vec<Change> = {
-            let state = self.state();
-            let ill = state.ill();
-            if ill.is_empty() {
-                return Ok(false);
-            }
-            let leases = ill.iter().filter_map(|id| state.leases.get(*id)).map(|record| &record.lease);
-            // A copy, because what is decided counts only once it is committed.
-            let mut calendar = state.calendar.clone();
-            let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
-            let (inventory, hosts) = (&state.inventory, self.known_hosts(&state, now));
-            let healed = heal_all(&mut calendar, inventory, rules, hosts.now(), leases, interval, now);
-            let change = |lease: Lease| {
-                let before = state.leases.get(lease.id)?.clone();
-                Some(Change { before, after: Some(lease) })
-            };
-            healed.into_iter().filter_map(change).collect()
-        };
+        let state = self.snapshot();
+        let mut ill: Vec<_> = state.ill().iter().filter_map(|id| state.leases.get(*id)).collect();
+        if ill.is_empty() {
+            return Ok(false);
+        }
+        ill.sort_by_key(|record| healing_order(&record.lease));
+        let changes = beside_requests(|| self.healed(&state, &ill, now));
+        drop(state);
         self.commit_changes(writer, changes, now).await
+    }
+
+    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Change> {
+        let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
+        let (inventory, hosts) = (&state.inventory, self.known_hosts(state, now));
+        let budget = Budget::new(self.settings.decision_work);
+        // A copy, because what is decided counts only once it is committed.
+        let calendar = RefCell::new(state.calendar.clone());
+        let changes = RefCell::new(Vec::new());
+        let heal = |record: &&Arc<LeaseRecord>| {
+            let mut calendar = calendar.borrow_mut();
+            let admission = Admission::new(&calendar, inventory, rules, now);
+            let admission = Admission { hosts: hosts.now(), budget: &budget, ..admission };
+            let lease = admission.heal(&record.lease, interval)?;
+            let entered = calendar.put(&lease, now);
+            debug_assert_eq!(entered, Ok(()), "healing takes what is free");
+            if entered.is_ok() {
+                changes.borrow_mut().push(Change { before: Arc::clone(record), after: Some(lease) });
+            }
+            // There may be more.
+            None::<()>
+        };
+        let known = (state.revision, BTreeSet::new());
+        let mut tour = std::mem::take(&mut self.progress().to_heal);
+        let found = tour.go_on(ill, |record| record.lease.id, known, &budget, heal);
+        self.progress().to_heal = tour;
+        self.found(found);
+        changes.into_inner()
     }
 
     /// The plan for the leases that matter now. Conclusions from what is not there are left out while that is
     /// not certain: a lease whose step is under way may get a host at any moment.
-    pub(super) fn plan(&self, now: Timestamp) -> Plan {
-        let state = self.state();
+    pub(super) fn plan(&self, state: &State, now: Timestamp) -> Plan {
         let mut progress = self.progress();
         let rules = self.plan_rules(&progress);
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
@@ -70,7 +91,7 @@ impl Service {
         }
         plan.changes.retain(|change| {
             let certain = concluded(change).is_none_or(|lease| progress.settled(lease));
-            let said = progress.told.contains(&change.lease()) && changes_reason_only(change, &state);
+            let said = progress.told.contains(&change.lease()) && changes_reason_only(change, state);
             certain && !said
         });
         plan.instances.retain(|change| {
@@ -88,24 +109,6 @@ impl Service {
             return rules;
         }
         PlanRules { slack: self.settings.longest_clock_skew, ..rules }
-    }
-
-    /// Commits what becomes of leases, in one commit. Says whether anything changed.
-    pub(super) async fn commit_plan(
-        &self,
-        writer: &Writer<'_>,
-        changes: Vec<LeaseChange>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let change = |change| {
-            let (id, after) = match change {
-                LeaseChange::Becomes(lease) => (lease.id, Some(*lease)),
-                LeaseChange::Forgotten(id) => (id, None),
-            };
-            Some(Change { before: self.lease(id)?, after })
-        };
-        let changes = changes.into_iter().filter_map(change).collect();
-        self.commit_changes(writer, changes, now).await
     }
 
     /// Commits what becomes of leases. Says whether anything was.
@@ -153,6 +156,18 @@ impl Service {
             self.tell_end(&change.before);
         }
     }
+}
+
+/// The changes with the leases that they were planned for.
+pub(super) fn planned_for(state: &State, changes: Vec<LeaseChange>) -> Vec<Change> {
+    let change = |change| {
+        let (id, after) = match change {
+            LeaseChange::Becomes(lease) => (lease.id, Some(*lease)),
+            LeaseChange::Forgotten(id) => (id, None),
+        };
+        Some(Change { before: state.leases.get(id)?.clone(), after })
+    };
+    changes.into_iter().filter_map(change).collect()
 }
 
 /// The lease, if the change says that nothing of it is left anywhere.

@@ -2,6 +2,7 @@
 //! and all of it can be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
@@ -14,6 +15,7 @@ use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
+use super::tour::Tour;
 use crate::Statistics;
 use crate::departures::Announced;
 use crate::energy::Planned;
@@ -83,8 +85,8 @@ struct LookUnderWay {
 /// How far things are.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// What was last seen.
-    pub observed: Observed,
+    /// What was last seen. Decisions share it.
+    pub observed: Arc<Observed>,
     /// All machines, as they were last seen, until they are entered into the records of hosts.
     pub machines: Option<BTreeMap<HostId, Machine>>,
     /// When the whole fleet was last seen, if it was.
@@ -133,11 +135,16 @@ pub(crate) struct Progress {
     pub clocks_compared_at: Option<Timestamp>,
     /// The store has a clock: others go by it as well.
     pub shares_clock: bool,
-    /// What was known when no lease that waits could start any sooner: the revision, and hosts with guests that
-    /// nobody may remove.
-    pub tried_to_hasten: Option<(Revision, BTreeSet<HostId>)>,
-    /// What was known when no request on the waitlist could be served: the same.
-    pub tried_to_serve: Option<(Revision, BTreeSet<HostId>)>,
+    /// Leases that lack something.
+    pub to_heal: Tour,
+    /// Leases that wait and might start sooner.
+    pub to_hasten: Tour,
+    /// Requests on the waitlist that might be served.
+    pub to_serve: Tour,
+    /// A pass of this cycle goes on in the next one.
+    pub unfinished: bool,
+    /// Passes that may wait were left out of the last cycle, since something was due.
+    pub passes_left_out: bool,
     /// Hunts that do not hold could not be planned anew; when to try again.
     pub hunt_again_at: Option<Timestamp>,
     /// When hosts that boot or shut down are to be looked at again.
@@ -313,6 +320,7 @@ impl Progress {
     /// left out.
     pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) {
         self.looks.remove(&look.number);
+        let known = Arc::make_mut(&mut self.observed);
         for &host in look.hosts.iter().filter(|host| ours(**host)) {
             let last = self.seen_by.entry(host).or_default();
             if *last > look.number {
@@ -321,19 +329,19 @@ impl Progress {
             *last = look.number;
             self.unrecorded.insert(host);
             match seen.hosts.remove(&host) {
-                Some(observed) => self.observed.hosts.insert(host, observed),
-                None => self.observed.hosts.remove(&host),
+                Some(observed) => known.hosts.insert(host, observed),
+                None => known.hosts.remove(&host),
             };
         }
         if look.number > self.addresses_seen_by {
             self.addresses_seen_by = look.number;
-            self.observed.floating_ips = seen.floating_ips;
+            known.floating_ips = seen.floating_ips;
         }
         if look.all {
             self.saw_all = self.saw_all.max(look.number);
             self.lost_sight = false;
             // A host that is known since the look began is not among what it saw; nor is one that has left.
-            self.observed.hosts.retain(|host, _| ours(*host));
+            known.hosts.retain(|host, _| ours(*host));
             self.seen_by.retain(|host, _| ours(*host));
             self.touched.hosts.retain(|host, _| ours(*host));
         }
@@ -363,7 +371,7 @@ impl Progress {
         if std::mem::replace(&mut self.lost_sight, true) {
             return;
         }
-        for (id, host) in &mut self.observed.hosts {
+        for (id, host) in &mut Arc::make_mut(&mut self.observed).hosts {
             host.health = Health::Unknown;
             self.unrecorded.insert(*id);
         }
@@ -371,7 +379,7 @@ impl Progress {
 
     /// The host was removed; the fleet is to have it back.
     pub fn leave(&mut self, host: HostId) {
-        self.observed.hosts.remove(&host);
+        Arc::make_mut(&mut self.observed).hosts.remove(&host);
         self.seen_by.remove(&host);
         self.touched.hosts.remove(&host);
         self.left.insert(host);

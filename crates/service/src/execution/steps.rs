@@ -91,9 +91,9 @@ impl Service {
             return Ok(());
         }
         let now = self.now();
+        let memory = self.memory().await;
         let advance = self.parts.store.finish(&outcomes, now).await?;
-        {
-            let mut state = self.state_mut();
+        self.change_state(|state| {
             let mut progress = self.progress();
             for Finished { claim, result } in &outcomes {
                 match result {
@@ -103,9 +103,9 @@ impl Service {
                 progress.in_flight.remove(&claim.action);
             }
             progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
-        }
+        });
         if let Some(advance) = advance {
-            writer.advanced(advance).await;
+            writer.advanced(&memory, advance).await;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use leases::admission::{Admission, Grant, Refusal, Replanned};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
 use leases::window::Window;
+use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
 use super::enforcing::{Question, granted};
@@ -27,7 +28,8 @@ impl Service {
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
         let identity = self.identify(caller, &new);
-        self.enter_lease(caller, now, key.as_ref(), || self.propose_or_wait(&identity, &new, now)).await
+        let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
+        self.enter_lease(caller, now, key.as_ref(), decide).await
     }
 
     /// Has what is decided become a lease, if whoever limits leases agrees.
@@ -36,17 +38,22 @@ impl Service {
         caller: &Caller,
         now: Timestamp,
         key: Option<&IdempotencyKey>,
-        decide: impl Fn() -> Result<Proposed, ServiceError>,
+        decide: impl Fn(&Budget) -> Result<Proposed, ServiceError>,
     ) -> Result<Created, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            if let Some(key) = key
-                && let Some(created) = self.recorded(caller, key, now).await?
-            {
-                return Ok(created);
+            let decided = self.decided(&decide).await;
+            // Whatever was decided now: a repetition is answered as the first request was.
+            if let Some(key) = key {
+                let served = match &decided {
+                    Ok(_) => self.recorded(caller, key, now).await?,
+                    Err(_) => self.served_before(caller, key, now).await?,
+                };
+                if let Some(created) = served {
+                    return Ok(created);
+                }
             }
-            let proposed = decide()?;
+            let (writer, proposed) = decided?;
             let record = Arc::new(proposed.record.clone());
             if let Some(enforcer) = &self.parts.enforcer
                 && approved.as_ref() != Some(&record.lease)
@@ -69,9 +76,9 @@ impl Service {
     }
 
     /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
-    pub fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
-        let proposed = self.propose(&self.identify(caller, new), new, as_stored(new.asked_at))?;
-        Ok(proposed.record)
+    pub async fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
+        let (identity, now) = (self.identify(caller, new), as_stored(new.asked_at));
+        Ok(self.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
     }
 
     /// Identifiers for the lease and its reservations: the same however often it is decided.
@@ -94,12 +101,12 @@ impl Service {
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        // In its turn, so that a lease that was committed is also there to be seen.
-        let _writer = self.writer().await?;
+        // So that a lease that was committed is also there to be seen.
+        self.update().await?;
         self.recorded(caller, key, now).await
     }
 
-    /// The same, in the turn of the caller.
+    /// The same, of what is in memory.
     pub(crate) async fn recorded(
         &self,
         caller: &Caller,
@@ -124,8 +131,9 @@ impl Service {
         identity: &lease::NewLease,
         new: &NewLease,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<Proposed, ServiceError> {
-        match self.propose(identity, new, now) {
+        match self.propose(identity, new, now, budget) {
             Err(ServiceError::Refused(refusal)) if new.waits && refusal.is_lack() => {
                 self.to_wait(identity, new, refusal, now)
             }
@@ -139,11 +147,12 @@ impl Service {
         identity: &lease::NewLease,
         new: &NewLease,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<Proposed, ServiceError> {
-        let state = self.state();
+        let state = self.snapshot();
         let withdrawn = state.withdrawing_offers(&identity.owner, None);
         let around = self.around(&state, new.terms.lease_type, now);
-        let admission = around.admission(self, &state, &state.calendar, now);
+        let admission = around.admission(self, &state, &state.calendar, now, budget);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let project = &identity.owner.project;
             let grant = admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;

@@ -18,6 +18,7 @@ use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::plan::{History, Observed};
 use leases::resources::Resources;
+use leases::work::Budget;
 
 use crate::Service;
 use crate::state::State;
@@ -30,12 +31,13 @@ impl Service {
         occupied: Option<&'a BTreeSet<HostId>>,
         hosts: &'a KnownHosts,
         now: Timestamp,
+        budget: &'a Budget,
     ) -> Admission<'a> {
         let rules = &self.settings.rules;
         let avoided = Some(state.instances.hosts_without_lease());
         let admission = Admission::new(&state.calendar, &state.inventory, rules, minute(now));
         let offered = Some(&state.offered).filter(|offered| !offered.is_empty());
-        Admission { occupied, avoided, offered, hosts: hosts.now(), ..admission }
+        Admission { occupied, avoided, offered, hosts: hosts.now(), budget, ..admission }
     }
 
     /// What is known of hosts at the moment.
@@ -43,7 +45,7 @@ impl Service {
         let instances = state.instances.iter().map(|record| &record.instance);
         // Nobody would be started any more where a lease starts sooner.
         let soon = now.checked_add(self.least_gap()).unwrap_or(Timestamp::MAX);
-        let losses = Losses::new(&self.progress().observed, instances, now, soon);
+        let losses = Losses::new(&self.observed(), instances, now, soon);
         KnownHosts { waking: self.waking(state, now), losses }
     }
 
@@ -57,16 +59,16 @@ impl Service {
 
     /// What was observed, with guests that are about to be there.
     pub(crate) fn expected(&self, state: &State) -> Observed {
-        state.with_guests_to_come(self.progress().observed.clone())
+        state.with_guests_to_come(Observed::clone(&self.observed()))
     }
 
     /// What a decision needs to know about guests.
     pub(crate) fn neighbours<'a>(&self, state: &'a State) -> Neighbours<'a> {
         let hunting = || state.leases.hunters().map(|record| &record.lease);
-        let progress = self.progress();
+        let observed = self.observed();
         Neighbours {
-            occupied: state.occupied(&progress.observed),
-            observed: state.with_guests_to_come(progress.observed.clone()),
+            occupied: state.occupied(&observed),
+            observed: state.with_guests_to_come(Observed::clone(&observed)),
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
         }
@@ -100,11 +102,17 @@ impl Around<'_> {
         state: &'a State,
         calendar: &'a Calendar,
         now: Timestamp,
+        budget: &'a Budget,
     ) -> Admission<'a> {
         let occupied = self.neighbours.as_ref().map(|neighbours| &neighbours.occupied);
         let surroundings = self.neighbours.as_ref().map(Neighbours::surroundings);
         let used = self.used.as_ref();
-        Admission { calendar, surroundings, used, ..service.admission(state, occupied, &self.hosts, now) }
+        Admission {
+            calendar,
+            surroundings,
+            used,
+            ..service.admission(state, occupied, &self.hosts, now, budget)
+        }
     }
 }
 

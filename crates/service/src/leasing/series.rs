@@ -9,6 +9,7 @@ use leases::lease::{Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
 use leases::terms::Terms;
 use leases::window::Window;
+use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use super::create::{enter, remembered};
@@ -60,7 +61,8 @@ impl Service {
         let identities = self.identities(caller, new);
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await.map_err(|error| whole(error.into()))?;
+            let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
+            let (writer, proposed) = self.decided(propose).await.map_err(whole)?;
             if let Some(key) = key {
                 let now = as_stored(new.lease.asked_at);
                 if let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
@@ -69,7 +71,7 @@ impl Service {
                     return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
                 }
             }
-            let (leases, skipped, first) = self.propose_series(caller, new, id, &identities)?;
+            let (leases, skipped, first) = proposed?;
             let now: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.parts.enforcer
                 && approved.as_ref() != Some(&now)
@@ -106,9 +108,12 @@ impl Service {
     }
 
     /// The leases as they would be made at this moment; none is.
-    pub fn preview_series(&self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
+    pub async fn preview_series(&self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.parts.ids.uuid());
-        let (leases, skipped, _) = self.propose_series(caller, new, id, &self.identities(caller, new))?;
+        let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
+        let identities = self.identities(caller, new);
+        let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
+        let (leases, skipped, _) = self.consider(propose).await.map_err(whole)??;
         Ok(Series { id, leases, skipped })
     }
 
@@ -125,16 +130,17 @@ impl Service {
         new: &NewSeries,
         id: SeriesId,
         identities: &[Identity],
+        budget: &Budget,
     ) -> Result<(Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>), Missing> {
         let now = as_stored(new.lease.asked_at);
-        let state = self.state();
+        let state = self.snapshot();
         let first = state.withdrawing_offers(&caller.owner(), None);
         let mut calendar: Calendar = state.calendar.clone();
         let around = self.around(&state, LeaseType::Schedule, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
-            let admission = around.admission(self, &state, &calendar, now);
+            let admission = around.admission(self, &state, &calendar, now, budget);
             let rules = &self.settings.housekeeping;
             let grant = match admission.grant_usual(&caller.project, &terms, rules) {
                 Ok(grant) => grant,

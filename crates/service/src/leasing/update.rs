@@ -8,6 +8,7 @@ use leases::admission::{Admission, Refusal, Updated};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
 use leases::window::Window;
+use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
 use super::create::{rehouse, rehoused};
@@ -50,6 +51,13 @@ impl Decided {
     }
 }
 
+/// What a decision is taken on.
+pub(crate) struct Ground<'a> {
+    pub state: &'a State,
+    /// How much work it may cost.
+    pub budget: &'a Budget,
+}
+
 impl Change {
     /// Nothing but the name is different: nobody is asked or told.
     fn renames_only(&self) -> bool {
@@ -67,32 +75,34 @@ impl Service {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, &changes, now);
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, &changes, now);
         self.change_lease(caller, id, now, None, decide).await
     }
 
     /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside is
     /// not asked.
-    pub fn preview_update(
+    pub async fn preview_update(
         &self,
         caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |state: &State, before: &LeaseRecord| self.updated(state, before, changes, now);
-        Ok(self.propose_change(caller, id, None, decide, now)?.after)
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, changes, now);
+        let propose = |budget: &Budget| self.propose_change(caller, id, None, decide, now, budget);
+        Ok(self.consider(propose).await?.after)
     }
 
     fn updated(
         &self,
-        state: &State,
+        ground: &Ground<'_>,
         before: &LeaseRecord,
         changes: &LeaseChanges,
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
+        let state = ground.state;
         let hosts = self.known_hosts(state, now);
-        let admission = self.admission(state, None, &hosts, now);
+        let admission = self.admission(state, None, &hosts, now, ground.budget);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
             self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
@@ -119,12 +129,12 @@ impl Service {
         id: LeaseId,
         now: Timestamp,
         accepted: Option<OffersId>,
-        decide: impl Fn(&State, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let change = self.propose_change(caller, id, accepted, &decide, now)?;
+            let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
+            let (writer, change) = self.decided(propose).await?;
             let (before, after) = (&change.before, &change.after);
             if before.lease == after.lease && before.wording == after.wording {
                 return Ok(before.clone());
@@ -162,13 +172,15 @@ impl Service {
         caller: &Caller,
         id: LeaseId,
         accepted: Option<OffersId>,
-        decide: impl Fn(&State, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
         now: Timestamp,
+        budget: &Budget,
     ) -> Result<Change, ServiceError> {
-        let state = self.state();
+        let state = self.snapshot();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let first = state.withdrawing_offers(&caller.owner(), accepted);
-        let Decided { lease, wording, before_end_rearmed, moved } = decide(&state, &before)?;
+        let Decided { lease, wording, before_end_rearmed, moved } =
+            decide(&Ground { state: &state, budget }, &before)?;
         let after = LeaseRecord {
             lease,
             wording,

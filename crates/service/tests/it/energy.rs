@@ -189,7 +189,7 @@ async fn energy_f_a_dry_run_plans_and_switches_nothing() {
     }
     world.run_until(at(60)).await;
     assert_eq!(dark(&world), [0; 0]);
-    let plan = world.service.energy_plan(Some(SignedDuration::from_hours(10)));
+    let plan = world.service.energy_plan(Some(SignedDuration::from_hours(10))).await.expect("a plan");
     let pool = &plan.pools[&FreePool::DEFAULT];
     assert_eq!((pool.hosts, pool.most_needed(), pool.rests.len()), (3, 1, 2));
     assert_eq!(pool.saved_milliwatt_seconds, 2 * 100_000 * 36_000, "2 kWh");

@@ -119,22 +119,22 @@ async fn allocations_have_an_entry_for_every_host() {
     let first = make(&mut world, asking(0, 5, vec![hosts(1)])).await.expect("free");
     let second = make(&mut world, asking(10, 20, vec![hosts(2)])).await.expect("free");
     world.run_until(at(1)).await;
-    let count = |filter| {
-        let all = world.service.allocations(&filter);
+    let count = async |filter| {
+        let all = world.service.allocations(&filter).await.expect("nobody has gone");
         all.iter().map(|allocation| allocation.reservations.len()).collect::<Vec<_>>()
     };
-    let mut all = count(AllocationFilter::default());
+    let mut all = count(AllocationFilter::default()).await;
     all.sort_unstable();
     assert_eq!(all, [1, 2]);
     let of = |lease| AllocationFilter { lease: Some(lease), ..AllocationFilter::default() };
-    assert_eq!(count(of(second.lease.id)), [1, 1]);
-    assert_eq!(count(of(first.lease.id)).iter().sum::<usize>(), 1);
+    assert_eq!(count(of(second.lease.id)).await, [1, 1]);
+    assert_eq!(count(of(first.lease.id)).await.iter().sum::<usize>(), 1);
     let reservation = AllocationFilter {
         reservation: Some(second.lease.reservations[0].id),
         host: Some(HostId(2)),
         ..AllocationFilter::default()
     };
-    assert_eq!(count(reservation), [1]);
+    assert_eq!(count(reservation).await, [1]);
 }
 
 #[tokio::test]

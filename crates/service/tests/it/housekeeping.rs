@@ -164,7 +164,7 @@ async fn hk_c_maintenance_is_booked_in_the_first_gap_of_each_host_as_a_lease_of_
     world.service.update_host(&operator(), HostId(2), kept_for).await.expect("changed");
     let busy = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     assert_eq!(hosts_of(&busy), [HostId(1)]);
-    let planned = world.service.plan_maintenance(&wish(0, 500)).expect("there is time");
+    let planned = world.service.plan_maintenance(&wish(0, 500)).await.expect("there is time");
     let windows: Vec<_> = planned.iter().map(|one| one.window).collect();
     assert_eq!(windows, [Some(window(70, 100)), Some(window(0, 30))]);
     assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 1, "a plan books nothing");
@@ -181,15 +181,15 @@ async fn hk_c_maintenance_is_booked_in_the_first_gap_of_each_host_as_a_lease_of_
     assert_eq!((first.window, first.owner.project), (window(70, 100), operators));
     assert_eq!(second.name, "maintenance of r1-h02");
     assert_eq!(second.hints.hosts, ["r1-h02".to_owned()].into(), "no other host is given to it");
-    let again = world.service.plan_maintenance(&wish(0, 500)).expect("there is time");
+    let again = world.service.plan_maintenance(&wish(0, 500)).await.expect("there is time");
     assert_eq!(again[0].window, Some(window(110, 140)), "what is booked is taken");
     world.run_until(at(80)).await;
     assert_eq!((status(&world, first.id), status(&world, second.id)), ("ACTIVE", "TERMINATED"));
     let unknown = NewMaintenance { hosts: vec!["r9".to_owned()], ..wish(90, 500) };
-    let unknown = world.service.plan_maintenance(&unknown);
+    let unknown = world.service.plan_maintenance(&unknown).await;
     assert!(matches!(unknown, Err(ServiceError::NotFound(NotFound::Machine(_)))), "{unknown:?}");
     let pool = NewMaintenance { hosts: Vec::new(), free_pool: Some("freepool".to_owned()), ..wish(90, 500) };
-    assert_eq!(world.service.plan_maintenance(&pool).expect("there is time").len(), 2);
+    assert_eq!(world.service.plan_maintenance(&pool).await.expect("there is time").len(), 2);
     assert_eq!(world.fleet.violations(), []);
 }
 

@@ -61,7 +61,7 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     // None of it is a lease.
     assert_eq!(world.service.leases(&LeaseFilter::default()).len(), 1);
     assert!(world.service.lease(offers.offers[0].lease.id).is_none());
-    let allocations = world.service.allocations(&AllocationFilter::default());
+    let allocations = world.service.allocations(&AllocationFilter::default()).await.expect("nobody has gone");
     assert_eq!(allocations.iter().map(|all| all.reservations.len()).sum::<usize>(), 2);
     let later = of_kind(&offers, OfferKind::LaterStart).clone();
     let lease = accept(&mut world, "q", &later).await.expect("it holds");
@@ -177,7 +177,7 @@ async fn is_withdrawn(world: &mut World, offer: &LeaseRecord) {
 async fn a_lease_of_another_project_comes_before_an_offer() {
     let (mut world, _, offer) = one_host_offered().await;
     let new = asking(90, 150, vec![hosts(1)]);
-    assert!(world.service.preview_lease(&caller("p"), &new).is_ok(), "a dry run says so");
+    assert!(world.service.preview_lease(&caller("p"), &new).await.is_ok(), "a dry run says so");
     make(&mut world, new).await.expect("nobody has it");
     is_withdrawn(&mut world, &offer).await;
     world.run_until(at(91)).await;

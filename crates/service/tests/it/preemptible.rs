@@ -121,10 +121,10 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
     let all: Vec<String> = world.service.hosts().iter().map(|host| host.host.name.clone()).collect();
     let free = all.iter().find(|host| ![&active, &soon, &late].contains(host)).expect("four").clone();
     let elsewhere = "elsewhere".to_owned();
-    let ask = |placing: Placing| {
+    let ask = async |placing: Placing| {
         let hosts = [&active, &soon, &late, &free, &elsewhere].map(Clone::clone).to_vec();
         let question = HostQuestion { project: ProjectId("p".into()), placing, hosts: Some(hosts) };
-        let answer = world.service.hosts_for(&question).expect("an answer");
+        let answer = world.service.hosts_for(&question).await.expect("an answer");
         let verdicts = answer.hosts.into_iter().map(|(_, verdict)| verdict.map_err(|why| why.to_string()));
         (answer.kind.name(), verdicts.collect::<Vec<_>>())
     };
@@ -132,18 +132,18 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
     let taken = || no("a lease has it, or is about to");
     let reserved = || no("it is reserved");
     assert_eq!(
-        ask(new(None).placing),
+        ask(new(None).placing).await,
         ("regular", vec![taken(), reserved(), reserved(), Ok(None), Ok(None)])
     );
     let foreign = || no("it is not managed here");
     let verdicts = vec![taken(), no("a lease of it starts too soon"), Ok(Some(at(298))), Ok(None), foreign()];
-    assert_eq!(ask(new(Some(true)).placing), ("preemptible", verdicts));
+    assert_eq!(ask(new(Some(true)).placing).await, ("preemptible", verdicts));
     let hint = Some(leases::instance::LeaseHint::Lease(leased[0].lease.id));
     let theirs = || no("it is not the reservation's");
     let verdicts = vec![Ok(Some(at(600))), theirs(), theirs(), theirs(), foreign()];
-    assert_eq!(ask(Placing { hint, ..new(None).placing }), ("reserved", verdicts));
+    assert_eq!(ask(Placing { hint, ..new(None).placing }).await, ("reserved", verdicts));
     let large = GuestSize { vcpus: 17, memory_mib: 1, disk_gib: 1 };
-    let (_, verdicts) = ask(Placing { size: Some(large), ..new(None).placing });
+    let (_, verdicts) = ask(Placing { size: Some(large), ..new(None).placing }).await;
     assert_eq!(verdicts[3], no("it has no room"));
 }
 

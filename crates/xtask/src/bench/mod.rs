@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what the programs cost.
 
 mod fill;
+mod hostile;
 mod hunts;
 pub mod instructions;
 mod leases;
@@ -18,6 +19,7 @@ use crate::arguments::Arguments;
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
         Some("fill") => fill::main(arguments),
+        Some("hostile") => hostile::main(arguments),
         Some("hunts") => hunts::main(arguments),
         Some("leases") => leases::main(arguments),
         Some("placement") => placement::main(arguments),
@@ -25,6 +27,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
         Some("workload") => workload::main(arguments),
-        _ => bail!("bench what? fill, hunts, leases, placement, quality, scaling, instructions or workload"),
+        _ => bail!(
+            "bench what? fill, hostile, hunts, leases, placement, quality, scaling, instructions or workload"
+        ),
     }
 }

@@ -43,6 +43,7 @@ impl Answer {
 pub struct Http {
     client: Client,
     base: String,
+    token: Option<String>,
 }
 
 impl Http {
@@ -53,7 +54,12 @@ impl Http {
         // The service closes idle connections as well, later: a request must not meet it doing so.
         let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
         let client = builder.build().context("no HTTP client")?;
-        Ok(Self { client, base: base.to_owned() })
+        Ok(Self { client, base: base.to_owned(), token: None })
+    }
+
+    /// The same with a token (`X-Auth-Token`).
+    pub fn with_token(self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self }
     }
 
     /// Sends a request to a path such as `/v1/leases`.
@@ -75,7 +81,10 @@ impl Http {
 
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
         let request = self.client.request(method.clone(), format!("{}{path}", self.base));
-        let request = request.header("accept", "application/json");
+        let mut request = request.header("accept", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("x-auth-token", token);
+        }
         match body {
             Some(body) => request.header("content-type", "application/json").body(body.to_string()),
             None => request,
@@ -121,6 +130,17 @@ impl Caller {
     pub fn impatient(base: &str, limit: Duration) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, limit)? })
+    }
+
+    /// The same with a token (`X-Auth-Token`).
+    pub fn with_token(self, token: &str) -> Self {
+        Self { http: self.http.with_token(token), ..self }
+    }
+
+    /// The figures of the service, as Prometheus reads them.
+    pub fn metrics(&self) -> Result<String> {
+        let (_, figures) = self.wait(self.http.fetch(Method::GET, "/metrics", None))?;
+        Ok(String::from_utf8_lossy(&figures).into_owned())
     }
 
     /// The client itself, to send many requests at once.

@@ -3,7 +3,7 @@
 //! The service and what asks it share the machine. Rows say what is wanted of them. With `--throughput`: instead,
 //! changes in a second by many clients, and sums of usage, on both databases.
 
-mod cloud;
+pub mod cloud;
 mod latency;
 mod preemptible;
 mod refusals;

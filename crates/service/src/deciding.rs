@@ -1,0 +1,312 @@
+//! How anything is decided: with a budget of work, off the threads that serve requests, and in a fair order.
+//!
+//! What is to be committed is decided with the write lock, if that takes little work, as it does nearly always. If it
+//! takes more it is decided without, so that others commit meanwhile, and committed if nothing has changed by then.
+//! Whatever is decided or read at length without the write lock waits for one of a few places. All of it runs on threads
+//! beside those that serve requests, so that no answer waits for a decision that it does not need. Where there is one
+//! thread only, as in simulations, it runs on that, in the order in which it came.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leases::work::{Budget, Stop};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::client::{Client, Gone};
+use crate::places::{Kind, Place, Who};
+use crate::writing::Writer;
+use crate::{Service, ServiceError};
+
+/// Of the work that a decision may cost, the part that it may cost with the write lock.
+const QUICK: u64 = 50;
+/// How often a decision that costs more is made without the write lock. If others have committed something each time, it
+/// is made with it: otherwise nothing would ever come of it.
+const AHEAD: usize = 3;
+
+/// How many decisions ended early.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    too_costly: AtomicU64,
+    canceled: AtomicU64,
+}
+
+impl Ended {
+    /// Because they cost more than they may, and because nobody waited for them any more.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.too_costly.load(Ordering::Relaxed), self.canceled.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, why: Stop) {
+        let counter = match why {
+            Stop::Exhausted => &self.too_costly,
+            Stop::Canceled => &self.canceled,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Service {
+    /// Waits for a place of that kind, until the client has gone.
+    pub(crate) async fn place(&self, kind: Kind) -> Result<Place, Gone> {
+        let client = Client::current();
+        let who = Who::Client(client.as_ref().map(|client| client.owner().clone()));
+        let enter = self.places.enter(kind, who);
+        let Some(client) = client else { return Ok(enter.await) };
+        tokio::select! {
+            biased;
+            // What need not wait is done all the same.
+            place = enter => Ok(place),
+            () = client.gone() => {
+                self.ended.count(Stop::Canceled);
+                Err(Gone)
+            }
+        }
+    }
+
+    /// Decides, or reads much, without changing anything. An error if the client has gone, or as it is decided.
+    pub(crate) async fn consider<T>(
+        &self,
+        decide: impl FnOnce(&Budget) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let _place = self.place(Kind::Read).await?;
+        self.decide(decide)
+    }
+
+    /// Decides what is to be committed, on what is in memory. The write lock comes with it.
+    pub(crate) async fn decided<T>(
+        &self,
+        decide: impl Fn(&Budget) -> Result<T, ServiceError>,
+    ) -> Result<(Writer<'_>, T), ServiceError> {
+        let mut writer = self.writer().await?;
+        let quick = Budget::new((self.settings.decision_work / QUICK).max(1));
+        let decided = beside_requests(|| decide(&quick));
+        self.charge(&quick);
+        if !quick.exhausted() {
+            return Ok((writer, decided?));
+        }
+        for _ in 0..AHEAD {
+            drop(writer);
+            let known = self.state().revision;
+            let decided = self.consider(&decide).await?;
+            writer = self.writer().await?;
+            if self.state().revision == known {
+                return Ok((writer, decided));
+            }
+        }
+        let decided = self.decide(&decide)?;
+        Ok((writer, decided))
+    }
+
+    /// Decides here and now, with the budget of a decision, until the client leaves. For who has a place.
+    fn decide<T>(&self, decide: impl FnOnce(&Budget) -> Result<T, ServiceError>) -> Result<T, ServiceError> {
+        let client = Client::current();
+        let budget = Arc::new(Budget::new(self.settings.decision_work));
+        let deciding = client.as_ref().map(|client| client.decides(&budget));
+        let decided = beside_requests(|| decide(&budget));
+        drop(deciding);
+        self.charge(&budget);
+        let stopped = budget.stopped();
+        if let Some(why) = stopped {
+            self.ended.count(why);
+        }
+        if stopped == Some(Stop::Canceled) { Err(Gone.into()) } else { decided }
+    }
+
+    /// Charges the client for the work of a decision.
+    fn charge(&self, budget: &Budget) {
+        if let Some(client) = Client::current() {
+            self.places.charge(&Who::Client(Some(client.owner().clone())), budget.spent());
+        }
+    }
+}
+
+/// Computes beside the threads that serve requests, if there are several.
+pub(crate) fn beside_requests<T>(compute: impl FnOnce() -> T) -> T {
+    let several =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if several { tokio::task::block_in_place(compute) } else { compute() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use ambient::{RandomIds, SystemClock};
+    use fleet::simulated::{Layout, SimulatedFleet};
+    use futures::FutureExt;
+    use leases::project::{Owner, ProjectId, UserId};
+    use store::Commit;
+    use store::memory::MemoryStore;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::{Parts, Settings};
+
+    /// More than a decision may cost with the write lock, and less than it may cost at all.
+    const COSTLY: u64 = Settings::DECISION_WORK / 2;
+
+    async fn service() -> Arc<Service> {
+        let clock: Arc<dyn ambient::Clock> = Arc::new(SystemClock);
+        let parts = Parts {
+            store: Arc::new(MemoryStore::new()),
+            fleet: Arc::new(SimulatedFleet::new(clock.clone(), 1, &Layout::default())),
+            clock,
+            ids: Arc::new(RandomIds),
+            enforcer: None,
+        };
+        Service::open(parts, Settings::default()).await.expect("nothing is stored")
+    }
+
+    fn client(name: &str) -> Client {
+        Client::new(Owner { project: ProjectId("p".into()), user: UserId(name.into()) })
+    }
+
+    /// Where decisions stop until they may go on.
+    struct Latch {
+        reached: Notify,
+        open: Mutex<Receiver<()>>,
+    }
+
+    impl Latch {
+        fn new() -> (Arc<Self>, Sender<()>) {
+            let (sender, receiver) = channel();
+            (Arc::new(Self { reached: Notify::new(), open: Mutex::new(receiver) }), sender)
+        }
+
+        fn stop(&self) {
+            self.reached.notify_one();
+            self.open.lock().expect("no panic").recv().expect("it is opened");
+        }
+    }
+
+    /// What others ask for meanwhile: whatever waits for a decision makes the test hang.
+    async fn others_are_served(service: &Arc<Service>) {
+        // It is not ready, since the loop does not run here.
+        assert!(matches!(service.ready().await, Err(ServiceError::Conflict(_))));
+        assert_eq!(service.statistics().hosts, 0);
+        let others = Arc::clone(service);
+        let change = async move {
+            let (writer, ()) = others.decided(|_| Ok(())).await.expect("nobody has gone");
+            writer.commit(Commit::new(others.now())).await
+        };
+        client("other").scope(change).await.expect("it can be committed");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn while_something_is_decided_without_a_change_others_are_served() {
+        let (service, (latch, open)) = (service().await, Latch::new());
+        let (deciding, stop) = (Arc::clone(&service), Arc::clone(&latch));
+        let decision = async move {
+            let consider = deciding.consider(|_| {
+                stop.stop();
+                Ok(())
+            });
+            consider.await
+        };
+        let decision = tokio::spawn(client("slow").scope(decision));
+        latch.reached.notified().await;
+        others_are_served(&service).await;
+        open.send(()).expect("it waits");
+        decision.await.expect("no panic").expect("nobody has gone");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn while_a_costly_change_is_decided_others_are_served() {
+        let (service, (latch, open)) = (service().await, Latch::new());
+        let (deciding, stop) = (Arc::clone(&service), Arc::clone(&latch));
+        let decision = async move {
+            let decided = deciding.decided(|budget| {
+                let affordable = budget.spend(COSTLY);
+                if affordable {
+                    stop.stop();
+                }
+                Ok(affordable)
+            });
+            decided.await.map(|(_, affordable)| affordable)
+        };
+        let decision = tokio::spawn(client("slow").scope(decision));
+        latch.reached.notified().await;
+        others_are_served(&service).await;
+        // They have committed something, so it is decided once more.
+        open.send(()).expect("it waits");
+        open.send(()).expect("it waits, or will");
+        assert!(decision.await.expect("no panic").expect("nobody has gone"));
+    }
+
+    #[tokio::test]
+    async fn a_costly_change_is_decided_with_the_write_lock_if_others_are_faster_each_time() {
+        let (service, times) = (service().await, AtomicU64::new(0));
+        let others_commit = async || {
+            let writer = service.loop_writer().await.expect("the store works");
+            writer.commit(Commit::new(service.now())).await.expect("it can be committed");
+        };
+        let decided = service.decided(|budget| {
+            budget.charge(COSTLY);
+            // Nobody else commits while the decision has the write lock: the first time, and the last.
+            if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
+                others_commit().now_or_never().expect("nobody else has the write lock");
+            }
+            Ok(())
+        });
+        assert!(decided.await.is_ok());
+        assert_eq!(times.into_inner(), 2 + AHEAD as u64);
+        assert_eq!(service.ended.counts(), (0, 0), "none of it was too costly");
+    }
+
+    #[tokio::test]
+    async fn what_costs_more_than_it_may_is_counted() {
+        let service = service().await;
+        let decided = service.consider(|budget| Ok(budget.spend(Settings::DECISION_WORK + 1)));
+        assert!(!decided.await.expect("it has ended"));
+        assert_eq!(service.ended.counts(), (1, 0));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_decision_ends_when_its_client_leaves() {
+        let service = service().await;
+        let (client, running) = (client("gone"), Arc::new(Notify::new()));
+        let (deciding, begun) = (Arc::clone(&service), Arc::clone(&running));
+        let decision = async move {
+            let decided = deciding.decided(|budget| {
+                // Without the write lock; with it, it may not take that long.
+                if budget.spend(COSTLY) {
+                    begun.notify_one();
+                    while budget.spend(0) {
+                        std::thread::yield_now();
+                    }
+                }
+                Ok(())
+            });
+            decided.await.map(|_| ())
+        };
+        let decision = tokio::spawn(client.clone().scope(decision));
+        running.notified().await;
+        client.leave();
+        assert!(matches!(decision.await.expect("no panic"), Err(ServiceError::Gone)));
+        assert_eq!((service.ended.counts(), service.places.waiting()), ((0, 1), (0, 0)));
+        others_are_served(&service).await;
+    }
+
+    #[tokio::test]
+    async fn clients_that_leave_while_they_wait_leave_nothing_in_the_queue() {
+        let service = service().await;
+        let writer = service.writer().await.ok().expect("nobody has gone");
+        let clients: Vec<Client> = (0..100).map(|number| client(&number.to_string())).collect();
+        let wait = |client: &Client| {
+            let waiting = Arc::clone(&service);
+            tokio::spawn(client.clone().scope(async move { waiting.decided(|_| Ok(())).await.map(|_| ()) }))
+        };
+        let waiting: Vec<_> = clients.iter().map(wait).collect();
+        while service.places.waiting() != (100, 0) {
+            tokio::task::yield_now().await;
+        }
+        clients.iter().for_each(Client::leave);
+        for waits in waiting {
+            assert!(matches!(waits.await.expect("no panic"), Err(ServiceError::Gone)));
+        }
+        assert_eq!((service.ended.counts(), service.places.waiting()), ((0, 100), (0, 0)));
+        drop(writer);
+        others_are_served(&service).await;
+    }
+}

@@ -1,0 +1,169 @@
+//! Passes of the loop over many entries: as many in each cycle as there is work for, and the next ones in the next.
+//!
+//! How many entries there are is up to clients. None of them may delay what is due, nor keep the others from being
+//! looked at: a pass begins no other entry once it has used its share, and goes on behind the last one next time.
+
+use std::collections::BTreeSet;
+
+use leases::ids::{HostId, LeaseId};
+use leases::work::Budget;
+use store::Revision;
+
+/// Of the work that the passes of a cycle may cost, the part after which none begins another entry: the rest is for the
+/// entry that was begun.
+const SHARE: u64 = 4;
+
+/// What entries are tried on: the revision, and hosts with guests that nobody may remove.
+pub(crate) type Known = (Revision, BTreeSet<HostId>);
+
+/// How far a pass has come.
+#[derive(Debug, Default)]
+pub(crate) struct Tour {
+    /// What was known when nothing came of any entry. As long as it is known still, nothing will.
+    in_vain: Option<Known>,
+    /// What was known when the pass began that is under way, and the last entry that was tried.
+    under_way: Option<(Known, LeaseId)>,
+}
+
+/// What came of a pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found<T> {
+    /// Something, of the first entry of which something comes.
+    One(T),
+    /// Nothing.
+    Nothing,
+    /// Nothing yet: there are more entries.
+    Unfinished,
+}
+
+impl Tour {
+    /// Whether nothing came of any entry by what is known.
+    pub fn is_in_vain(&self, known: &Known) -> bool {
+        self.in_vain.as_ref() == Some(known)
+    }
+
+    /// Tries entries in their order, or behind those that were tried last time, until something comes of one.
+    pub fn go_on<E, T>(
+        &mut self,
+        entries: &[E],
+        id: impl Fn(&E) -> LeaseId,
+        known: Known,
+        budget: &Budget,
+        attempt: impl Fn(&E) -> Option<T>,
+    ) -> Found<T> {
+        let (began, last) = self.under_way.take().unzip();
+        let resumes = last.and_then(|last| entries.iter().position(|entry| id(entry) == last));
+        // One that is there no more leaves no place to go on from.
+        let began = began.filter(|_| resumes.is_some()).unwrap_or_else(|| known.clone());
+        let first = resumes.map_or(0, |position| position + 1);
+        let mut last = resumes.map(|position| id(&entries[position]));
+        let mut tried_any = false;
+        for entry in &entries[first..] {
+            if budget.spent() >= budget.limit() / SHARE {
+                self.under_way = last.map(|last| (began, last));
+                return Found::Unfinished;
+            }
+            let found = attempt(entry);
+            if budget.exhausted() && tried_any {
+                // It was begun with too little left.
+                self.under_way = last.map(|last| (began, last));
+                return Found::Unfinished;
+            }
+            tried_any = true;
+            last = Some(id(entry));
+            if let Some(found) = found {
+                // Behind it, if the entries before it have had their turn in cycles of their own.
+                self.under_way = resumes.and(last).map(|last| (began, last));
+                return Found::One(found);
+            }
+        }
+        if began == known {
+            self.in_vain = Some(known);
+            return Found::Nothing;
+        }
+        // What was tried first may be different by now.
+        Found::Unfinished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(revision: u64) -> Known {
+        (Revision { number: revision, mark: 0 }, BTreeSet::new())
+    }
+
+    /// Goes on with a tour of ten entries that cost 10 each; something comes of these. Which are tried, and what comes of it.
+    fn go_on(tour: &mut Tour, revision: u64, limit: u64, good: &[u128]) -> (Vec<u128>, Found<u128>) {
+        let budget = Budget::new(limit);
+        let tried = std::cell::RefCell::new(Vec::new());
+        let entries: Vec<u128> = (1..=10).collect();
+        let attempt = |entry: &u128| {
+            tried.borrow_mut().push(*entry);
+            let affordable = budget.spend(10);
+            good.contains(entry).then_some(*entry).filter(|_| affordable)
+        };
+        let found = tour.go_on(&entries, |entry| LeaseId(*entry), known(revision), &budget, attempt);
+        (tried.into_inner(), found)
+    }
+
+    #[test]
+    fn a_pass_that_fits_into_a_cycle_tries_all_and_not_again_until_something_changes() {
+        let mut tour = Tour::default();
+        assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        assert!(tour.is_in_vain(&known(1)) && !tour.is_in_vain(&known(2)));
+        assert_eq!(go_on(&mut tour, 2, 10_000, &[2, 3]), (vec![1, 2], Found::One(2)));
+        assert_eq!(go_on(&mut tour, 3, 10_000, &[1]), (vec![1], Found::One(1)), "the first goes first");
+    }
+
+    #[test]
+    fn a_pass_that_is_too_long_goes_on_where_it_stopped_and_comes_to_every_entry() {
+        let mut tour = Tour::default();
+        let share = 160;
+        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![5, 6, 7, 8], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![9, 10], Found::Nothing));
+        assert!(tour.is_in_vain(&known(1)));
+    }
+
+    #[test]
+    fn what_changes_meanwhile_does_not_send_a_pass_back_to_its_first_entries() {
+        let mut tour = Tour::default();
+        assert_eq!(go_on(&mut tour, 1, 160, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 2, 160, &[6]), (vec![5, 6], Found::One(6)));
+        assert_eq!(go_on(&mut tour, 3, 160, &[6]), (vec![7, 8, 9, 10], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 3, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+    }
+
+    #[test]
+    fn an_entry_that_costs_too_much_by_itself_holds_up_nobody() {
+        let mut tour = Tour::default();
+        for first in 1..=9 {
+            assert_eq!(go_on(&mut tour, 1, 5, &[]), (vec![first], Found::Unfinished));
+        }
+        assert_eq!(go_on(&mut tour, 1, 5, &[]), (vec![10], Found::Nothing));
+    }
+
+    #[test]
+    fn an_entry_for_which_too_little_was_left_is_tried_first_next_time() {
+        let mut tour = Tour::default();
+        let (budget, tried) = (Budget::new(100), std::cell::RefCell::new(Vec::new()));
+        let attempt = |entry: &(u128, u64)| {
+            tried.borrow_mut().push(entry.0);
+            budget.charge(entry.1);
+            None::<()>
+        };
+        let entries = [(1, 20), (2, 90), (3, 1)];
+        let found = tour.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
+        assert_eq!((tried.take(), found), (vec![1, 2], Found::Unfinished));
+        let budget = Budget::new(100);
+        let attempt = |entry: &(u128, u64)| {
+            tried.borrow_mut().push(entry.0);
+            budget.charge(entry.1);
+            None::<()>
+        };
+        let found = tour.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
+        assert_eq!((tried.take(), found), (vec![2], Found::Unfinished));
+    }
+}

@@ -1,0 +1,345 @@
+//! Who goes next where not all can go at once: at the write lock, and at places to decide without it.
+//!
+//! The loop goes before all clients, since it starts and ends leases. Among clients the one goes first that has used
+//! the least work of late, so that whoever asks for much waits for others and not they for it; requests of one client
+//! go in the order in which they came. Who does not wait any more leaves no trace. How many requests a client may have
+//! under way is for the server to limit.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leases::project::Owner;
+use tokio::sync::oneshot;
+
+/// What is charged for a place beside the work: even who decides little keeps others waiting.
+const FOR_A_PLACE: u64 = 1000;
+/// Whenever all together have used that much, the past counts half as much.
+const HALVED_EVERY: u64 = 1 << 26;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The write lock: there is one.
+    Write,
+    /// To decide or read much without changing anything.
+    Read,
+}
+
+/// Who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The loop, or the service itself.
+    Loop,
+    /// A client, as far as it is known.
+    Client(Option<Owner>),
+}
+
+/// All places, and who waits for them.
+#[derive(Debug)]
+pub(crate) struct Places {
+    queues: Mutex<Queues>,
+}
+
+#[derive(Debug)]
+struct Queues {
+    write: Queue,
+    read: Queue,
+    /// How much work each client has used of late.
+    used: HashMap<Owner, u64>,
+    /// How much all have used since the past was halved.
+    used_in_all: u64,
+    /// The number of the next who comes.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    waiting: Vec<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    who: Who,
+    granted: oneshot::Sender<Place>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// None once it is somebody else's business to give it back.
+    places: Option<Arc<Places>>,
+    kind: Kind,
+}
+
+impl Places {
+    /// One for who writes, and so many for others.
+    pub fn new(readers: usize) -> Arc<Self> {
+        let queue = |free| Queue { free, waiting: Vec::new() };
+        let queues = Queues {
+            write: queue(1),
+            read: queue(readers.max(1)),
+            used: HashMap::new(),
+            used_in_all: 0,
+            next: 0,
+        };
+        Arc::new(Self { queues: Mutex::new(queues) })
+    }
+
+    /// Waits for a place. Whoever stops waiting is not in the queue any more.
+    pub async fn enter(self: &Arc<Self>, kind: Kind, who: Who) -> Place {
+        let (entry, granted) = {
+            let mut queues = self.queues();
+            // Where a place is free nobody waits.
+            if queues.of(kind).free > 0 {
+                queues.of(kind).free -= 1;
+                queues.charge(&who, FOR_A_PLACE);
+                return self.place(kind);
+            }
+            let number = queues.next;
+            queues.next += 1;
+            let queue = queues.of(kind);
+            let (sender, granted) = oneshot::channel();
+            queue.waiting.push(Waiting { number, who, granted: sender });
+            (Entry { places: self, kind, number }, granted)
+        };
+        let place = granted.await;
+        drop(entry);
+        match place {
+            Ok(place) => place,
+            // Nobody takes the entry out but its owner, who is here.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Charges a client for work.
+    pub fn charge(&self, who: &Who, work: u64) {
+        self.queues().charge(who, work);
+    }
+
+    /// How many wait for the write lock, and how many to decide without it.
+    pub fn waiting(&self) -> (usize, usize) {
+        let queues = self.queues();
+        (queues.write.waiting.len(), queues.read.waiting.len())
+    }
+
+    fn place(self: &Arc<Self>, kind: Kind) -> Place {
+        Place { places: Some(Arc::clone(self)), kind }
+    }
+
+    /// Gives a place to whoever is next.
+    fn pass_on(self: &Arc<Self>, kind: Kind) {
+        loop {
+            let next = {
+                let mut queues = self.queues();
+                let next = queues.take_next(kind);
+                if next.is_none() {
+                    queues.of(kind).free += 1;
+                }
+                next
+            };
+            let Some(next) = next else { return };
+            match next.granted.send(self.place(kind)) {
+                Ok(()) => return,
+                // They have just gone. The place is still ours to give.
+                Err(mut refused) => refused.places = None,
+            }
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queues {
+    fn of(&mut self, kind: Kind) -> &mut Queue {
+        match kind {
+            Kind::Write => &mut self.write,
+            Kind::Read => &mut self.read,
+        }
+    }
+
+    /// Takes whoever is next out of the queue.
+    fn take_next(&mut self, kind: Kind) -> Option<Waiting> {
+        let used = &self.used;
+        let queue = match kind {
+            Kind::Write => &mut self.write,
+            Kind::Read => &mut self.read,
+        };
+        // The loop before clients, who has used the least first, and those who came first.
+        let rank = |waiting: &Waiting| match &waiting.who {
+            Who::Loop => (false, 0, waiting.number),
+            Who::Client(owner) => {
+                let used = owner.as_ref().and_then(|owner| used.get(owner)).copied();
+                (true, used.unwrap_or(0), waiting.number)
+            }
+        };
+        let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting));
+        let next = queue.waiting.remove(next?.0);
+        self.charge(&next.who, FOR_A_PLACE);
+        Some(next)
+    }
+
+    fn charge(&mut self, who: &Who, work: u64) {
+        let Who::Client(Some(owner)) = who else { return };
+        let used = self.used.entry(owner.clone()).or_default();
+        *used = used.saturating_add(work);
+        self.used_in_all = self.used_in_all.saturating_add(work);
+        if self.used_in_all >= HALVED_EVERY {
+            self.used_in_all = 0;
+            self.used.retain(|_, used| {
+                *used /= 2;
+                *used > 0
+            });
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(places) = self.places.take() {
+            places.pass_on(self.kind);
+        }
+    }
+}
+
+/// That somebody waits.
+struct Entry<'a> {
+    places: &'a Places,
+    kind: Kind,
+    number: u64,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.places.queues().of(self.kind).waiting.retain(|waiting| waiting.number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use leases::project::{ProjectId, UserId};
+
+    use super::*;
+
+    type Wait = Pin<Box<dyn Future<Output = Place>>>;
+
+    fn user(name: &str) -> Who {
+        Who::Client(Some(Owner { project: ProjectId("p".into()), user: UserId(name.into()) }))
+    }
+
+    fn wait(places: &Arc<Places>, kind: Kind, who: Who) -> Wait {
+        let places = Arc::clone(places);
+        let mut wait: Wait = Box::pin(async move { places.enter(kind, who).await });
+        assert!(poll(&mut wait).is_none(), "the place is taken");
+        wait
+    }
+
+    fn poll(wait: &mut Wait) -> Option<Place> {
+        match wait.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(place) => Some(place),
+            Poll::Pending => None,
+        }
+    }
+
+    fn taken(places: &Arc<Places>, kind: Kind) -> Place {
+        let places = Arc::clone(places);
+        poll(&mut (Box::pin(async move { places.enter(kind, Who::Loop).await }) as Wait)).expect("it is free")
+    }
+
+    /// The order in which they get the place, by position.
+    fn order(first: Place, mut waiting: Vec<Wait>) -> Vec<usize> {
+        let (mut place, mut order) = (Some(first), Vec::new());
+        let mut served = vec![false; waiting.len()];
+        while order.len() < waiting.len() {
+            drop(place.take());
+            let mut all = waiting.iter_mut().enumerate().filter(|(position, _)| !served[*position]);
+            let (next, got) =
+                all.find_map(|(position, wait)| Some((position, poll(wait)?))).expect("one is next");
+            place = Some(got);
+            served[next] = true;
+            order.push(next);
+        }
+        order
+    }
+
+    #[test]
+    fn the_loop_goes_before_clients_who_came_before_it() {
+        let places = Places::new(1);
+        let held = taken(&places, Kind::Write);
+        let waiting = [user("a"), Who::Client(None), Who::Loop];
+        let waiting = waiting.map(|who| wait(&places, Kind::Write, who)).into();
+        assert_eq!(order(held, waiting), [2, 0, 1]);
+    }
+
+    #[test]
+    fn whoever_has_used_the_least_goes_first_and_each_in_their_order() {
+        let places = Places::new(1);
+        places.charge(&user("greedy"), 1_000_000);
+        places.charge(&user("modest"), 10);
+        let held = taken(&places, Kind::Read);
+        let waiting = ["greedy", "greedy", "modest", "modest", "new"];
+        let waiting = waiting.map(|name| wait(&places, Kind::Read, user(name))).into();
+        assert_eq!(order(held, waiting), [4, 2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn clients_that_have_used_the_same_take_turns() {
+        let places = Places::new(1);
+        let held = taken(&places, Kind::Write);
+        let waiting = ["a", "a", "a", "b", "b"];
+        let waiting = waiting.map(|name| wait(&places, Kind::Write, user(name))).into();
+        assert_eq!(order(held, waiting), [0, 3, 1, 4, 2]);
+    }
+
+    #[test]
+    fn the_past_is_forgotten_after_much_work_of_others() {
+        let places = Places::new(1);
+        places.charge(&user("greedy"), 1_000);
+        for _ in 0..20 {
+            places.charge(&user("other"), HALVED_EVERY);
+        }
+        assert!(!places.queues().used.keys().any(|owner| owner.user.0 == "greedy"));
+    }
+
+    #[test]
+    fn who_stops_waiting_leaves_the_queue_and_the_place_goes_to_the_next() {
+        let places = Places::new(1);
+        let held = taken(&places, Kind::Write);
+        let gone: Vec<Wait> = (0..100).map(|_| wait(&places, Kind::Write, user("a"))).collect();
+        let mut stays = wait(&places, Kind::Write, user("b"));
+        assert_eq!(places.waiting(), (101, 0));
+        drop(gone);
+        assert_eq!(places.waiting(), (1, 0));
+        drop(held);
+        assert!(poll(&mut stays).is_some());
+        drop(stays);
+        assert_eq!((places.waiting(), places.queues().write.free), ((0, 0), 1));
+    }
+
+    #[test]
+    fn a_place_that_was_granted_to_who_has_gone_goes_to_the_next() {
+        let places = Places::new(1);
+        let held = taken(&places, Kind::Write);
+        let first = wait(&places, Kind::Write, user("a"));
+        let mut second = wait(&places, Kind::Write, user("b"));
+        drop(held);
+        assert!(poll(&mut second).is_none(), "the first has it");
+        drop(first);
+        assert!(poll(&mut second).is_some());
+    }
+
+    #[test]
+    fn readers_do_not_wait_for_the_writer_nor_it_for_them() {
+        let places = Places::new(2);
+        let _writer = taken(&places, Kind::Write);
+        let _readers = (taken(&places, Kind::Read), taken(&places, Kind::Read));
+        let _waits = wait(&places, Kind::Read, user("a"));
+        assert_eq!(places.waiting(), (0, 1));
+    }
+}
