@@ -18,7 +18,7 @@ use crate::writing::Writer;
 use crate::{Service, ServiceError};
 
 /// Of the work that a decision may cost, the part that it may cost with the write lock.
-const QUICK: u64 = 50;
+const QUICK: u64 = 20;
 /// How often a decision that costs more is made without the write lock. If others have committed something each time, it
 /// is made with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;

@@ -376,8 +376,8 @@ settings! {
     /// How many requests of a user may be under way at once; more are refused
     "limits.requests_at_once" requests_at_once: usize = "256" as "N";
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
-    /// refused; 10 million take a quarter of a second at most on a processor of today
-    "limits.decision_work" decision_work: u64 = "10000000" as "UNITS";
+    /// refused; 30 million take about 0.3 s
+    "limits.decision_work" decision_work: u64 = "30000000" as "UNITS";
     /// How many decisions and long readings that change nothing are made at once, beside the one that changes something;
     /// without it, as many as there are processors. More wait, those of who has used least of late first
     "limits.decisions_at_once" decisions_at_once: Option<usize> = "" as "N";
