@@ -33,6 +33,7 @@ mod reading;
 mod relocation;
 mod settings;
 mod state;
+mod tokens;
 mod types;
 mod usage;
 mod waitlist;

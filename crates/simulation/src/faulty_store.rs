@@ -18,7 +18,8 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
+    UsageFilter,
 };
 
 /// What goes wrong with a call.
@@ -292,6 +293,18 @@ impl Store for FaultyStore {
 
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
         self.unless(self.inner.prune_usage(before)).await
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        self.unless(self.inner.tokens()).await
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        self.unless(self.inner.add_token_key(key, oldest)).await
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        self.unless(self.inner.revoke_token(revocation)).await
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

@@ -13,7 +13,7 @@ use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
-use crate::{feed, journal, power, usage};
+use crate::{feed, journal, power, tokens, usage};
 
 /// Notifications that are entered by one statement.
 const TOGETHER: usize = 1000;
@@ -35,6 +35,7 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
+    archive.tokens = tokens::read(db).await?;
     archive.last_fence = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await?.cast_unsigned();
     Ok(archive)
 }
@@ -74,6 +75,7 @@ pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<b
     for request in &archive.requests {
         journal::write_request(db, request, i64::MAX).await?;
     }
+    tokens::replace(db, &archive.tokens).await?;
     let (notifications, fence) = (archive.last_notification.cast_signed(), archive.last_fence.cast_signed());
     sqlx::query!("UPDATE revision SET notifications = $1", notifications).execute(&mut *db).await?;
     sqlx::query!("UPDATE fence SET last = $1", fence).execute(db).await?;

@@ -24,6 +24,7 @@ mod pool;
 mod power;
 mod servers;
 mod steps;
+mod tokens;
 mod usage;
 
 use std::sync::Arc;
@@ -40,7 +41,8 @@ use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
+    UsageFilter,
 };
 
 pub use self::open::{OpenError, SchemaState};
@@ -258,6 +260,18 @@ impl Store for PostgresStore {
             usage::prune(db, before).await?;
             power::prune(db, before).await
         })?)
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        Ok(reading!(self, db => tokens::read(db).await)?)
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        Ok(writing!(self, db => tokens::add_key(db, key, oldest).await)?)
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        Ok(writing!(self, db => tokens::revoke(db, revocation).await)?)
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {

@@ -22,6 +22,7 @@ mod power;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod usage;
 
 use std::fs::File;
@@ -41,7 +42,8 @@ use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Snapshot, Store, StoreError, UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
+    UsageFilter,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
@@ -320,6 +322,24 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         usage::prune(&mut transaction, before).await?;
         power::prune(&mut transaction, before).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        tokens::read(&mut *self.reading().await?).await
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        tokens::add_key(&mut transaction, key, oldest).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        tokens::revoke(&mut transaction, revocation).await?;
         transaction.commit().await.map_err(unavailable)
     }
 

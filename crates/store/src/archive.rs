@@ -7,7 +7,10 @@ use leases::energy::Sleep;
 use leases::usage::Entries;
 use thiserror::Error;
 
-use crate::{AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, Snapshot, StoreError, Write};
+use crate::{
+    AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, Snapshot, StoreError, TokenState,
+    Write,
+};
 
 /// The contents of a store: all but who claims steps and who leads, which is over when nobody works on it.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,8 @@ pub struct Archive {
     pub usage: Entries,
     /// Times that hosts were off for, oldest first.
     pub slept: Vec<Sleep>,
+    /// Keys of tokens and revocations. A store that has nothing else counts as empty, and takes these instead.
+    pub tokens: TokenState,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
     pub last_fence: u64,
 }

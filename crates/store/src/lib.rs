@@ -14,7 +14,8 @@
 //! - notifications in the order of their commits, with how far each listener has read;
 //! - the audit log;
 //! - usage: spans of time in which something was held, and what happened ([`leases::usage`]);
-//! - keys of requests that were served ([`IdempotencyRecord`]).
+//! - keys of requests that were served ([`IdempotencyRecord`]);
+//! - keys that tokens are signed with, and tokens that were revoked ([`TokenState`]).
 //!
 //! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
 
@@ -26,6 +27,7 @@ mod feed;
 pub mod memory;
 mod record;
 pub mod schema;
+mod token;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,6 +52,7 @@ pub use crate::record::{
     InstanceRecord, LeaseRecord, NewNotification, Notification, PreemptibleProjectRecord, PropertyRecord,
     UsageFilter, Version, Wording,
 };
+pub use crate::token::{Revocation, TokenKey, TokenState};
 
 /// Everything that a service keeps in memory.
 #[derive(Clone, Debug, Default)]
@@ -483,6 +486,15 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Forgets usage that is over, its events, and times that hosts were off for, from before that time.
     async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError>;
+
+    /// Keys of tokens, and which tokens were revoked. A revocation whose `until` is over may be among them.
+    async fn tokens(&self) -> Result<TokenState, StoreError>;
+
+    /// Adds a key of tokens, unless there is one of its number, and forgets those with numbers below `oldest`.
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError>;
+
+    /// Adds a revocation. Forgets those that were over when it was made, and those of which it is a part.
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError>;
 
     /// Everything that is in it, as of one instant.
     async fn export(&self) -> Result<Archive, StoreError>;

@@ -9,7 +9,7 @@ use super::records::{accept, everything, loaded};
 use super::sample::*;
 use crate::archive::{Archive, ImportError};
 use crate::memory::MemoryStore;
-use crate::{Commit, Finished, Holder, Store};
+use crate::{Commit, Finished, Holder, Store, TokenKey};
 
 /// Something of everything that an archive has.
 async fn fill(store: &Arc<dyn Store>) {
@@ -30,6 +30,7 @@ async fn fill(store: &Arc<dyn Store>) {
         claims.into_iter().zip(results).map(|(claim, result)| Finished { claim, result }).collect();
     store.finish(&finished, at(1)).await.expect("works");
     store.set_delivered("listener", 1).await.expect("works");
+    super::tokens::add_some_tokens(store).await;
 }
 
 fn shown(archive: &Archive) -> String {
@@ -43,9 +44,13 @@ pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     fill(&model).await;
     let archive = model.export().await.expect("works");
+    // A key that a service made when it began does not stand in the way.
+    let own = TokenKey { number: 1, secret: vec![0; 32], at: at(0) };
+    store.add_token_key(&own, 1).await.expect("works");
     store.import(&archive).await.expect("it is empty");
     let again = store.export().await.expect("works");
     assert_eq!(shown(&again), shown(&archive));
+    assert_eq!(again.tokens, archive.tokens, "keys are not shown");
     // What comes later goes on from there.
     let later = Commit { notifications: vec![notification("c")], ..Commit::new(at(9)) };
     store.commit(&later).await.expect("accepted");

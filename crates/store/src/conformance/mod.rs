@@ -28,6 +28,7 @@ mod random;
 mod records;
 pub mod sample;
 mod steps;
+mod tokens;
 mod usage;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub use races::*;
 pub use random::*;
 pub use records::*;
 pub use steps::*;
+pub use tokens::*;
 pub use usage::*;
 
 use crate::Store;
@@ -104,6 +106,8 @@ macro_rules! promises {
             usage_e_is_summed_as_the_model_sums_it
             energy_f_times_that_hosts_were_off_for_are_kept
             energy_f_a_refused_commit_leaves_no_time
+            of_parallel_keys_of_one_number_one_stands
+            revocations_are_kept_until_their_tokens_end
             random_commits_are_answered_as_the_model_answers_them
         }
     };

@@ -30,8 +30,8 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Snapshot, StepHistory,
-    Store, StoreError, UsageFilter,
+    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Snapshot,
+    StepHistory, Store, StoreError, TokenKey, TokenState, UsageFilter,
 };
 
 /// A store in memory.
@@ -72,6 +72,7 @@ struct State {
     usage_events: VecDeque<(u64, Event)>,
     last_usage_event: u64,
     slept: Vec<Sleep>,
+    tokens: TokenState,
     log: Log,
     /// Who leads, by role, and until when.
     leaders: BTreeMap<String, (Holder, Timestamp)>,
@@ -139,6 +140,7 @@ impl State {
                 events: self.usage_events.iter().map(|(_, event)| event.clone()).collect(),
             },
             slept: self.slept.clone(),
+            tokens: self.tokens.clone(),
             last_fence: self.last_fence,
         }
     }
@@ -154,6 +156,7 @@ impl State {
         self.delivered = archive.delivered.clone();
         let keyed = archive.requests.iter().map(|r| ((r.project.clone(), r.key.clone()), r.clone()));
         self.requests = keyed.collect();
+        self.tokens = archive.tokens.clone();
         self.last_fence = archive.last_fence;
         Ok(advance)
     }
@@ -460,6 +463,20 @@ impl Store for MemoryStore {
         state.slept.retain(|sleep| sleep.window.end() >= before);
         state.usage.prune(before);
         state.usage_events.retain(|(_, event)| event.at >= before);
+        Ok(())
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        Ok(self.state().tokens.clone())
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        self.state().tokens.add_key(key, oldest);
+        Ok(())
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        self.state().tokens.revoke(revocation);
         Ok(())
     }
 
