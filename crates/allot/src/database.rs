@@ -208,6 +208,8 @@ fn counts(archive: &Archive) -> String {
         (archive.notifications.len(), "notifications"),
         (archive.audit.len(), "audit records"),
         (archive.requests.len(), "keys of requests"),
+        (archive.tokens.keys.len(), "keys of tokens"),
+        (archive.tokens.revoked.len(), "revoked tokens"),
     ]
     .map(|(count, of)| format!("{count:>9} {of}\n"))
     .concat()

@@ -8,7 +8,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::{client, database, demo, questions, serve};
 
@@ -93,6 +93,9 @@ fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
     let mut text = String::new();
     io.stdin.read_to_string(&mut text).map_err(|error| format!("cannot read standard input: {error}"))?;
     let secret = SecretString::from(text.trim_end_matches(['\r', '\n']));
+    if secret.expose_secret().is_empty() {
+        return Err("what is to be hashed is empty: write the token or password to standard input".to_owned());
+    }
     let hash = match which {
         Hash::Token => server::hash_token(&secret),
         Hash::Password => server::hash_password(&secret, &RandomIds).map_err(|error| error.to_string())?,

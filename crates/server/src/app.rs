@@ -1,19 +1,22 @@
 //! What every request needs: the service, who may come in, who may do what.
 
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ambient::{Clock, Ids, SystemClock};
-use leases::project::Owner;
+use leases::project::{Owner, ProjectId, UserId};
 use service::{Caller, Client, Service};
 use tokio::sync::watch;
 
-use crate::auth::{Authentication, Identity};
+use crate::access::Access;
+use crate::auth::{Failures, Hashing, Identity, Keyring, Permanent, shown};
 use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
-use crate::policy::{Policy, Rule, Target};
+use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
+use crate::serve::Certificates;
 use crate::unanswered::{Asked, Unanswered};
 use crate::webhook::Webhook;
 
@@ -27,8 +30,14 @@ pub struct App {
 pub(crate) struct Inner {
     pub service: Arc<Service>,
     pub ids: Arc<dyn Ids>,
-    pub authentication: Authentication,
-    pub policy: Policy,
+    /// Who may come in, and who may do what. Replaced whole.
+    pub access: RwLock<Arc<Access>>,
+    /// Held by who replaces it.
+    pub reloading: Mutex<()>,
+    pub permanent: Permanent,
+    pub failures: Arc<Failures>,
+    /// What TLS is spoken with, once it is.
+    pub certificates: OnceLock<Certificates>,
     pub config: Config,
     pub metrics: Metrics,
     pub webhook: Option<Webhook>,
@@ -44,17 +53,16 @@ pub(crate) struct Inner {
 impl App {
     /// Reads the files that the settings name.
     pub fn new(service: Arc<Service>, ids: Arc<dyn Ids>, config: Config) -> Result<Self, ConfigError> {
-        let policy = match &config.policy_file {
-            None => Policy::new(None)?,
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| ConfigError::PolicyFile { path: path.clone(), error })?;
-                Policy::new(Some(&text))?
-            }
-        };
         // Clients compare the end of a token with the time of their own machine.
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let authentication = Authentication::new(&config.auth, &ids, &clock)?;
+        let lifetime = config.auth.token_lifetime_seconds;
+        let keyring = Arc::new(Keyring::new(Arc::clone(&service), Arc::clone(&ids), clock, lifetime));
+        let failures = Arc::new(Failures::new(config.limits.failed_logins));
+        let hashing = Arc::new(Hashing::new(ids.as_ref(), Arc::clone(&failures))?);
+        let permanent = Permanent { keyring, hashing };
+        let access = Access::read(&config, &permanent)?;
+        access.warn();
+        let access = RwLock::new(Arc::new(access));
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
         let limits = config.limits;
         let places = Places::new(limits.connections, limits.connections_per_address);
@@ -65,8 +73,11 @@ impl App {
         let inner = Inner {
             service,
             ids,
-            authentication,
-            policy,
+            access,
+            reloading: Mutex::default(),
+            permanent,
+            failures,
+            certificates: OnceLock::new(),
             config,
             metrics,
             webhook,
@@ -87,9 +98,38 @@ impl App {
         Ok(())
     }
 
+    /// Who may come in, and who may do what, as of now: a request goes by one of them from its beginning to its end.
+    pub(crate) fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.inner.access.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The service.
     pub(crate) fn service(&self) -> &Arc<Service> {
         &self.inner.service
+    }
+
+    /// Logs, counts and, now and then, enters into the audit log that somebody was not let in. The name is what the
+    /// client gave, whoever that is.
+    pub(crate) fn login_failed(&self, failure: &LoginFailure<'_>) {
+        let LoginFailure { method, name, reason, peer, request_id } = *failure;
+        let user = name.map(shown).unwrap_or_default();
+        let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
+        self.inner.metrics.login_failed(method);
+        tracing::warn!(method, user, peer = address, reason, "login failed");
+        let Some(count) = self.inner.failures.note(peer, &user) else { return };
+        let caller = Caller {
+            user: UserId(user),
+            project: ProjectId(String::new()),
+            request_id: request_id.to_owned(),
+        };
+        let object = format!("{address} {count}").trim_start().to_owned();
+        let service = Arc::clone(self.service());
+        // Nobody waits for it: the answer is to come as fast as another.
+        tokio::spawn(async move {
+            if let Err(error) = service.note_in_audit(&caller, "login.fail", &object).await {
+                tracing::warn!(%error, "audit record lost");
+            }
+        });
     }
 
     /// Returns when the server is about to end.
@@ -108,6 +148,21 @@ impl Drop for Leaving {
     }
 }
 
+/// That somebody was not let in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoginFailure<'a> {
+    /// How it was tried: `basic`, `keystone`, `token`.
+    pub method: &'static str,
+    /// The user's name or identifier, as the client gave it.
+    pub name: Option<&'a str>,
+    /// What was wrong, for the log only.
+    pub reason: &'static str,
+    /// Where the request came from.
+    pub peer: Option<IpAddr>,
+    /// `req-...`.
+    pub request_id: &'a str,
+}
+
 /// Who sent the request, and which one it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -115,6 +170,8 @@ pub(crate) struct Session {
     pub identity: Identity,
     /// `req-...`.
     pub request_id: String,
+    /// What was in force when the request came.
+    pub access: Arc<Access>,
     /// That it is not answered yet.
     pub asked: Arc<Asked>,
 }
@@ -177,13 +234,21 @@ impl Session {
     }
 
     /// Refuses unless the policy allows the caller to do that with something of this owner.
-    pub fn allow_on(&self, app: &App, rule: Rule, target: &Target<'_>) -> Result<(), ApiError> {
-        let allowed = app.inner.policy.allows(rule, &self.identity, target);
-        if allowed { Ok(()) } else { Err(ApiError::forbidden(rule)) }
+    pub fn allow_on(&self, _: &App, rule: Rule, target: &Target<'_>) -> Result<(), ApiError> {
+        if self.access.policy.allows(rule, &self.identity, target) {
+            return Ok(());
+        }
+        tracing::info!(rule = rule.name(), "refused by policy");
+        Err(ApiError::forbidden(rule))
+    }
+
+    /// Whether the policy allows the caller to do that.
+    pub fn may(&self, rule: Rule) -> bool {
+        self.access.policy.allows(rule, &self.identity, &Target::caller(&self.identity))
     }
 
     /// Whether the caller sees what belongs to others.
-    pub fn is_admin(&self, app: &App) -> bool {
-        app.inner.policy.is_admin(&self.identity)
+    pub fn is_admin(&self, _: &App) -> bool {
+        self.access.policy.is_admin(&self.identity)
     }
 }

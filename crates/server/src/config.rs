@@ -77,6 +77,9 @@ pub struct AuthConfig {
     pub users_file: Option<PathBuf>,
     /// How long a token of the method `keystone` is valid.
     pub token_lifetime_seconds: u32,
+    /// Keys that these tokens are signed with, a line each, instead of those that the store holds. The first signs, all
+    /// are accepted.
+    pub token_key_file: Option<PathBuf>,
 }
 
 impl Default for AuthConfig {
@@ -86,6 +89,7 @@ impl Default for AuthConfig {
             tokens_file: None,
             users_file: None,
             token_lifetime_seconds: 3600,
+            token_key_file: None,
         }
     }
 }
@@ -214,6 +218,8 @@ pub struct Limits {
     pub wait_seconds: u32,
     /// How long running requests may take when the server stops.
     pub stop_seconds: u32,
+    /// How long a client may go on sending a request when the server stops.
+    pub stop_read_seconds: u32,
     /// How often a client may ask.
     pub rate: RateLimit,
     /// How many requests of a client may be under way at once.
@@ -225,6 +231,9 @@ pub struct Limits {
     /// How large the parts of a request may be.
     #[serde(skip)]
     pub parts: api::v1::Limits,
+    /// How many passwords of a user may be wrong at once from one address; then one every ten seconds. 0 for no
+    /// limit. Of all users of an address, ten times as many.
+    pub failed_logins: u32,
 }
 
 /// How often a client may ask.
@@ -248,11 +257,13 @@ impl Default for Limits {
             page: 1000,
             wait_seconds: 60,
             stop_seconds: 30,
+            stop_read_seconds: 1,
             rate: RateLimit::default(),
             requests_at_once: 256,
             connections: 4096,
             connections_per_address: 1024,
             parts: api::v1::Limits::default(),
+            failed_logins: 10,
         }
     }
 }
@@ -294,6 +305,16 @@ pub enum ConfigError {
     /// The policy makes no sense.
     #[error("policy: {0}")]
     Policy(#[from] PolicyError),
+    /// The policy file makes no sense.
+    #[error("{path}{}: {error}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    PolicyIn {
+        /// The file.
+        path: PathBuf,
+        /// Where, counted from 1; none if the error says so itself.
+        line: Option<usize>,
+        /// What.
+        error: PolicyError,
+    },
     /// The external service's address is none.
     #[error("enforcement.external_service: {0}")]
     ExternalService(String),

@@ -1,6 +1,8 @@
 //! Parts of requests as handlers take them; what is wrong with them is said in the service's shapes.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use api::v1::RequestError;
@@ -16,7 +18,8 @@ use serde_json::Value;
 use crate::app::{App, Session};
 use crate::config::Limits;
 use crate::error::ApiError;
-use crate::middleware::authenticate::limited;
+use crate::middleware::authenticate::{limited, peer};
+use crate::middleware::context::RequestId;
 
 /// Longest body of a login, in bytes.
 const LONGEST_LOGIN: usize = 1 << 16;
@@ -27,6 +30,24 @@ impl FromRequestParts<App> for Session {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         // It is absent only where a handler of a public address asks for it.
         parts.extensions.get::<Session>().cloned().ok_or_else(|| ApiError::unauthorized(false))
+    }
+}
+
+/// Where a request comes from, and which one it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// The other side's address, if there is a socket.
+    pub peer: Option<IpAddr>,
+    /// `req-...`.
+    pub request_id: String,
+}
+
+impl FromRequestParts<App> for Origin {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+        Ok(Self { peer: peer(&parts.extensions), request_id })
     }
 }
 
@@ -63,10 +84,21 @@ impl FromRequest<App> for Body {
         let limits = app.inner.config.limits;
         let longest = longest(&limits, request.uri().path());
         let read = bytes(request.into_body(), longest);
-        match tokio::time::timeout(Duration::from_secs(limits.read_seconds.into()), read).await {
+        let time = |seconds: u32| Duration::from_secs(seconds.into());
+        // Who does not finish a request keeps the server from ending no longer than that.
+        let stopping = async {
+            app.stopping().await;
+            tokio::time::sleep(time(limits.stop_read_seconds)).await;
+        };
+        let read = tokio::time::timeout(time(limits.read_seconds), read);
+        let read = tokio::select! {
+            read = read => read.map_err(drop),
+            () = stopping => Err(()),
+        };
+        match read {
             Ok(Ok(bytes)) => Ok(Self { bytes, parts: limits.parts }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request was not sent in time")),
+            Err(()) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "The request was not sent in time")),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! handler asks the policy first, then reads the body, and hands changes over to a task of their own, which ends
 //! even if the client goes away.
 
+mod access;
 mod app;
 mod auth;
 mod config;
@@ -30,9 +31,10 @@ mod serve;
 mod unanswered;
 mod webhook;
 
+pub use access::{Difference, Reloaded};
 pub use app::App;
 pub use auth::{
-    AuthFileError, Authenticator, Credentials, HashError, Identity, Roles, hash_password, hash_token,
+    AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Roles, hash_password, hash_token,
 };
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, RateLimit,

@@ -41,12 +41,18 @@ struct PushLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LoginLabels {
+    method: &'static str,
+}
+
 /// All figures.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pushes: Family<PushLabels, Counter>,
+    failed_logins: Family<LoginLabels, Counter>,
 }
 
 impl fmt::Debug for Metrics {
@@ -79,9 +85,15 @@ impl Metrics {
             "Attempts to push a notification to the listener",
             pushes.clone(),
         );
+        let failed_logins = Family::<LoginLabels, Counter>::default();
+        for method in ["basic", "keystone", "token"] {
+            drop(failed_logins.get_or_create(&LoginLabels { method }));
+        }
+        let help = "Requests whose password or token was wrong, or tried too often";
+        registry.register("logins_failed", help, failed_logins.clone());
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
         registry.register_collector(Box::new(OfConnections(Arc::clone(places))));
-        Self { registry, requests, durations, pushes }
+        Self { registry, requests, durations, pushes, failed_logins }
     }
 
     /// Counts a request.
@@ -100,6 +112,11 @@ impl Metrics {
     pub fn pushed(&self, delivered: bool) {
         let outcome = if delivered { DELIVERED } else { FAILED };
         self.pushes.get_or_create(&PushLabels { outcome }).inc();
+    }
+
+    /// Counts a wrong password or token.
+    pub fn login_failed(&self, method: &'static str) {
+        self.failed_logins.get_or_create(&LoginLabels { method }).inc();
     }
 
     /// All figures, in the text format of `OpenMetrics`.

@@ -5,6 +5,7 @@
 //! passwords has one.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -28,10 +29,17 @@ pub(crate) enum Client {
 
 /// All buckets.
 #[derive(Debug)]
-pub(crate) struct Limiter {
-    limit: RateLimit,
+pub(crate) struct Limiter<K = Client> {
+    limit: Limit,
     since: Stopwatch,
-    buckets: Mutex<HashMap<Client, Bucket>>,
+    buckets: Mutex<HashMap<K, Bucket>>,
+}
+
+/// How often, in tokens.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    per_second: f64,
+    burst: f64,
 }
 
 /// Tokens that a client has, as of some instant.
@@ -42,41 +50,70 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn full(limit: RateLimit, at: Duration) -> Self {
-        Self { tokens: f64::from(limit.burst.max(1)), at }
+    fn full(limit: Limit, at: Duration) -> Self {
+        Self { tokens: limit.burst, at }
     }
 
     /// As it is at that instant: tokens have come since, up to the burst.
-    fn refilled(self, limit: RateLimit, now: Duration) -> Self {
-        let come = now.saturating_sub(self.at).as_secs_f64() * f64::from(limit.per_second);
-        Self { tokens: (self.tokens + come).min(f64::from(limit.burst.max(1))), at: now }
+    fn refilled(self, limit: Limit, now: Duration) -> Self {
+        let come = now.saturating_sub(self.at).as_secs_f64() * limit.per_second;
+        Self { tokens: (self.tokens + come).min(limit.burst), at: now }
     }
 
     /// How long until there is a token.
-    fn wait(self, limit: RateLimit) -> Option<Duration> {
+    fn wait(self, limit: Limit) -> Option<Duration> {
         let missing = 1.0 - self.tokens;
-        (missing > 0.0).then(|| Duration::from_secs_f64(missing / f64::from(limit.per_second.max(1))))
+        (missing > 0.0).then(|| Duration::from_secs_f64(missing / limit.per_second))
     }
 }
 
 impl Limiter {
     /// Of that limit; none if it is none.
     pub fn new(limit: RateLimit) -> Option<Self> {
-        let buckets = Mutex::default();
-        (limit.per_second > 0).then(|| Self { limit, since: Stopwatch::start(), buckets })
+        let (per_second, burst) = (f64::from(limit.per_second), f64::from(limit.burst.max(1)));
+        (limit.per_second > 0).then(|| Self::of(per_second, burst))
+    }
+}
+
+impl<K: Clone + Eq + Hash> Limiter<K> {
+    /// Of so many tokens per second, more than 0, and so many at once, at least 1.
+    pub fn of(per_second: f64, burst: f64) -> Self {
+        let limit = Limit { per_second, burst };
+        Self { limit, since: Stopwatch::start(), buckets: Mutex::default() }
     }
 
     /// Takes a token, or says how long until there is one.
-    pub fn take(&self, client: Client) -> Result<(), Duration> {
+    pub fn take(&self, client: K) -> Result<(), Duration> {
         self.look(client, self.since.elapsed(), true)
     }
 
+    /// The same; says whether the bucket was full before.
+    pub fn take_with(&self, client: K) -> Result<bool, Duration> {
+        let now = self.since.elapsed();
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = buckets.get(&client).map(|bucket| bucket.refilled(self.limit, now));
+        drop(buckets);
+        self.look(client, now, true)?;
+        Ok(bucket.is_none_or(|bucket| bucket.tokens >= self.limit.burst))
+    }
+
+    /// Gives back a token that was taken.
+    pub fn give_back(&self, client: &K) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(client) {
+            bucket.tokens = (bucket.tokens + 1.0).min(self.limit.burst);
+            if bucket.tokens >= self.limit.burst {
+                buckets.remove(client);
+            }
+        }
+    }
+
     /// Says how long until there is a token, if there is none.
-    pub fn check(&self, client: Client) -> Result<(), Duration> {
+    pub fn check(&self, client: K) -> Result<(), Duration> {
         self.look(client, self.since.elapsed(), false)
     }
 
-    fn look(&self, client: Client, now: Duration, take: bool) -> Result<(), Duration> {
+    fn look(&self, client: K, now: Duration, take: bool) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.get(&client).copied().unwrap_or_else(|| Bucket::full(self.limit, now));
         let mut bucket = bucket.refilled(self.limit, now);
@@ -95,8 +132,8 @@ impl Limiter {
 }
 
 /// Forgets whose buckets are full again; if that is nobody, half of all, those with the most tokens.
-fn forget(buckets: &mut HashMap<Client, Bucket>, limit: RateLimit, now: Duration) {
-    let full = f64::from(limit.burst.max(1));
+fn forget<K: Eq + Hash>(buckets: &mut HashMap<K, Bucket>, limit: Limit, now: Duration) {
+    let full = limit.burst;
     buckets.retain(|_, bucket| bucket.refilled(limit, now).tokens < full);
     if buckets.len() < MOST_CLIENTS {
         return;

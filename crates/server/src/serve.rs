@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum_server::Handle;
@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -19,6 +19,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::auth::fingerprint;
 use crate::config::{ConfigError, TlsConfig};
 use crate::connections::{Greet, Seat};
 use crate::router::router;
@@ -62,7 +63,11 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     let handle = Handle::new();
     let grace = Duration::from_secs(limits.stop_seconds.into());
     tokio::spawn(stop_later(stop, app.clone(), handle.clone(), grace));
-    let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?;
+    let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?.map(|tls| {
+        let certificates = app.inner.certificates.get_or_init(|| Certificates::new(&tls));
+        Certificates::replace(certificates, tls);
+        certificates.config.clone()
+    });
     let patience = Duration::from_secs(limits.read_seconds.into());
     let seat = Seat { places: Arc::clone(&app.inner.places), patience };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
@@ -102,21 +107,66 @@ fn known_clients(
 ) -> Result<Arc<dyn ClientCertVerifier>, ConfigError> {
     let wrong = |what: &dyn std::fmt::Display| ConfigError::Tls(format!("{}: {what}", path.display()));
     let mut authorities = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| pem_error(path, &error))? {
         let added = certificate.map(|certificate| authorities.add(certificate));
-        added.map_err(|error| wrong(&error))?.map_err(|error| wrong(&error))?;
+        added.map_err(|error| pem_error(path, &error))?.map_err(|error| wrong(&error))?;
     }
     WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
         .build()
         .map_err(|error| wrong(&error))
 }
 
-fn tls_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
+/// What TLS is spoken with on new connections.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    config: RustlsConfig,
+    fingerprint: Mutex<String>,
+}
+
+/// What was read from the files of TLS.
+pub(crate) struct Tls {
+    config: Arc<rustls::ServerConfig>,
+    /// Of all that the files say but the key, which has to fit.
+    fingerprint: String,
+}
+
+impl Certificates {
+    fn new(tls: &Tls) -> Self {
+        let fingerprint = Mutex::new(tls.fingerprint.clone());
+        Self { config: RustlsConfig::from_config(Arc::clone(&tls.config)), fingerprint }
+    }
+
+    /// Takes others from now on; says whether they are others.
+    pub fn replace(&self, new: Tls) -> bool {
+        self.config.reload_from_config(new.config);
+        let mut fingerprint = self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = *fingerprint != new.fingerprint;
+        *fingerprint = new.fingerprint;
+        other
+    }
+}
+
+/// What is wrong with a PEM file, without anything that is in it.
+fn pem_error(path: &Path, error: &pem::Error) -> ConfigError {
+    let reason = match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => "there is nothing of that kind in it".to_owned(),
+        _ => "it is not PEM, or damaged".to_owned(),
+    };
+    ConfigError::Tls(format!("{}: {reason}", path.display()))
+}
+
+/// Reads certificate and key.
+pub(crate) fn tls_config(config: &TlsConfig) -> Result<Tls, ConfigError> {
     let certificates = CertificateDer::pem_file_iter(&config.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.certificate.display())))?;
-    let key = PrivateKeyDer::from_pem_file(&config.key)
-        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.key.display())))?;
+        .map_err(|error| pem_error(&config.certificate, &error))?;
+    let key = PrivateKeyDer::from_pem_file(&config.key).map_err(|error| pem_error(&config.key, &error))?;
+    let mut parts: Vec<Vec<u8>> = certificates.iter().map(|certificate| certificate.to_vec()).collect();
+    if let Some(path) = &config.client_ca {
+        parts.push(std::fs::read(path).map_err(|error| pem_error(path, &pem::Error::Io(error)))?);
+    }
+    let fingerprint = fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let clients = config.client_ca.as_deref().map(|path| known_clients(path, &provider)).transpose()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
@@ -126,7 +176,7 @@ fn tls_config(config: &TlsConfig) -> Result<RustlsConfig, ConfigError> {
             None => builder.with_no_client_auth(),
         })
         .and_then(|builder| builder.with_single_cert(certificates, key))
-        .map_err(|error| ConfigError::Tls(error.to_string()))?;
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.certificate.display())))?;
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(RustlsConfig::from_config(Arc::new(tls)))
+    Ok(Tls { config: Arc::new(tls), fingerprint })
 }

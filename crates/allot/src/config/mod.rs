@@ -69,9 +69,25 @@ fn meant(nearest: Option<&'static str>) -> String {
 
 /// Text for each setting that was given, and where it was found.
 #[derive(Debug, Default)]
-struct Values(BTreeMap<&'static str, (String, Origin)>);
+pub(crate) struct Values(BTreeMap<&'static str, (String, Origin)>);
 
 impl Values {
+    /// The file that the database's password is in, if it is in one.
+    pub(crate) fn file_with_password(&self) -> Option<&Path> {
+        match self.0.get("database")? {
+            (text, Origin::File { path, .. }) if value::without_passwords(text) != *text => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The settings that are others in those.
+    pub(crate) fn changed(&self, new: &Self) -> Vec<&'static str> {
+        let text = |values: &Self, setting: &Setting| values.0.get(setting.key).map(|(text, _)| text.clone());
+        let text = |values, setting: &Setting| text(values, setting).unwrap_or(setting.default.to_owned());
+        let changed = TABLE.iter().filter(|setting| text(self, setting) != text(new, setting));
+        changed.map(|setting| setting.key).collect()
+    }
+
     fn get<T: Value>(&self, key: &'static str, default: &'static str) -> Result<T, ConfigError> {
         let standard = (default.to_owned(), Origin::Default(key));
         let (text, origin) = self.0.get(key).unwrap_or(&standard);
@@ -118,6 +134,14 @@ pub(crate) fn load(
     matches: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Configuration, ConfigError> {
+    Configuration::of(&values(matches, environment)?)
+}
+
+/// The same as text.
+pub(crate) fn values(
+    matches: &ArgMatches,
+    environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<Values, ConfigError> {
     let given: BTreeMap<&'static str, String> = TABLE
         .iter()
         .filter_map(|setting| {
@@ -143,6 +167,11 @@ impl Configuration {
     pub(crate) fn standard() -> Result<Self, ConfigError> {
         Self::read(&Values::default())
     }
+
+    /// What that text means.
+    pub(crate) fn of(values: &Values) -> Result<Self, ConfigError> {
+        Self::read(values)
+    }
 }
 
 /// Flags before the environment, the environment before the file.
@@ -151,7 +180,7 @@ fn merge(
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     path: &Path,
     text: &str,
-) -> Result<Configuration, ConfigError> {
+) -> Result<Values, ConfigError> {
     let mut values = Values::default();
     for FileValue { key, text, line } in file::read(path, text)? {
         let origin = Origin::File { path: path.to_owned(), line, key: key.to_owned() };
@@ -167,7 +196,7 @@ fn merge(
             values.0.insert(setting.key, (text.clone(), Origin::Flag(setting.flag())));
         }
     }
-    Configuration::read(&values)
+    Ok(values)
 }
 
 /// Variables of the environment that look like settings and are none: likely misspelt, so that what they were to
@@ -209,7 +238,8 @@ mod tests {
         let variables: BTreeMap<String, OsString> =
             variables.iter().map(|(name, text)| ((*name).to_owned(), OsString::from(text))).collect();
         let environment = |name: &str| variables.get(name).cloned();
-        merge(&flags, &environment, Path::new("allot.toml"), file).map_err(|error| error.to_string())
+        let values = merge(&flags, &environment, Path::new("allot.toml"), file);
+        values.and_then(|values| Configuration::of(&values)).map_err(|error| error.to_string())
     }
 
     fn port(flags: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str) -> u16 {

@@ -118,6 +118,9 @@ settings! {
     "auth" auth: Vec<AuthChoice> = "none" as "METHOD";
     /// How long a token that keystone gives out is valid
     "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
+    /// File with keys that these tokens are signed with, one a line, of which the first signs and all are accepted;
+    /// without it, the service makes keys and keeps them in the database
+    "token_key_file" token_key_file: Option<PathBuf> = "" as "FILE";
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
     "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
     /// Name of this service among those that share a database; without it, that of the machine
@@ -385,6 +388,9 @@ settings! {
     "limits.connections" connections: usize = "4096" as "N";
     /// How many of them from one address; more than that for a proxy that many clients are behind
     "limits.connections_per_address" connections_per_address: usize = "1024" as "N";
+    /// How many passwords of a user may be wrong at once from one address, before it is one every ten seconds; ten times
+    /// as many of all users from one address; 0 for no limit
+    "limits.failed_logins" failed_logins: u32 = "10" as "N";
     /// Longest list that is answered at once, if a client asks for a limited one
     "limits.page" page: u32 = "1000" as "N";
     /// How long a client may wait for notifications

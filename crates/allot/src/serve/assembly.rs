@@ -158,6 +158,11 @@ impl Assembly {
         Ok(Self { service, database, app, listener, address, encrypted, machines: names })
     }
 
+    /// The server without its socket.
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
     /// What clients call it.
     pub(crate) fn url(&self) -> String {
         format!("http{}://{}", if self.encrypted { "s" } else { "" }, self.address)
@@ -498,6 +503,8 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             connections: connections.most,
             connections_per_address: connections.per_address,
             parts: parts(configuration),
+            failed_logins: configuration.failed_logins,
+            ..server::Limits::default()
         },
         webhook: webhook(configuration)?,
     })
@@ -537,6 +544,7 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         tokens_file: None,
         users_file: None,
         token_lifetime_seconds: configuration.token_lifetime.seconds(),
+        token_key_file: configuration.token_key_file.clone(),
     };
     for choice in &configuration.auth {
         let (method, file) = match choice {

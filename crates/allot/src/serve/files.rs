@@ -1,9 +1,66 @@
-//! How many connections there can be with as many open files as the process may have.
+//! Files of the service: how many may be open, and secrets that others can read.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
+
 /// What the database, hooks and the log need.
 const OTHERS: usize = 128;
+
+/// Warns of what whoever is between clients and the service could read or change.
+pub(super) fn warn_of_exposure(configuration: &Configuration) {
+    let listen = configuration.listen;
+    if listen.ip().to_canonical().is_loopback() {
+        return;
+    }
+    if configuration.public_url.is_none() {
+        let reason = "links and catalogs name the host that a request names; set public_url";
+        tracing::warn!(%listen, reason, "public URL not set");
+    }
+    if configuration.tls_certificate.is_none() && configuration.auth != [AuthChoice::None] {
+        let reason = "passwords and tokens can be read on their way; set tls.certificate and tls.key, or listen on a \
+                      loopback address behind a proxy";
+        tracing::warn!(%listen, reason, "connections not encrypted");
+    }
+}
+
+/// Warns of files with secrets that others can read or change: neither the owner nor the group.
+pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
+    let auth = configuration.auth.iter().filter_map(|choice| match choice {
+        AuthChoice::None => None,
+        AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::Keystone(path) => Some(path),
+    });
+    let hooks = match &configuration.fleet {
+        FleetChoice::Hooks(path) => Some(path),
+        FleetChoice::Simulated => None,
+    };
+    let others = [
+        configuration.token_key_file.as_ref(),
+        configuration.tls_key.as_ref(),
+        configuration.notifications_secret_file.as_ref(),
+        configuration.enforcement_token_file.as_ref(),
+        hooks,
+    ];
+    let paths = auth.chain(others.into_iter().flatten()).map(AsRef::as_ref);
+    let mut paths: Vec<&Path> = paths.chain(values.file_with_password()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    for path in paths {
+        if let Some(mode) = open_to_others(path) {
+            let (path, mode) = (path.display(), format!("{mode:04o}"));
+            tracing::warn!(%path, mode, "secrets open to others");
+        }
+    }
+}
+
+/// The mode of a file that others can read or change.
+fn open_to_others(path: &Path) -> Option<u32> {
+    let mode = path.metadata().ok()?.mode() & 0o7777;
+    (mode & 0o006 != 0).then_some(mode)
+}
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 mod assembly;
 mod files;
 mod log;
+mod reload;
 
 use std::env;
 use std::io;
@@ -15,7 +16,7 @@ use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::config::{self, ConfigError, Configuration};
+use crate::config::{self, ConfigError, Configuration, Values};
 
 pub(crate) use assembly::{Assembly, AssemblyError, Machines, state_file_beside};
 pub(crate) use log::start as start_log;
@@ -60,9 +61,8 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         Ok(matches) => matches,
         Err(error) => return crate::usage(&error, io),
     };
-    let served = config::load(&matches, &|name| env::var_os(name))
-        .map_err(ServeError::from)
-        .and_then(|configuration| serve(&configuration));
+    let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
+    let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
     match served {
         Ok(()) => SUCCESS,
         Err(error) => {
@@ -72,7 +72,8 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     }
 }
 
-fn serve(configuration: &Configuration) -> Result<(), ServeError> {
+fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
+    let configuration = &Configuration::of(&values)?;
     start_log(&configuration.log_level, configuration.log_format)?;
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in config::unknown_variables(names) {
@@ -80,7 +81,12 @@ fn serve(configuration: &Configuration) -> Result<(), ServeError> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        // From here on SIGHUP does not end the process. One that comes before there is anything to reload waits.
+        let hangups = signal(SignalKind::hangup())?;
+        files::warn_of_modes(configuration, &values);
+        files::warn_of_exposure(configuration);
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
+        tokio::spawn(reload::by_signal(hangups, assembly.app().clone(), Arc::new(values), settings));
         assembly.announce();
         assembly.run(stop_by_signal()?).await
     })

@@ -8,6 +8,7 @@ mod hostile_service;
 mod leasing;
 mod personality;
 mod questions;
+mod reload;
 mod service;
 mod shell;
 mod status;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::passwords::Passwords;
-use super::{Authenticator, Credentials, Identity};
+use super::{Authenticator, Credentials, Denial, Identity};
 
 /// Names and passwords.
 #[derive(Debug)]
@@ -20,9 +20,8 @@ impl Basic {
 
 #[async_trait]
 impl Authenticator for Basic {
-    async fn authenticate(&self, credentials: &Credentials) -> Option<Identity> {
-        let (name, password) = credentials.password.as_ref()?;
-        let user = self.0.check(Some(name), None, password).await?;
-        user.identity(credentials.project.as_deref())
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let user = self.0.check_request(credentials).await?;
+        user.identity(credentials.project.as_deref()).ok_or(Denial::Wrong("no role in the project"))
     }
 }

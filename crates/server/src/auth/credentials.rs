@@ -1,5 +1,7 @@
 //! What a request says about who sends it.
 
+use std::net::IpAddr;
+
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
@@ -15,16 +17,19 @@ pub struct Credentials {
     pub password: Option<(String, SecretString)>,
     /// The project that is meant (`X-Project-Id`), where the credentials do not say.
     pub project: Option<String>,
+    /// Where the request comes from, if there is a socket.
+    pub peer: Option<IpAddr>,
 }
 
 impl Credentials {
     /// Those of a request.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn of(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Self {
             token: text("x-auth-token").filter(|token| !token.is_empty()).map(SecretString::from),
             password: headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(basic),
             project: text("x-project-id").map(str::to_owned),
+            peer,
         }
     }
 }
@@ -59,7 +64,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-auth-token", "sesame".parse().expect("a value"));
         headers.insert(AUTHORIZATION, "Basic YWxpY2U6c2VzYW1l".parse().expect("a value"));
-        let printed = format!("{:?}", Credentials::of(&headers));
+        let printed = format!("{:?}", Credentials::of(&headers, None));
         assert!(printed.contains("alice") && !printed.contains("sesame"), "{printed}");
     }
 }

@@ -1,11 +1,19 @@
 //! Hashes of tokens and passwords, which is all that files and memory hold of them.
 
 use ambient::Ids;
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::{PasswordHash, PasswordHasher, Salt, SaltString};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use thiserror::Error;
+
+/// The weakest hash that is not warned of, as OWASP has it: 7 MiB, written five times. In KiB.
+const LEAST_MEMORY: u32 = 7 * 1024;
+const LEAST_WORK: u64 = 7 * 1024 * 5;
+
+/// The most memory of a hash, in KiB.
+const MOST_MEMORY: u32 = 256 * 1024;
 
 /// Why there is no hash.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -19,22 +27,73 @@ pub fn hash_token(token: &SecretString) -> String {
 
 /// The argon2id hash of a password, with a salt of its own, as PHC string.
 pub fn hash_password(password: &SecretString, ids: &dyn Ids) -> Result<String, HashError> {
+    if password.expose_secret().is_empty() {
+        return Err(HashError("it is empty".to_owned()));
+    }
     let error = |error: argon2::password_hash::Error| HashError(error.to_string());
     let salt = SaltString::encode_b64(&ids.uuid().to_be_bytes()).map_err(error)?;
     let hash = Argon2::default().hash_password(password.expose_secret().as_bytes(), &salt).map_err(error)?;
     Ok(hash.to_string())
 }
 
+/// Memory that hashes are computed in, some 20 MB. It is used again: what every thread allocates of such a size, the
+/// process would keep.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Vec<Block>);
+
 /// Whether the password is that of the hash. Takes tens of milliseconds of a core.
-pub(crate) fn verify_password(password: &SecretString, hash: &str) -> bool {
-    PasswordHash::new(hash).is_ok_and(|hash| {
-        Argon2::default().verify_password(password.expose_secret().as_bytes(), &hash).is_ok()
-    })
+pub(crate) fn verify_password(password: &SecretString, hash: &str, memory: &mut Memory) -> bool {
+    let Ok(hash) = PasswordHash::new(hash) else { return false };
+    verify(password, &hash, memory).unwrap_or(false)
 }
 
-/// Whether that is an argon2 hash.
-pub(crate) fn is_password_hash(hash: &str) -> bool {
-    PasswordHash::new(hash).is_ok_and(|hash| hash.algorithm.as_str().starts_with("argon2"))
+fn verify(password: &SecretString, hash: &PasswordHash<'_>, Memory(blocks): &mut Memory) -> Option<bool> {
+    let params = Params::try_from(hash).ok()?;
+    let algorithm = Algorithm::try_from(hash.algorithm).ok()?;
+    let version = hash.version.map_or(Ok(Version::default()), Version::try_from).ok()?;
+    let mut salt = [0; Salt::MAX_LENGTH];
+    let salt = hash.salt?.decode_b64(&mut salt).ok()?;
+    let expected = hash.hash?;
+    let mut computed = vec![0; expected.len()];
+    let needed = params.block_count();
+    if blocks.len() < needed {
+        blocks.resize(needed, Block::default());
+    }
+    let argon2 = Argon2::new(algorithm, version, params);
+    let password = password.expose_secret().as_bytes();
+    argon2.hash_password_into_with_memory(password, salt, &mut computed, &mut blocks[..needed]).ok()?;
+    Some(bool::from(computed.ct_eq(expected.as_bytes())))
+}
+
+/// What is to be said of a hash of a password in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strength {
+    /// It is no argon2 hash, or one of so much memory that a login could stop the service.
+    Unusable(&'static str),
+    /// It can be computed so fast that passwords can be tried by the billion.
+    Weak,
+    /// As recommended, or stronger.
+    Fine,
+}
+
+/// What is to be said of that hash.
+pub(crate) fn strength(hash: &str) -> Strength {
+    let argon2 = PasswordHash::new(hash).ok().filter(|hash| hash.algorithm.as_str().starts_with("argon2"));
+    match argon2.map(|hash| Params::try_from(&hash)) {
+        None | Some(Err(_)) => {
+            Strength::Unusable("password_hash must be an argon2 hash, `$argon2id$...`: `allot hash password`")
+        }
+        Some(Ok(params)) if params.m_cost() > MOST_MEMORY => {
+            Strength::Unusable("password_hash takes more than 256 MiB of memory (m=262144)")
+        }
+        Some(Ok(params)) if params.m_cost() < LEAST_MEMORY || work(&params) < LEAST_WORK => Strength::Weak,
+        Some(Ok(_)) => Strength::Fine,
+    }
+}
+
+/// KiB that are written.
+fn work(params: &Params) -> u64 {
+    u64::from(params.m_cost()) * u64::from(params.t_cost())
 }
 
 /// The SHA-256 of some bytes.
@@ -82,10 +141,41 @@ mod tests {
     fn a_password_is_that_of_its_hash_and_no_other() {
         let ids = SeededIds::new(1);
         let hash = hash_password(&"secret".into(), &ids).expect("a hash");
-        assert!(hash.starts_with("$argon2id$") && is_password_hash(&hash));
-        assert!(verify_password(&"secret".into(), &hash));
-        assert!(!verify_password(&"Secret".into(), &hash));
+        assert!(hash.starts_with("$argon2id$"));
+        assert_eq!(strength(&hash), Strength::Fine);
+        let mut memory = Memory::default();
+        assert!(verify_password(&"secret".into(), &hash, &mut memory));
+        assert!(!verify_password(&"Secret".into(), &hash, &mut memory));
+        assert!(verify_password(&"secret".into(), &hash, &mut memory), "in memory that was used");
         assert_ne!(hash, hash_password(&"secret".into(), &ids).expect("a hash"), "each has its own salt");
+    }
+
+    #[test]
+    fn no_password_has_no_hash_and_a_weak_hash_is_seen() {
+        assert!(hash_password(&"".into(), &SeededIds::new(1)).is_err());
+        let hash =
+            |parameters: &str| format!("$argon2id$v=19${parameters}$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA");
+        for weak in ["m=8,t=1,p=1", "m=19456,t=1,p=1", "m=4096,t=100,p=1"] {
+            assert_eq!(strength(&hash(weak)), Strength::Weak, "{weak}");
+        }
+        for fine in ["m=19456,t=2,p=1", "m=65536,t=3,p=4", "m=7168,t=5,p=1"] {
+            assert_eq!(strength(&hash(fine)), Strength::Fine, "{fine}");
+        }
+        for unusable in [&hash("m=4194304,t=1,p=1"), "secret", "$scrypt$ln=16$c2FsdHNhbHQ$aGFzaGhhc2g", ""] {
+            assert!(matches!(strength(unusable), Strength::Unusable(_)), "{unusable}");
+        }
+    }
+
+    #[test]
+    fn a_hash_of_another_kind_of_argon2_is_checked() {
+        let hash =
+            Argon2::new(Algorithm::Argon2i, Version::V0x10, Params::new(64, 2, 1, None).expect("sound"))
+                .hash_password(b"pass", &SaltString::encode_b64(b"somesalt").expect("a salt"))
+                .expect("a hash")
+                .to_string();
+        let mut memory = Memory::default();
+        assert!(verify_password(&"pass".into(), &hash, &mut memory));
+        assert!(!verify_password(&"Pass".into(), &hash, &mut memory));
     }
 
     #[test]

@@ -1,38 +1,75 @@
 //! A small Keystone: tokens for passwords, as far as the stock clients need it to log in (spec §2.1).
 //!
-//! Tokens are random, kept in memory by their hashes, and gone after a while or with the process; clients then
-//! log in again by themselves.
+//! A token says whose it is and how long it is valid, and is signed. So nothing is kept of those that are issued, and
+//! every service that has the key knows them again. The signature also covers what the users' file says of the user
+//! and the project, which is not in the token: if that changes there, the token is no longer valid.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 
-use ambient::{Clock, Ids};
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use leases::project::UserId;
+use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use service::ServiceError;
 
-use super::hash::digest;
+use super::key_file::FileKey;
+use super::keyring::Keyring;
 use super::passwords::Passwords;
-use super::{Authenticator, Credentials, Identity};
+use super::{Authenticator, Credentials, Denial, Identity};
 
-/// How many tokens are kept; after that the one that ends first goes.
-const MOST_TOKENS: usize = 100_000;
+/// What tokens begin with. Another form of them has another number.
+const PREFIX: &str = "allot1.";
+
+/// No token is longer, in bytes.
+const LONGEST: usize = 8192;
 
 /// Issues tokens and knows them again.
 #[derive(Debug)]
 pub(crate) struct Keystone {
     passwords: Arc<Passwords>,
-    ids: Arc<dyn Ids>,
-    /// The time by which clients look at a token's end, whatever clock leases go by.
-    clock: Arc<dyn Clock>,
-    lifetime: SignedDuration,
-    issued: Mutex<HashMap<[u8; 32], Issued>>,
+    keyring: Arc<Keyring>,
+    /// Keys of the operator's, which take the place of the store's.
+    file_keys: Vec<FileKey>,
+}
+
+/// What is in a token.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    /// The key that signed it.
+    k: KeyName,
+    /// Its identifier.
+    i: String,
+    /// The user.
+    u: String,
+    /// The project.
+    p: String,
+    /// Since when and until when, microseconds.
+    f: i64,
+    t: i64,
+}
+
+/// Which key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum KeyName {
+    /// By its number in the store.
+    Stored(u32),
+    /// By its name, which follows from what it is.
+    OfFile(String),
 }
 
 /// What a token stands for.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
+    /// Its identifier.
+    id: u128,
     /// Who.
     pub identity: Identity,
     /// The user's name.
@@ -44,12 +81,14 @@ pub(crate) struct Issued {
 }
 
 /// Why there is no token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum LoginError {
-    /// Wrong name, password, project or domain; which one is not said.
-    Unauthorized,
+    /// Wrong name, password, project or domain, or too often. Which one the client is not told.
+    Denied(Denial),
     /// The method is none that is offered.
     Method,
+    /// There is no key to sign with.
+    NoKey(ServiceError),
 }
 
 /// The body of `POST /auth/tokens`. What is not named here is of no interest.
@@ -95,6 +134,9 @@ enum Scope {
     Named {
         #[serde(default)]
         project: Option<Project>,
+        /// The system, a domain, a trust: nobody has a role there.
+        #[serde(flatten)]
+        others: BTreeMap<String, serde::de::IgnoredAny>,
     },
     Word(#[expect(dead_code, reason = "any word is no project")] String),
 }
@@ -117,6 +159,14 @@ struct Domain {
     name: Option<String>,
 }
 
+impl LoginRequest {
+    /// The name or identifier that was given.
+    pub fn user(&self) -> Option<&str> {
+        let user = &self.auth.identity.password.as_ref()?.user;
+        user.id.as_deref().or(user.name.as_deref())
+    }
+}
+
 impl Domain {
     /// There is one domain.
     fn is_default(&self) -> bool {
@@ -126,77 +176,122 @@ impl Domain {
 }
 
 impl Keystone {
-    /// For these users.
-    pub fn new(
-        passwords: Arc<Passwords>,
-        ids: Arc<dyn Ids>,
-        clock: Arc<dyn Clock>,
-        lifetime_seconds: u32,
-    ) -> Self {
-        let lifetime = SignedDuration::from_secs(lifetime_seconds.into());
-        Self { passwords, ids, clock, lifetime, issued: Mutex::new(HashMap::new()) }
+    /// For these users, with the store's keys, or those of a file if there are any.
+    pub fn new(passwords: Arc<Passwords>, keyring: Arc<Keyring>, file_keys: Vec<FileKey>) -> Self {
+        Self { passwords, keyring, file_keys }
     }
 
     /// A token for a password.
-    pub async fn log_in(&self, request: &LoginRequest) -> Result<(SecretString, Issued), LoginError> {
+    pub async fn log_in(
+        &self,
+        request: &LoginRequest,
+        peer: Option<IpAddr>,
+    ) -> Result<(SecretString, Issued), LoginError> {
+        let wrong = |reason| LoginError::Denied(Denial::Wrong(reason));
         let identity = &request.auth.identity;
         let password = match &identity.password {
             Some(password) if identity.methods == ["password"] => &password.user,
             _ => return Err(LoginError::Method),
         };
-        let user = self.passwords.check(password.name.as_deref(), password.id.as_deref(), &password.password);
-        let user = user.await.ok_or(LoginError::Unauthorized)?;
+        let (name, id) = (password.name.as_deref(), password.id.as_deref());
+        let user = self.passwords.check(name, id, &password.password, peer).await;
+        let user = user.map_err(LoginError::Denied)?;
         let project = match &request.auth.scope {
-            Some(Scope::Named { project: Some(project) }) => Some(project),
+            Some(Scope::Named { others, .. }) if !others.is_empty() => {
+                return Err(wrong("scope that is no project"));
+            }
+            Some(Scope::Named { project: Some(project), .. }) => Some(project),
             _ => None,
         };
         let domains = [password.domain.as_ref(), project.and_then(|project| project.domain.as_ref())];
         if !domains.into_iter().flatten().all(Domain::is_default) {
-            return Err(LoginError::Unauthorized);
+            return Err(wrong("unknown domain"));
         }
         // A project's name is its identifier.
         let project = project.and_then(|project| project.id.as_deref().or(project.name.as_deref()));
-        let identity = user.identity(project).ok_or(LoginError::Unauthorized)?;
-        let now = self.clock.now();
-        let until = now.checked_add(self.lifetime).unwrap_or(Timestamp::MAX);
-        let issued = Issued { identity, user_name: user.name.clone(), since: now, until };
-        Ok((self.keep(issued.clone()), issued))
+        let identity = user.identity(project).ok_or_else(|| wrong("no role in the project"))?;
+        let since = self.keyring.now();
+        // To the microsecond, as it is in the token.
+        let since = Timestamp::from_microsecond(since.as_microsecond()).unwrap_or(since);
+        let until = self.keyring.end(since);
+        let (id, user_name) = (self.keyring.new_id(), user.name.clone());
+        let entry = user.entry(&identity.project);
+        let issued = Issued { id, identity, user_name, since, until };
+        let token = self.sign(&issued, &entry).await.map_err(LoginError::NoKey)?;
+        Ok((token, issued))
     }
 
-    fn keep(&self, new: Issued) -> SecretString {
-        let token = SecretString::from(format!("{:032x}{:032x}", self.ids.uuid(), self.ids.uuid()));
-        let mut issued = self.lock();
-        issued.retain(|_, token| token.until > new.since);
-        if issued.len() >= MOST_TOKENS {
-            let first = issued.iter().min_by_key(|(hash, token)| (token.until, **hash));
-            if let Some(first) = first.map(|(hash, _)| *hash) {
-                issued.remove(&first);
+    async fn sign(&self, issued: &Issued, entry: &str) -> Result<SecretString, ServiceError> {
+        let (name, key) = match self.file_keys.first() {
+            Some(key) => (KeyName::OfFile(key.name.clone()), key.key.clone()),
+            None => {
+                let key = self.keyring.signing_key().await?;
+                (KeyName::Stored(key.number), hmac::Key::new(hmac::HMAC_SHA256, &key.secret))
             }
-        }
-        issued.insert(digest(token.expose_secret().as_bytes()), new);
-        token
+        };
+        let claims = Claims {
+            k: name,
+            i: format!("{:032x}", issued.id),
+            u: issued.identity.user.0.clone(),
+            p: issued.identity.project.0.clone(),
+            f: issued.since.as_microsecond(),
+            t: issued.until.as_microsecond(),
+        };
+        // Texts and numbers: there is nothing that JSON could not have.
+        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims).unwrap_or_default());
+        let signature = hmac::sign(&key, signed(&claims, entry).as_bytes());
+        let signature = URL_SAFE_NO_PAD.encode(signature);
+        Ok(SecretString::from(format!("{PREFIX}{claims}.{signature}")))
     }
 
     /// What a token stands for, if it is valid.
-    pub fn find(&self, token: &SecretString) -> Option<Issued> {
-        let now = self.clock.now();
-        let issued = self.lock();
-        issued.get(&digest(token.expose_secret().as_bytes())).filter(|token| token.until > now).cloned()
+    pub async fn find(&self, token: &SecretString) -> Option<Issued> {
+        let token = token.expose_secret();
+        if token.len() > LONGEST {
+            return None;
+        }
+        let (encoded, signature) = token.strip_prefix(PREFIX)?.split_once('.')?;
+        let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let key = match &claims.k {
+            KeyName::OfFile(name) => self.file_keys.iter().find(|key| key.name == *name)?.key.clone(),
+            KeyName::Stored(_) if !self.file_keys.is_empty() => return None,
+            KeyName::Stored(number) => {
+                hmac::Key::new(hmac::HMAC_SHA256, &self.keyring.key(*number).await?.secret)
+            }
+        };
+        let user = self.passwords.users().find(None, Some(&claims.u))?;
+        let identity = user.identity(Some(&claims.p))?;
+        let entry = user.entry(&identity.project);
+        hmac::verify(&key, signed(encoded, &entry).as_bytes(), &signature).ok()?;
+        let time = |us| Timestamp::from_microsecond(us).ok();
+        let (since, until) = (time(claims.f)?, time(claims.t)?);
+        let id = u128::from_str_radix(&claims.i, 16).ok()?;
+        if until <= self.keyring.now() || self.keyring.is_revoked(&identity.user, id, since).await {
+            return None;
+        }
+        Some(Issued { id, identity, user_name: user.name.clone(), since, until })
     }
 
     /// Makes a token invalid.
-    pub fn revoke(&self, token: &SecretString) {
-        self.lock().remove(&digest(token.expose_secret().as_bytes()));
+    pub async fn revoke(&self, issued: &Issued) -> Result<(), ServiceError> {
+        let user: &UserId = &issued.identity.user;
+        self.keyring.revoke(user, issued.id, issued.until).await
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], Issued>> {
-        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What is signed: what is in the token, and what the users' file says of the user.
+fn signed(claims: &str, entry: &str) -> String {
+    format!("{PREFIX}{claims}.{entry}")
 }
 
 #[async_trait]
 impl Authenticator for Keystone {
-    async fn authenticate(&self, credentials: &Credentials) -> Option<Identity> {
-        self.find(credentials.token.as_ref()?).map(|issued| issued.identity)
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
+        let issued = self.find(token).await;
+        issued
+            .map(|issued| issued.identity)
+            .ok_or(Denial::Wrong("unknown, changed, revoked or expired token"))
     }
 }

@@ -6,27 +6,33 @@
 
 pub(crate) mod basic;
 mod credentials;
+mod failures;
 mod file;
 mod hash;
+mod key_file;
+mod keyring;
 pub(crate) mod keystone;
 mod open;
 mod passwords;
 mod tokens;
 mod users;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use ambient::{Clock, Ids};
 use async_trait::async_trait;
 use leases::project::{ProjectId, UserId};
 
 pub use credentials::Credentials;
+pub(crate) use failures::{Failures, shown};
 pub use file::AuthFileError;
 pub(crate) use hash::fingerprint;
 pub use hash::{HashError, hash_password, hash_token};
+pub(crate) use keyring::Keyring;
 pub(crate) use open::says_local;
+pub(crate) use passwords::Hashing;
 
 use crate::config::{AuthConfig, AuthMethod, ConfigError};
 
@@ -64,6 +70,12 @@ impl Roles {
         self.0.contains(&role.to_ascii_lowercase())
     }
 
+    /// Those of a file that no rule of ours names, and that imply nothing: misspelt, or for a rule of the operator's.
+    pub(crate) fn unknown<T: AsRef<str>>(names: &[T]) -> Vec<&str> {
+        let known = |name: &&str| IMPLIED.iter().any(|role| role.eq_ignore_ascii_case(name));
+        names.iter().map(AsRef::as_ref).filter(|name| !known(name)).collect()
+    }
+
     /// All of them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
@@ -73,8 +85,19 @@ impl Roles {
 /// What knows callers by their credentials.
 #[async_trait]
 pub trait Authenticator: Debug + Send + Sync {
-    /// Who that is; nobody it knows if none.
-    async fn authenticate(&self, credentials: &Credentials) -> Option<Identity>;
+    /// Who that is, or why it is nobody that it knows.
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial>;
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// The request has no credentials of this kind.
+    Absent,
+    /// They are wrong, in words for the log. The client is not told.
+    Wrong(&'static str),
+    /// They were wrong too often, and are not looked at for that time.
+    TooMany(Duration),
 }
 
 /// All that was chosen.
@@ -87,13 +110,28 @@ pub(crate) struct Authentication {
     pub open: bool,
     /// A browser may ask for name and password.
     pub basic: bool,
+    tokens: Option<Arc<tokens::Tokens>>,
+    passwords: Option<Arc<passwords::Passwords>>,
+}
+
+/// What outlives a reload of files.
+#[derive(Debug)]
+pub(crate) struct Permanent {
+    pub keyring: Arc<Keyring>,
+    pub hashing: Arc<Hashing>,
 }
 
 impl Authentication {
     /// Of these settings; files are read now.
-    pub fn new(config: &AuthConfig, ids: &Arc<dyn Ids>, clock: &Arc<dyn Clock>) -> Result<Self, ConfigError> {
-        let mut this = Self { authenticators: Vec::new(), keystone: None, open: false, basic: false };
-        let mut users = None;
+    pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
+        let mut this = Self {
+            authenticators: Vec::new(),
+            keystone: None,
+            open: false,
+            basic: false,
+            tokens: None,
+            passwords: None,
+        };
         for method in &config.methods {
             match method {
                 AuthMethod::None if config.methods.len() > 1 => return Err(ConfigError::NoneAmongOthers),
@@ -103,19 +141,21 @@ impl Authentication {
                 }
                 AuthMethod::Tokens => {
                     let path = named(config.tokens_file.as_ref(), "tokens", "tokens_file")?;
-                    this.authenticators.push(Arc::new(tokens::Tokens::read(path)?));
+                    let tokens = Arc::new(tokens::Tokens::read(path)?);
+                    this.tokens = Some(Arc::clone(&tokens));
+                    this.authenticators.push(tokens);
                 }
                 AuthMethod::Basic => {
-                    let users = shared_users(&mut users, config, "basic", ids)?;
+                    let users = shared_users(&mut this.passwords, config, "basic", &permanent.hashing)?;
                     this.basic = true;
                     this.authenticators.push(Arc::new(basic::Basic::new(users)));
                 }
                 AuthMethod::Keystone => {
-                    let users = shared_users(&mut users, config, "keystone", ids)?;
-                    let lifetime = config.token_lifetime_seconds;
+                    let users = shared_users(&mut this.passwords, config, "keystone", &permanent.hashing)?;
+                    let keys = config.token_key_file.as_deref().map(key_file::read).transpose()?;
+                    let keys = keys.unwrap_or_default();
                     let keystone =
-                        keystone::Keystone::new(users, Arc::clone(ids), Arc::clone(clock), lifetime);
-                    let keystone = Arc::new(keystone);
+                        Arc::new(keystone::Keystone::new(users, Arc::clone(&permanent.keyring), keys));
                     this.keystone = Some(Arc::clone(&keystone));
                     this.authenticators.push(keystone);
                 }
@@ -124,14 +164,35 @@ impl Authentication {
         if this.authenticators.is_empty() { Err(ConfigError::NoMethod) } else { Ok(this) }
     }
 
-    /// Who that is, if anybody knows.
-    pub async fn authenticate(&self, credentials: &Credentials) -> Option<Identity> {
+    /// Who that is, if anybody knows; otherwise what is wrong with the credentials that there are.
+    pub async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let mut denial = Denial::Absent;
         for authenticator in &self.authenticators {
-            if let Some(identity) = authenticator.authenticate(credentials).await {
-                return Some(identity);
+            match authenticator.authenticate(credentials).await {
+                Ok(identity) => return Ok(identity),
+                Err(Denial::Absent) => {}
+                Err(other) => denial = other,
             }
         }
-        None
+        Err(denial)
+    }
+
+    /// Users of the file, by identifier.
+    pub fn users(&self) -> BTreeMap<&str, &users::User> {
+        let users = self.passwords.iter().flat_map(|passwords| passwords.users().all());
+        users.map(|user| (user.id(), user)).collect()
+    }
+
+    /// Tokens of the file, by hash.
+    pub fn tokens(&self) -> BTreeMap<&[u8; 32], &Identity> {
+        self.tokens.iter().flat_map(|tokens| tokens.all()).collect()
+    }
+
+    /// What is questionable in the files, with its place.
+    pub fn warnings(&self) -> Vec<String> {
+        let users = self.passwords.iter().flat_map(|passwords| passwords.users().warnings());
+        let tokens = self.tokens.iter().flat_map(|tokens| tokens.warnings());
+        users.chain(tokens).cloned().collect()
     }
 }
 
@@ -148,13 +209,13 @@ fn shared_users(
     read: &mut Option<Arc<passwords::Passwords>>,
     config: &AuthConfig,
     method: &'static str,
-    ids: &Arc<dyn Ids>,
+    hashing: &Arc<Hashing>,
 ) -> Result<Arc<passwords::Passwords>, ConfigError> {
     if let Some(users) = read {
         return Ok(Arc::clone(users));
     }
     let path = named(config.users_file.as_ref(), method, "users_file")?;
-    let users = Arc::new(passwords::Passwords::new(users::Users::read(path)?, ids.as_ref())?);
+    let users = Arc::new(passwords::Passwords::new(users::Users::read(path)?, Arc::clone(hashing)));
     *read = Some(Arc::clone(&users));
     Ok(users)
 }

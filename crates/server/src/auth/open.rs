@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use leases::project::{ProjectId, UserId};
 
-use super::{Authenticator, Credentials, Identity, Roles};
+use super::{Authenticator, Credentials, Denial, Identity, Roles};
 
 /// Everybody is the administrator of the project `admin`.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ pub(crate) struct Open;
 
 #[async_trait]
 impl Authenticator for Open {
-    async fn authenticate(&self, _: &Credentials) -> Option<Identity> {
-        Some(Identity {
+    async fn authenticate(&self, _: &Credentials) -> Result<Identity, Denial> {
+        Ok(Identity {
             user: UserId("admin".to_owned()),
             project: ProjectId("admin".to_owned()),
             roles: Roles::new(["admin"]),

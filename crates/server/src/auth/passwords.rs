@@ -1,10 +1,11 @@
 //! Whether a password is a user's.
 //!
 //! A proper hash of a password takes tens of milliseconds and some 20 MB. So few are computed at once, away from
-//! the threads that serve requests, and what was right is remembered for a while under a fast hash with a key
-//! that only this process has.
+//! the threads that serve requests, in memory that is used again, and what was right is remembered for a while under a
+//! fast hash with a key that only this process has.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,9 +14,11 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
+use super::failures::Failures;
 use super::file::AuthFileError;
-use super::hash::{digest, hash_password, verify_password};
+use super::hash::{Memory, digest, hash_password, verify_password};
 use super::users::{User, Users};
+use super::{Credentials, Denial};
 
 /// How many passwords are hashed at once.
 const AT_ONCE: usize = 2;
@@ -23,28 +26,67 @@ const AT_ONCE: usize = 2;
 /// How long a password that was right is remembered.
 const REMEMBERED: Duration = Duration::from_mins(5);
 
+/// What hashes passwords, whatever users there are: it outlives a reload of their file.
+#[derive(Debug)]
+pub(crate) struct Hashing {
+    /// What the password of a user that there is not is compared with, so that it takes as long.
+    nobody: String,
+    key: [u8; 32],
+    turns: Arc<Semaphore>,
+    /// As many as hash at once.
+    memory: Mutex<Vec<Memory>>,
+    failures: Arc<Failures>,
+}
+
+impl Hashing {
+    /// With limits on failures.
+    pub fn new(ids: &dyn Ids, failures: Arc<Failures>) -> Result<Self, AuthFileError> {
+        let random = || SecretString::from(format!("{:x}", ids.uuid()));
+        Ok(Self {
+            nobody: hash_password(&random(), ids)?,
+            key: digest(format!("{}{}", random().expose_secret(), random().expose_secret()).as_bytes()),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            memory: Mutex::default(),
+            failures,
+        })
+    }
+
+    /// Whether a password is that of a hash. Waits for its turn.
+    async fn verify(self: &Arc<Self>, password: &SecretString, hash: &str) -> bool {
+        let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return false };
+        let (this, password, hash) = (Arc::clone(self), password.clone(), hash.to_owned());
+        let right = tokio::task::spawn_blocking(move || {
+            let mut memory = this.memory().pop().unwrap_or_default();
+            let right = verify_password(&password, &hash, &mut memory);
+            this.memory().push(memory);
+            drop(turn);
+            right
+        });
+        right.await.unwrap_or(false)
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Vec<Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Users, and which passwords of theirs were seen.
 #[derive(Debug)]
 pub(crate) struct Passwords {
     users: Users,
-    /// What the password of a user that there is not is compared with, so that it takes as long.
-    nobody: String,
-    key: [u8; 32],
+    hashing: Arc<Hashing>,
     seen: Mutex<HashMap<String, ([u8; 32], Stopwatch)>>,
-    turns: Arc<Semaphore>,
 }
 
 impl Passwords {
     /// Of these users.
-    pub fn new(users: Users, ids: &dyn Ids) -> Result<Self, AuthFileError> {
-        let random = || SecretString::from(format!("{:x}", ids.uuid()));
-        Ok(Self {
-            users,
-            nobody: hash_password(&random(), ids)?,
-            key: digest(format!("{}{}", random().expose_secret(), random().expose_secret()).as_bytes()),
-            seen: Mutex::new(HashMap::new()),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-        })
+    pub fn new(users: Users, hashing: Arc<Hashing>) -> Self {
+        Self { users, hashing, seen: Mutex::default() }
+    }
+
+    /// All users.
+    pub fn users(&self) -> &Users {
+        &self.users
     }
 
     /// The user of that name or identifier, if the password is right.
@@ -53,25 +95,30 @@ impl Passwords {
         name: Option<&str>,
         id: Option<&str>,
         password: &SecretString,
-    ) -> Option<&User> {
+        peer: Option<IpAddr>,
+    ) -> Result<&User, Denial> {
         let user = self.users.find(name, id);
         let fast = self.fast_hash(user.map_or("", User::id), password);
         if let Some(user) = user.filter(|user| self.was_seen(user, &fast)) {
-            return Some(user);
+            return Ok(user);
         }
-        let hash = user.map_or(&self.nobody, |user| &user.password_hash).clone();
-        let password = password.clone();
-        let turn = Arc::clone(&self.turns).acquire_owned().await.ok()?;
-        let right = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            verify_password(&password, &hash)
-        });
-        if !right.await.unwrap_or(false) {
-            return None;
+        let failures = &self.hashing.failures;
+        failures.begin(peer, user.map(User::id)).map_err(Denial::TooMany)?;
+        let hash = user.map_or(&self.hashing.nobody, |user| &user.password_hash);
+        let right = self.hashing.verify(password, hash).await;
+        let user = user.ok_or(Denial::Wrong("unknown user"))?;
+        if !right {
+            return Err(Denial::Wrong("wrong password"));
         }
-        let user = user?;
+        failures.succeeded(peer, Some(user.id()));
         self.lock().insert(user.id().to_owned(), (fast, Stopwatch::start()));
-        Some(user)
+        Ok(user)
+    }
+
+    /// The same for name and password of a request.
+    pub async fn check_request(&self, credentials: &Credentials) -> Result<&User, Denial> {
+        let (name, password) = credentials.password.as_ref().ok_or(Denial::Absent)?;
+        self.check(Some(name), None, password, credentials.peer).await
     }
 
     fn was_seen(&self, user: &User, fast: &[u8; 32]) -> bool {
@@ -81,9 +128,9 @@ impl Passwords {
     }
 
     fn fast_hash(&self, user: &str, password: &SecretString) -> [u8; 32] {
-        let inner =
-            digest(&[&self.key, user.as_bytes(), b"\0", password.expose_secret().as_bytes()].concat());
-        digest(&[self.key, inner].concat())
+        let key = &self.hashing.key;
+        let inner = digest(&[key, user.as_bytes(), b"\0", password.expose_secret().as_bytes()].concat());
+        digest(&[*key, inner].concat())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ([u8; 32], Stopwatch)>> {

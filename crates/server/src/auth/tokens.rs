@@ -1,5 +1,6 @@
 //! Tokens from a file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -8,9 +9,12 @@ use secrecy::ExposeSecret;
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
-use super::file::{self, AuthFileError};
+use super::failures::shown;
+use super::file::{self, AuthFileError, Form};
 use super::hash::{digest, read_digest};
-use super::{Authenticator, Credentials, Identity, Roles};
+use super::{Authenticator, Credentials, Denial, Identity, Roles};
+
+const FORM: Form = Form { list: "tokens", required: &["sha256", "user", "project", "roles"], optional: &[] };
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,15 +37,36 @@ struct Entry {
 
 /// Tokens, by their hashes, and whose they are.
 #[derive(Debug)]
-pub(crate) struct Tokens(Vec<([u8; 32], Identity)>);
+pub(crate) struct Tokens {
+    by_hash: BTreeMap<[u8; 32], Identity>,
+    warnings: Vec<String>,
+}
 
 impl Tokens {
+    /// All of them.
+    pub fn all(&self) -> &BTreeMap<[u8; 32], Identity> {
+        &self.by_hash
+    }
+
+    /// What is questionable, with its place.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
-        let file: File = file::read(path)?;
-        let read = |entry: Entry| {
+        let file: file::Read<File> = file::read(path, &FORM)?;
+        let warnings = file.value.tokens.iter().enumerate().flat_map(|(position, token)| {
+            let whose = format!("token of {}", shown(&token.user));
+            file.unknown_roles(path, position, &whose, &token.roles)
+        });
+        let warnings = warnings.collect();
+        let lines: Vec<Option<usize>> =
+            (0..file.value.tokens.len()).map(|position| file.line(position)).collect();
+        let read = |(entry, line): (Entry, Option<usize>)| {
             let digest = read_digest(&entry.sha256).ok_or_else(|| AuthFileError::Entry {
                 path: path.to_owned(),
+                line,
                 entry: format!("token of {}", entry.user),
                 message: "sha256 must be 64 hexadecimal digits".to_owned(),
             })?;
@@ -52,21 +77,23 @@ impl Tokens {
             };
             Ok::<_, AuthFileError>((digest, identity))
         };
-        Ok(Self(file.tokens.into_iter().map(read).collect::<Result<_, _>>()?))
+        let read = file.value.tokens.into_iter().zip(lines).map(read);
+        Ok(Self { by_hash: read.collect::<Result<_, _>>()?, warnings })
     }
 }
 
 #[async_trait]
 impl Authenticator for Tokens {
-    async fn authenticate(&self, credentials: &Credentials) -> Option<Identity> {
-        let digest = digest(credentials.token.as_ref()?.expose_secret().as_bytes());
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
+        let digest = digest(token.expose_secret().as_bytes());
         // All are looked at, each in constant time, so that how long it takes says nothing about any of them.
         let mut found = None;
-        for (known, identity) in &self.0 {
+        for (known, identity) in &self.by_hash {
             if bool::from(known.as_slice().ct_eq(&digest)) {
                 found = Some(identity);
             }
         }
-        found.cloned()
+        found.cloned().ok_or(Denial::Wrong("unknown token"))
     }
 }

@@ -6,9 +6,19 @@ use std::path::Path;
 use leases::project::{ProjectId, UserId};
 use serde::Deserialize;
 
-use super::file::{self, AuthFileError};
-use super::hash::is_password_hash;
+use super::failures::shown;
+use super::file::{self, AuthFileError, Form};
+use super::hash::{Strength, fingerprint, strength};
 use super::{Identity, Roles};
+
+/// What is said of a hash that is weak.
+const WEAK: &str = "the password_hash is weak: replace it by one that `allot hash password` prints";
+
+const FORM: Form = Form {
+    list: "users",
+    required: &["name", "password_hash", "projects"],
+    optional: &["id", "default_project", "disabled"],
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +27,7 @@ struct File {
 }
 
 /// A user.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct User {
     /// What the user types.
@@ -32,12 +42,23 @@ pub(crate) struct User {
     /// The project that is meant when none is named; the first by name if absent.
     #[serde(default)]
     default_project: Option<String>,
+    /// Whether the user may not come in, for now.
+    #[serde(default)]
+    disabled: bool,
 }
 
 impl User {
     /// What leases are kept under.
     pub fn id(&self) -> &str {
         self.id.as_deref().unwrap_or(&self.name)
+    }
+
+    /// A hash of all that is said of the user and of that project: another one as soon as any of it changes.
+    pub fn entry(&self, project: &ProjectId) -> String {
+        let mut parts = vec![self.id(), &self.name, &self.password_hash, &project.0];
+        parts.extend(self.projects.get(&project.0).into_iter().flatten().map(String::as_str));
+        let parts: Vec<&[u8]> = parts.into_iter().map(str::as_bytes).collect();
+        fingerprint(&parts)
     }
 
     /// The user in that project, or in the usual one. None without a role there.
@@ -55,36 +76,57 @@ impl User {
 
 /// All users.
 #[derive(Clone, Debug)]
-pub(crate) struct Users(Vec<User>);
+pub(crate) struct Users {
+    all: Vec<User>,
+    warnings: Vec<String>,
+}
 
 impl Users {
     /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
-        let file: File = file::read(path)?;
-        for (position, user) in file.users.iter().enumerate() {
+        let file: file::Read<File> = file::read(path, &FORM)?;
+        let users = &file.value.users;
+        let mut warnings = Vec::new();
+        for (position, user) in users.iter().enumerate() {
             let wrong = |message: &str| {
                 Err(AuthFileError::Entry {
                     path: path.to_owned(),
-                    entry: format!("user {}", user.name),
+                    line: file.line(position),
+                    entry: format!("user {}", shown(&user.name)),
                     message: message.to_owned(),
                 })
             };
-            if !is_password_hash(&user.password_hash) {
-                return wrong("password_hash must be an argon2 hash, `$argon2id$...`");
+            let whose = format!("user {}", shown(&user.name));
+            match strength(&user.password_hash) {
+                Strength::Unusable(reason) => return wrong(reason),
+                Strength::Weak => warnings.push(file.warning(path, position, &whose, WEAK)),
+                Strength::Fine => {}
             }
-            if file.users[..position].iter().any(|other| other.name == user.name || other.id() == user.id()) {
+            let roles: Vec<String> = user.projects.values().flatten().cloned().collect();
+            warnings.extend(file.unknown_roles(path, position, &whose, &roles));
+            if users[..position].iter().any(|other| other.name == user.name || other.id() == user.id()) {
                 return wrong("there is another user of that name or id");
             }
             if user.default_project.as_ref().is_some_and(|project| !user.projects.contains_key(project)) {
                 return wrong("default_project is not among the user's projects");
             }
         }
-        Ok(Self(file.users))
+        Ok(Self { all: file.value.users, warnings })
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[User] {
+        &self.all
+    }
+
+    /// What is questionable, with its place.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The user of that name or identifier.
     pub fn find(&self, name: Option<&str>, id: Option<&str>) -> Option<&User> {
-        self.0.iter().find(|user| match (id, name) {
+        self.all.iter().filter(|user| !user.disabled).find(|user| match (id, name) {
             (Some(id), _) => user.id() == id,
             (None, Some(name)) => user.name == name,
             (None, None) => false,

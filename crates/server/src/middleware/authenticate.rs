@@ -1,17 +1,17 @@
 //! Finds out who sends a request. Whatever is not public by its address needs valid credentials, addresses that
 //! lead nowhere included, so that a new route is closed until somebody opens it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::context::RequestId;
-use crate::app::{App, Session};
-use crate::auth::{self, Credentials};
+use crate::app::{App, LoginFailure, Session};
+use crate::auth::{self, Credentials, Denial};
 use crate::error::ApiError;
 use crate::rate::Client;
 
@@ -30,9 +30,9 @@ pub(crate) fn limited(path: &str) -> bool {
 }
 
 /// Where the request comes from; not known where there is no socket.
-fn address(request: &Request) -> Option<Client> {
-    let ConnectInfo(address) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
-    Some(Client::Address(address.ip().to_canonical()))
+pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    let ConnectInfo(address) = extensions.get::<ConnectInfo<SocketAddr>>()?;
+    Some(address.ip().to_canonical())
 }
 
 fn spend(app: &App, client: Option<Client>) -> Result<(), Duration> {
@@ -52,12 +52,14 @@ fn may_fail(app: &App, address: Option<&Client>) -> Result<(), Duration> {
 
 /// Lets a request in, with who sends it, or answers that it may not.
 pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let authentication = &app.inner.authentication;
+    let access = app.access();
+    let authentication = &access.authentication;
     if authentication.open && !auth::says_local(request.headers()) {
         let message = "This service is open to its own machine only: ask for localhost.";
         return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
     }
-    let address = address(&request);
+    let peer = peer(request.extensions());
+    let address = peer.map(Client::Address);
     if public(request.uri().path()) {
         if !limited(request.uri().path()) {
             return next.run(request).await;
@@ -71,19 +73,37 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         }
         return next.run(request).await;
     }
-    let credentials = Credentials::of(request.headers());
+    let credentials = Credentials::of(request.headers(), peer);
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     if credentials.password.is_some()
         && let Err(wait) = may_fail(&app, address.as_ref())
     {
         return ApiError::too_many(wait).into_response();
     }
-    let Some(identity) = authentication.authenticate(&credentials).await else {
-        if let Err(wait) = spend(&app, address) {
-            return ApiError::too_many(wait).into_response();
+    let identity = match authentication.authenticate(&credentials).await {
+        Ok(identity) => identity,
+        Err(denial) => {
+            let (method, name) = match &credentials.password {
+                Some((name, _)) => ("basic", Some(name.as_str())),
+                None => ("token", None),
+            };
+            let failure = |reason| LoginFailure { method, name, reason, peer, request_id: &request_id };
+            match denial {
+                Denial::Absent => {}
+                Denial::Wrong(reason) => app.login_failed(&failure(reason)),
+                Denial::TooMany(wait) => {
+                    app.login_failed(&failure("too many wrong passwords"));
+                    return ApiError::too_many(wait).into_response();
+                }
+            }
+            if let Err(wait) = spend(&app, address) {
+                return ApiError::too_many(wait).into_response();
+            }
+            return ApiError::unauthorized(authentication.basic).into_response();
         }
-        return ApiError::unauthorized(authentication.basic).into_response();
     };
-    tracing::debug!(user = identity.user.0, project = identity.project.0, "authenticated");
+    let span = tracing::Span::current();
+    span.record("user", identity.user.0.as_str()).record("project", identity.project.0.as_str());
     let client = Client::User(identity.user.clone(), identity.project.clone());
     if let Err(wait) = spend(&app, Some(client.clone())) {
         return ApiError::too_many(wait).into_response();
@@ -91,7 +111,6 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     let Some(asked) = app.inner.unanswered.ask(client) else {
         return ApiError::too_many_at_once().into_response();
     };
-    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-    request.extensions_mut().insert(Session { identity, request_id, asked });
+    request.extensions_mut().insert(Session { identity, request_id, access, asked });
     next.run(request).await
 }

@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
+use tracing::field::Empty;
 
+use super::authenticate::peer;
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
@@ -25,7 +27,10 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     // The pattern and not the address: it is the same for all leases, and cannot be made up by callers.
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let global = global_id(request.headers()).unwrap_or_default();
-    let span = tracing::info_span!("request", id, global, %method, route, path = request.uri().path());
+    let path = shown_path(&route, request.uri().path());
+    let peer = peer(request.extensions()).map(|peer| peer.to_string()).unwrap_or_default();
+    let (user, project) = (Empty, Empty);
+    let span = tracing::info_span!("request", id, global, %method, route, path, peer, user, project);
     request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = next.run(request).instrument(span.clone()).await;
     let elapsed = watch.elapsed();
@@ -45,9 +50,44 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     response
 }
 
+/// The path with what callers put into it as far as that is an identifier: anything else might be a secret that was put
+/// in the wrong place.
+fn shown_path(route: &str, path: &str) -> String {
+    if route == "unmatched" {
+        return "*".to_owned();
+    }
+    let parts = route
+        .split('/')
+        .zip(path.split('/'))
+        .map(|(pattern, part)| if !pattern.starts_with('{') || is_identifier(part) { part } else { "*" });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A UUID or a number.
+fn is_identifier(part: &str) -> bool {
+    let number = part.len() <= 20 && part.bytes().all(|b| b.is_ascii_digit());
+    number || (part.len() == 36 && api::v1::lease_id(part).is_some())
+}
+
 /// The identifier that the caller gave the request, unless it is malformed.
 fn global_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(REQUEST_ID)?.to_str().ok()?;
     let uuid = id.strip_prefix("req-")?;
     (uuid.len() == 36 && api::v1::lease_id(uuid).is_some()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_as_far_as_it_holds_identifiers() {
+        let route = "/v1/leases/{lease_id}";
+        let id = "/v1/leases/6ee2bd2f-6b5b-4b6e-8f5c-2d1b6f1c3e77";
+        assert_eq!(shown_path(route, id), id);
+        assert_eq!(shown_path("/v1/os-hosts/{host_id}", "/v1/os-hosts/17"), "/v1/os-hosts/17");
+        assert_eq!(shown_path(route, "/v1/leases/s%22e%0Acret"), "/v1/leases/*");
+        assert_eq!(shown_path("/v1/a/{b}/c", "/v1/a/se-cret/c"), "/v1/a/*/c");
+        assert_eq!(shown_path("unmatched", "/secret"), "*");
+    }
 }

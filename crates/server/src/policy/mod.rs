@@ -70,6 +70,17 @@ pub enum PolicyError {
     },
 }
 
+impl PolicyError {
+    /// The rule that it is about, if it is about one.
+    pub(crate) fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Form(_) => None,
+            Self::Syntax { rule, .. } | Self::Undefined { rule, .. } => Some(rule),
+            Self::Circular(rule) | Self::Unknown { name: rule, .. } => Some(rule),
+        }
+    }
+}
+
 /// Rules by name.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -96,6 +107,11 @@ impl Policy {
         let policy = Self { checks: checks.collect::<Result<_, _>>()? };
         policy.check_references()?;
         Ok(policy)
+    }
+
+    /// Rules by name, in a form that is for comparing only.
+    pub(crate) fn rules(&self) -> BTreeMap<&str, String> {
+        self.checks.iter().map(|(name, check)| (name.as_str(), format!("{check:?}"))).collect()
     }
 
     /// Whether the caller may do that.

@@ -9,19 +9,21 @@ use axum::response::{IntoResponse, Response};
 use leases::text::quoted;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use tracing::Instrument;
 
 use super::versions::base_url;
-use crate::app::App;
+use crate::app::{App, LoginFailure};
+use crate::auth::Denial;
 use crate::auth::keystone::{Issued, Keystone, LoginError, LoginRequest};
 use crate::error::ApiError;
-use crate::extract::Body;
+use crate::extract::{Body, Origin};
 
 const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// The small Keystone, if there is one.
-fn keystone(app: &App) -> Result<&Arc<Keystone>, ApiError> {
-    let keystone = app.inner.authentication.keystone.as_ref();
+fn keystone(app: &App) -> Result<Arc<Keystone>, ApiError> {
+    let keystone = app.access().authentication.keystone.clone();
     keystone.ok_or_else(|| ApiError::identity(StatusCode::NOT_FOUND, "There is no login here."))
 }
 
@@ -72,6 +74,7 @@ pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Res
 )]
 pub(crate) async fn log_in(
     State(app): State<App>,
+    origin: Origin,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
@@ -81,12 +84,26 @@ pub(crate) async fn log_in(
     };
     let body = body.login().map_err(|error| unreadable(&error))?;
     let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
-    let (token, issued) = keystone.log_in(&request).await.map_err(|error| match error {
-        LoginError::Unauthorized => ApiError::unauthorized(false),
+    let Origin { peer, request_id } = &origin;
+    let failed = |reason| {
+        let (method, peer) = ("keystone", *peer);
+        app.login_failed(&LoginFailure { method, name: request.user(), reason, peer, request_id });
+    };
+    let (token, issued) = keystone.log_in(&request, *peer).await.map_err(|error| match error {
+        LoginError::Denied(Denial::Absent) => ApiError::unauthorized(false),
+        LoginError::Denied(Denial::Wrong(reason)) => {
+            failed(reason);
+            ApiError::unauthorized(false)
+        }
+        LoginError::Denied(Denial::TooMany(wait)) => {
+            failed("too many wrong passwords");
+            ApiError::too_many(wait)
+        }
         LoginError::Method => {
             let message = "The only way to log in is by the method \"password\".";
             ApiError::identity(StatusCode::UNAUTHORIZED, message)
         }
+        LoginError::NoKey(error) => ApiError::from(error),
     })?;
     let mut response = (StatusCode::CREATED, Json(document(&app, &headers, &issued))).into_response();
     let mut value = HeaderValue::try_from(token.expose_secret()).map_err(|_| ApiError::internal())?;
@@ -101,16 +118,22 @@ fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
 }
 
 /// The token that is asked about, if the one who asks may: its owner, or an administrator.
-fn subject(app: &App, headers: &HeaderMap) -> Result<(SecretString, Issued), ApiError> {
+async fn subject(app: &App, headers: &HeaderMap) -> Result<(Arc<Keystone>, Issued), ApiError> {
     let keystone = keystone(app)?;
-    let asking = token(headers, TOKEN).and_then(|token| keystone.find(&token));
-    let asking = asking.ok_or_else(|| ApiError::unauthorized(false))?;
+    let find = async |name| match token(headers, name) {
+        Some(token) => keystone.find(&token).await,
+        None => None,
+    };
+    let asking = find(TOKEN).await.ok_or_else(|| ApiError::unauthorized(false))?;
     let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
-    let subject = token(headers, SUBJECT).ok_or_else(missing)?;
-    let issued = keystone.find(&subject).ok_or_else(missing)?;
+    let issued = find(SUBJECT).await.ok_or_else(missing)?;
     let own = issued.identity.user == asking.identity.user;
     // What belongs to somebody else is not there.
-    if own || app.inner.policy.is_admin(&asking.identity) { Ok((subject, issued)) } else { Err(missing()) }
+    if own || app.access().policy.is_admin(&asking.identity) {
+        Ok((Arc::clone(&keystone), issued))
+    } else {
+        Err(missing())
+    }
 }
 
 /// What a token (`X-Subject-Token`) stands for.
@@ -123,7 +146,7 @@ fn subject(app: &App, headers: &HeaderMap) -> Result<(SecretString, Issued), Api
     )
 )]
 pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
-    let (_, issued) = subject(&app, &headers)?;
+    let (_, issued) = subject(&app, &headers).await?;
     Ok(Json(document(&app, &headers, &issued)))
 }
 
@@ -137,8 +160,11 @@ pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Re
     )
 )]
 pub(crate) async fn revoke_token(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, ApiError> {
-    let (token, _) = subject(&app, &headers)?;
-    keystone(&app)?.revoke(&token);
+    let (keystone, issued) = subject(&app, &headers).await?;
+    // To its end even if the client goes away.
+    let revoked = async move { keystone.revoke(&issued).await };
+    let revoked = tokio::spawn(revoked.in_current_span());
+    revoked.await.map_err(|_| ApiError::internal())??;
     Ok(StatusCode::NO_CONTENT)
 }
 

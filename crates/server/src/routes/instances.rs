@@ -175,6 +175,6 @@ fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
     // One that waits is nowhere, nor is one that is kept.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
-    let host = host.filter(|_| placed && (leased || session.allow(app, Rule::HostsGet).is_ok()));
+    let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
     Instance::of(record, host, app.service().safe_until(&record.instance))
 }

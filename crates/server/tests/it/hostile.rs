@@ -299,7 +299,7 @@ async fn hear(stream: &mut TcpStream, words: &str) -> String {
 
 #[tokio::test]
 async fn what_is_under_way_is_answered_when_the_server_ends_and_nothing_new_is_begun() {
-    let served = Served::start(Limits::default()).await;
+    let served = Served::start(Limits { stop_read_seconds: 600, ..Limits::default() }).await;
     served.site.add_hosts(1).await;
     let lease = hosts_lease(1, 1, "2030-01-01 20:00", "2030-01-01 21:00").to_string();
     let head = post(&format!("expect: 100-continue\r\ncontent-length: {}", lease.len()));
@@ -331,5 +331,25 @@ async fn who_waits_for_notifications_is_answered_when_the_server_ends() {
     served.stop.send_replace(true);
     let answer = rest(waiting).await;
     assert!(answer.ends_with("{\"notifications\":[],\"last\":0}"), "{answer}");
+    served.ended.await.expect("no panic").expect("a clean end");
+}
+
+/// With limits of hours but that one: if another counted, the test would not end.
+#[tokio::test]
+async fn who_does_not_finish_a_request_does_not_keep_the_server_from_ending() {
+    let hours = 36_000;
+    let limits = Limits { read_seconds: hours, stop_seconds: hours, ..Limits::default() };
+    let served = Served::start(limits).await;
+    let mut unfinished = Vec::new();
+    for words in [
+        post("expect: 100-continue\r\ncontent-length: 100"),
+        post("expect: 100-continue\r\ntransfer-encoding: chunked"),
+    ] {
+        let mut stream = served.say(words.as_bytes()).await;
+        hear(&mut stream, "100 Continue\r\n\r\n").await;
+        stream.write_all(b"1").await.expect("it is read");
+        unfinished.push(stream);
+    }
+    served.stop.send_replace(true);
     served.ended.await.expect("no panic").expect("a clean end");
 }

@@ -115,3 +115,45 @@ async fn a_certificate_that_cannot_be_read_is_named() {
     let error = server::serve(app, listener, stopped).await.expect_err("no certificate").to_string();
     assert!(error.contains("/nosuch.crt"), "{error}");
 }
+
+#[tokio::test]
+async fn new_connections_get_the_certificate_that_was_read_last_and_open_ones_go_on() {
+    let signed = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (old, new) = (signed(), signed());
+    let certificate = TempFile::new("crt", &old.cert.pem());
+    let key = TempFile::new("key", &old.signing_key.serialize_pem());
+    let tls = TlsConfig { certificate: certificate.0.clone(), key: key.0.clone(), client_ca: None };
+    let app = app(Config { tls: Some(tls), ..anywhere() }).await;
+    let listener = server::bind(&app).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (_stop, stopped) = watch::channel(false);
+    tokio::spawn(server::serve(app.clone(), listener, stopped));
+    provide_cryptography();
+    let client = |pem: String| {
+        let known = reqwest::Certificate::from_pem(pem.as_bytes()).expect("a certificate");
+        reqwest::Client::builder().tls_certs_only([known]).build().expect("a client")
+    };
+    let url = format!("https://localhost:{port}/healthz");
+    let open = client(old.cert.pem());
+    let asks = async |client: &reqwest::Client| match client.get(&url).send().await {
+        // Read to its end, so that the connection can be used again.
+        Ok(answer) => answer.text().await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(asks(&open).await);
+    assert!(!app.reload().expect("nothing is wrong").certificate, "it is the same");
+
+    // A key that does not belong to it changes nothing, nor does what is none.
+    std::fs::write(&certificate.0, new.cert.pem()).expect("a file");
+    let error = app.reload().expect_err("the key is another's").to_string();
+    assert!(error.contains(&certificate.0.display().to_string()), "{error}");
+    std::fs::write(&key.0, "-----BEGIN hunter2\nhunter2\n-----END hunter2").expect("a file");
+    let error = app.reload().expect_err("no key").to_string();
+    assert!(error.contains(&key.0.display().to_string()) && !error.contains("hunter2"), "{error}");
+    assert!(asks(&client(old.cert.pem())).await && !asks(&client(new.cert.pem())).await);
+
+    std::fs::write(&key.0, new.signing_key.serialize_pem()).expect("a file");
+    assert!(app.reload().expect("they belong together").certificate);
+    assert!(asks(&client(new.cert.pem())).await && !asks(&client(old.cert.pem())).await);
+    assert!(asks(&open).await, "on the connection that it has");
+}

@@ -1,0 +1,63 @@
+//! SIGHUP: files of users, tokens and rules, and certificates, are read again.
+
+use std::sync::Arc;
+
+use server::App;
+use tokio::signal::unix::Signal;
+
+use super::files::warn_of_modes;
+use crate::config::{ConfigError, Configuration, Values};
+
+/// Reads the settings again, as they were read at the start.
+pub(crate) type Settings = Arc<dyn Fn() -> Result<Values, ConfigError> + Send + Sync>;
+
+/// Reloads whenever that signal comes. It never ends the process.
+pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Values>, settings: Settings) {
+    while signal.recv().await.is_some() {
+        let (app, started_with, settings) = (app.clone(), Arc::clone(&started_with), Arc::clone(&settings));
+        // Files are read, and may be slow.
+        let reloaded = tokio::task::spawn_blocking(move || reload(&app, &started_with, &settings));
+        if let Err(error) = reloaded.await {
+            tracing::error!(%error, "reload failed");
+        }
+    }
+}
+
+fn reload(app: &App, started_with: &Values, settings: &Settings) {
+    // Whether they would do for a start is found out first: then all is as it was, too.
+    let settings = settings().and_then(|values| Configuration::of(&values).map(|read| (values, read)));
+    let (values, _) = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            tracing::error!(%error, "reload failed, nothing changed");
+            return;
+        }
+    };
+    match app.reload() {
+        Ok(server::Reloaded { users, tokens, rules, certificate }) => tracing::info!(
+            users_added = users.added,
+            users_removed = users.removed,
+            users_changed = users.changed,
+            tokens_added = tokens.added,
+            tokens_removed = tokens.removed,
+            tokens_changed = tokens.changed,
+            rules_added = rules.added,
+            rules_removed = rules.removed,
+            rules_changed = rules.changed,
+            certificate_changed = certificate,
+            "access reloaded"
+        ),
+        Err(error) => {
+            tracing::error!(%error, "reload failed, nothing changed");
+            return;
+        }
+    }
+    let changed = started_with.changed(&values);
+    if !changed.is_empty() {
+        tracing::warn!(settings = changed.join(", "), "settings need a restart");
+    }
+    // What is used is what was named at the start.
+    if let Ok(configuration) = Configuration::of(started_with) {
+        warn_of_modes(&configuration, started_with);
+    }
+}
