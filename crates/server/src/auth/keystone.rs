@@ -136,7 +136,7 @@ enum Scope {
         project: Option<Project>,
         /// The system, a domain, a trust: nobody has a role there.
         #[serde(flatten)]
-        others: BTreeMap<String, serde::de::IgnoredAny>,
+        others: BTreeMap<String, serde_json::Value>,
     },
     Word(#[expect(dead_code, reason = "any word is no project")] String),
 }
@@ -222,12 +222,11 @@ impl Keystone {
     }
 
     async fn sign(&self, issued: &Issued, entry: &str) -> Result<SecretString, ServiceError> {
-        let (name, key) = match self.file_keys.first() {
-            Some(key) => (KeyName::OfFile(key.name.clone()), key.key.clone()),
-            None => {
-                let key = self.keyring.signing_key().await?;
-                (KeyName::Stored(key.number), hmac::Key::new(hmac::HMAC_SHA256, &key.secret))
-            }
+        let (name, key) = if let Some(key) = self.file_keys.first() {
+            (KeyName::OfFile(key.name.clone()), key.key.clone())
+        } else {
+            let key = self.keyring.signing_key().await?;
+            (KeyName::Stored(key.number), hmac::Key::new(hmac::HMAC_SHA256, &key.secret))
         };
         let claims = Claims {
             k: name,

@@ -56,7 +56,7 @@ impl Tokens {
     /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
         let file: file::Read<File> = file::read(path, &FORM)?;
-        let warnings = file.value.tokens.iter().enumerate().flat_map(|(position, token)| {
+        let warnings = file.value.tokens.iter().enumerate().filter_map(|(position, token)| {
             let whose = format!("token of {}", shown(&token.user));
             file.unknown_roles(path, position, &whose, &token.roles)
         });

@@ -75,8 +75,10 @@ impl PolicyError {
     pub(crate) fn rule(&self) -> Option<&str> {
         match self {
             Self::Form(_) => None,
-            Self::Syntax { rule, .. } | Self::Undefined { rule, .. } => Some(rule),
-            Self::Circular(rule) | Self::Unknown { name: rule, .. } => Some(rule),
+            Self::Syntax { rule, .. }
+            | Self::Undefined { rule, .. }
+            | Self::Circular(rule)
+            | Self::Unknown { name: rule, .. } => Some(rule),
         }
     }
 }

@@ -178,7 +178,7 @@ async fn the_log_says_who_asked_from_where_and_who_was_not_let_in() {
 #[tokio::test]
 async fn no_secret_is_logged_wherever_it_is_sent() {
     let site = site(0).await;
-    let encoded: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
     let logs = logged(async || {
         try_basic(&site, [192, 0, 2, 1], "alice", SECRET).await;
         try_basic(&site, [192, 0, 2, 1], "bo", SECRET).await;
