@@ -47,7 +47,7 @@ impl Logged {
     /// Reads the log to a line with that message.
     fn until(&mut self, message: &str) -> Value {
         loop {
-            let entry = self.log.recv_timeout(Duration::from_secs(120));
+            let entry = self.log.recv_timeout(Duration::from_mins(2));
             let entry = entry.unwrap_or_else(|_| panic!("no {message:?} in {:#?}", self.read));
             self.read.push(entry.clone());
             if entry["message"] == message {
