@@ -7,10 +7,11 @@
 
 mod lanes;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use self::lanes::Ended;
 use crate::arguments::Arguments;
@@ -138,6 +139,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let only = arguments.text("--only")?;
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
+    // Asked before anything is built: the build puts another file in the place of the one that runs.
+    let program = std::env::current_exe().context("where is this program?")?;
     // What is missing is found out before minutes are spent.
     let reference = places::reference()?;
     places::need_program("valgrind", "valgrind")?;
@@ -146,7 +149,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let mut run = Run::default();
     let Some(only) = only else {
         let programs = Programs { ours: ours.unwrap_or_else(built), reference };
-        let ended = everything(&mut run, &programs);
+        let ended = everything(&mut run, &program, &programs);
         return run.conclude(ended);
     };
     let all = stages();
@@ -165,7 +168,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run.conclude(ended)
 }
 
-fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
+fn everything(run: &mut Run, program: &Path, programs: &Programs) -> Result<()> {
     for stage in FIRST {
         run.stage(stage, programs)?;
     }
@@ -175,7 +178,7 @@ fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
             "cargo-nextest is not installed ('cargo install --locked cargo-nextest')",
         );
     }
-    lanes::side_by_side(&[&waiting(), &COMPUTING], &programs.ours, |ended| run.of_lane(ended))?;
+    lanes::side_by_side(&[&waiting(), &COMPUTING], program, &programs.ours, |ended| run.of_lane(ended))?;
     for stage in LAST {
         run.stage(stage, programs)?;
     }
@@ -198,7 +201,7 @@ fn unit_tests() -> Command {
     command
 }
 
-fn with_shared(check: impl FnOnce(&std::path::Path) -> Result<Tally>) -> Result<Outcome> {
+fn with_shared(check: impl FnOnce(&Path) -> Result<Tally>) -> Result<Outcome> {
     match places::shared() {
         Some(shared) => check(&shared).map(Outcome::Counted),
         None => Ok(Outcome::Skipped("../shared (or $ALLOT_SHARED) is not there")),

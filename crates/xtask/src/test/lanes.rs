@@ -28,8 +28,13 @@ pub struct Ended {
     pub tally: Option<Tally>,
 }
 
-/// Runs the lanes, and says of each stage when it has ended. Lanes after the first give way to it.
-pub fn side_by_side(lanes: &[&[Stage]], ours: &Executable, mut tell: impl FnMut(&Ended)) -> Result<()> {
+/// Runs the lanes with this program, `xtask`, and says of each stage when it has ended. Lanes after the first give way to it.
+pub fn side_by_side(
+    lanes: &[&[Stage]],
+    program: &Path,
+    ours: &Executable,
+    mut tell: impl FnMut(&Ended),
+) -> Result<()> {
     let logs = places::target().join("test");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     let (sender, receiver) = mpsc::channel();
@@ -39,7 +44,7 @@ pub fn side_by_side(lanes: &[&[Stage]], ours: &Executable, mut tell: impl FnMut(
             scope.spawn(move || {
                 for stage in *lane {
                     // Nobody listens any more if another stage could not be run at all.
-                    let _ = sender.send(run(stage.name, number > 0, ours, logs));
+                    let _ = sender.send(run(stage.name, number > 0, program, ours, logs));
                 }
             });
         }
@@ -48,11 +53,16 @@ pub fn side_by_side(lanes: &[&[Stage]], ours: &Executable, mut tell: impl FnMut(
     })
 }
 
-fn run(stage: &'static str, gives_way: bool, ours: &Executable, logs: &Path) -> Result<Ended> {
-    let program = std::env::current_exe().context("where is this program?")?;
-    let mut command = if gives_way { Command::new("nice") } else { Command::new(&program) };
+fn run(
+    stage: &'static str,
+    gives_way: bool,
+    program: &Path,
+    ours: &Executable,
+    logs: &Path,
+) -> Result<Ended> {
+    let mut command = if gives_way { Command::new("nice") } else { Command::new(program) };
     if gives_way {
-        command.args(["-n", "10"]).arg(&program);
+        command.args(["-n", "10"]).arg(program);
     }
     let log = logs.join(format!("{stage}.log"));
     let written = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
