@@ -86,8 +86,11 @@ impl Service {
         }
         for _ in 0..AHEAD {
             drop(writer);
+            let place = self.place(Kind::Read).await?;
+            // Only now: what others commit while this waits for its place is known to the decision.
             let known = self.state().revision;
-            let decided = self.consider(&decide).await?;
+            let decided = self.decide(&decide)?;
+            drop(place);
             writer = self.writer().await?;
             if self.state().revision == known {
                 return Ok((writer, decided));
@@ -252,6 +255,26 @@ mod tests {
         assert!(decided.await.is_ok());
         assert_eq!(times.into_inner(), 2 + AHEAD as u64);
         assert_eq!(service.ended.counts(), (0, 0), "none of it was too costly");
+    }
+
+    #[tokio::test]
+    async fn what_others_commit_while_a_costly_change_waits_for_a_place_does_not_spoil_it() {
+        let (service, times) = (service().await, AtomicU64::new(0));
+        let mut places = Vec::new();
+        while let Some(place) = service.place(Kind::Read).now_or_never() {
+            places.push(place.expect("there is no client"));
+        }
+        let mut decided = std::pin::pin!(service.decided(|budget| {
+            budget.charge(COSTLY);
+            times.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }));
+        assert!(decided.as_mut().now_or_never().is_none(), "it waits for a place");
+        let writer = service.loop_writer().await.expect("the store works");
+        writer.commit(Commit::new(service.now())).await.expect("it can be committed");
+        drop((writer, places));
+        assert!(decided.await.is_ok());
+        assert_eq!(times.load(Ordering::Relaxed), 2, "once with the write lock, and once without");
     }
 
     #[tokio::test]

@@ -180,6 +180,10 @@ impl Service {
             {
                 let all = state.instances.iter().map(|record| &record.instance);
                 let room = admission.displacing(&caller.project, size, &observed, all);
+                if let (None, Some(stop)) = (&room, budget.stopped()) {
+                    // It is not known whether there is room.
+                    return Err(NoHost::Stopped(stop).into());
+                }
                 let (host, leaving) = room.ok_or(ServiceError::from(found.unwrap_err()))?;
                 (host, self.displace(&state, &leaving, now))
             }

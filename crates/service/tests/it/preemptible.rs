@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
+use leases::admission::NoHost;
 use leases::ids::{GuestId, LeaseId};
 use leases::instance::{Cause, Departure, InstanceKind};
 use leases::lease_type::LeaseType;
@@ -339,6 +340,25 @@ async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
     let told: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
     assert_eq!(told, ["instance.departure.planned", "instance.preempted"]);
     assert_eq!(world.fleet.violations(), []);
+}
+
+/// Whether somebody could be displaced is looked for with what the search for room has left of the budget.
+#[tokio::test]
+async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
+    let mut stopped = 0;
+    for decision_work in (100..4000).step_by(50) {
+        let mut world = world_with(1, Settings { decision_work, ..allowing() }, None, |fleet| fleet).await;
+        if start(&mut world).await.is_err() || start(&mut world).await.is_err() {
+            continue;
+        }
+        world.run_until(at(6)).await;
+        match world.service.create_instance(&caller("p"), new(None)).await {
+            Ok(_) => {}
+            Err(ServiceError::NoHost(NoHost::Stopped(_))) => stopped += 1,
+            Err(error) => panic!("with {decision_work} units: {error}"),
+        }
+    }
+    assert!(stopped > 0, "no budget ended while it was looked for who could be displaced");
 }
 
 /// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
