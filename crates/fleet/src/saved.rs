@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
@@ -73,11 +74,21 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> Result<(), StateError> {
     replace(path, text).map_err(|source| StateError::Write { path: path.to_owned(), source })
 }
 
+/// Removes what a crash has left.
+fn remove_left(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let mut file = File::create(&beside)?;
+    remove_left(&beside)?;
+    // Its owner's only, whatever the umask: it says who has what.
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(&beside)?;
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -251,6 +262,8 @@ pub(crate) mod pairs {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -269,6 +282,7 @@ mod tests {
         let file = StateFile::new(&path);
         file.keep(|| (3, text(&"third")), 1).await.expect("written");
         assert_eq!(read::<String>(&path).expect("there").as_deref(), Some("third"));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
         fs::remove_file(&path).expect("it is there");
         file.keep(|| (3, text(&"again")), 3).await.expect("nothing to write");
         assert_eq!(read::<String>(&path).expect("nothing there"), None);

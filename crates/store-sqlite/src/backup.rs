@@ -8,7 +8,7 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use thiserror::Error;
 
-use crate::open::BUSY_TIMEOUT;
+use crate::open::{BUSY_TIMEOUT, private};
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -46,8 +46,8 @@ pub enum BackupError {
     },
 }
 
-/// Copies a database, whether a service has it open or not. The copy is there when it is whole, and not before; it
-/// can be read by whoever can read the database.
+/// Copies a database, whether a service has it open or not. The copy is there when it is whole, and not before; only its
+/// owner can read it.
 pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     if copy.exists() {
         return Err(BackupError::Exists(copy.to_owned()));
@@ -58,6 +58,8 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot_write(error)),
         _ => {}
     }
+    // SQLite takes an empty file, and would make one that others can read.
+    private().open(&partial).map_err(cannot_write)?;
     let copied = write(database, &partial).await;
     copied.map_err(|error| BackupError::Copy {
         database: database.to_owned(),
@@ -69,7 +71,6 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
         return Err(BackupError::Damaged { copy: partial, reason: said });
     }
     let keep = || {
-        fs::set_permissions(&partial, fs::metadata(database)?.permissions())?;
         File::open(&partial)?.sync_all()?;
         fs::rename(&partial, copy)
     };

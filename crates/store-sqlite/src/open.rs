@@ -1,7 +1,8 @@
 //! Opening the file.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +41,15 @@ pub enum OpenError {
     /// Another service has it.
     #[error("{0} is in use by another service: stop that one first, or give this one another file")]
     InUse(PathBuf),
+    /// It is not there and cannot be made.
+    #[error("cannot make {path}: {error}")]
+    Make {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
     /// The lock beside it cannot be had.
     #[error("cannot lock {path}: {error}")]
     Lock {
@@ -84,6 +94,7 @@ impl SqliteStore {
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let lock = lock(path)?;
+        make(path)?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -124,6 +135,23 @@ async fn schema(db: &mut SqliteConnection) -> Result<Option<Schema>, sqlx::Error
     Ok(Some(Schema { newest, oldest }))
 }
 
+/// How files are opened that are read and written by their owner only, whatever the umask: databases hold the keys that
+/// tokens are signed with.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    options
+}
+
+/// Makes the file if there is none, since SQLite would make one that others can read. What SQLite keeps beside it gets its
+/// mode.
+fn make(path: &Path) -> Result<(), OpenError> {
+    if path.exists() {
+        return Ok(());
+    }
+    private().open(path).map(drop).map_err(|error| OpenError::Make { path: path.to_owned(), error })
+}
+
 /// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
 /// against readers.
 fn lock(database: &Path) -> Result<File, OpenError> {
@@ -131,7 +159,7 @@ fn lock(database: &Path) -> Result<File, OpenError> {
     path.push(".lock");
     let path = PathBuf::from(path);
     let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(cannot_lock)?;
+    let file = private().open(&path).map_err(cannot_lock)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),

@@ -1,5 +1,7 @@
 //! The store in a file keeps all promises, also after it was closed, or dropped without being closed.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +39,26 @@ async fn what_was_committed_survives_the_end_of_the_process() {
         store
     };
     store::conformance::what_was_committed_survives(store, reopen).await;
+}
+
+/// The files hold who has what, and the keys that tokens are signed with. The umask of most machines lets everybody read what
+/// is made.
+#[tokio::test]
+async fn only_their_owner_can_read_what_is_made() {
+    let directory = directory();
+    let store = open(directory.path()).await;
+    store.check().await.expect("works");
+    let copy = directory.path().join("copy.db");
+    store_sqlite::backup(store.path(), &copy).await.expect("it can be copied");
+    let files: Vec<_> =
+        fs::read_dir(directory.path()).expect("there").map(|file| file.expect("there")).collect();
+    let mut names: Vec<_> = files.iter().map(|file| file.file_name().into_string().expect("UTF-8")).collect();
+    names.sort();
+    assert_eq!(names, ["allot.db", "allot.db-shm", "allot.db-wal", "allot.db.lock", "copy.db"]);
+    for file in files {
+        let mode = file.metadata().expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?} has {mode:o}", file.file_name());
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Values};
 
 /// What the database, hooks and the log need.
 const OTHERS: usize = 128;
@@ -37,7 +37,12 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         FleetChoice::Hooks(path) => Some(path),
         FleetChoice::Simulated => None,
     };
+    let database = match &configuration.database {
+        DatabaseChoice::Sqlite(path) => Some(path),
+        _ => None,
+    };
     let others = [
+        database,
         configuration.token_key_file.as_ref(),
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -229,7 +230,7 @@ impl Shared {
 
     fn lock_file(&self, name: &str) -> Result<File, StateError> {
         let path = self.locks.join(name);
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);
         file.map_err(|source| StateError::Write { path, source })
     }
 
