@@ -1,5 +1,7 @@
-//! Long lists, which are written as they are sent: a client that asks for all there is and takes none of it would
-//! otherwise keep all of it in memory, once for each time that it asks.
+//! Long lists, which are read and written as they are sent: a client that asks for all there is and takes none of it
+//! has a chunk of it in memory, and counts as one with a request under way until it has taken the rest or gone.
+
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -7,28 +9,63 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use serde::Serialize;
 
+use crate::app::Session;
 use crate::error::ApiError;
+use crate::unanswered::Asked;
 
 /// So much is written at once.
 const PIECE_BYTES: usize = 1 << 16;
 
+/// So many records are read at once. A list of no more is as of one instant; of a longer one, what is there all the
+/// while is in it once.
+pub(crate) const CHUNK: usize = 1000;
+
+/// Reads the next chunk; none at the end.
+type More<T> = Box<dyn FnMut() -> Option<Vec<T>> + Send>;
+
 /// The answer `{"FIELD": [...]}`.
 pub(crate) struct Listing<T, W> {
     items: std::vec::IntoIter<T>,
-    show: fn(&T) -> W,
+    /// What comes after these.
+    more: Option<More<T>>,
+    show: Box<dyn Fn(&T) -> W + Send>,
     /// What comes after the list.
     end: String,
     /// What is written, and not sent yet.
     written: Vec<u8>,
     any: bool,
     done: bool,
+    /// Counts as a request of the client's as long as it is not sent.
+    _asked: Arc<Asked>,
 }
 
 impl<T, W: Serialize> Listing<T, W> {
     /// Of these, as they are shown.
-    pub fn new(field: &str, items: Vec<T>, show: fn(&T) -> W) -> Self {
-        let written = format!("{{\"{field}\":[").into_bytes();
-        Self { items: items.into_iter(), show, end: "]}".to_owned(), written, any: false, done: false }
+    pub fn new(
+        session: &Session,
+        field: &str,
+        items: Vec<T>,
+        show: impl Fn(&T) -> W + Send + 'static,
+    ) -> Self {
+        Self::of(Arc::clone(&session.asked), field, items, show)
+    }
+
+    fn of(asked: Arc<Asked>, field: &str, items: Vec<T>, show: impl Fn(&T) -> W + Send + 'static) -> Self {
+        Self {
+            items: items.into_iter(),
+            more: None,
+            show: Box::new(show),
+            end: "]}".to_owned(),
+            written: format!("{{\"{field}\":[").into_bytes(),
+            any: false,
+            done: false,
+            _asked: asked,
+        }
+    }
+
+    /// With what comes after these items: a chunk each time, which may be empty, and none at the end.
+    pub fn then(self, more: impl FnMut() -> Option<Vec<T>> + Send + 'static) -> Self {
+        Self { more: Some(Box::new(more)), ..self }
     }
 
     /// With another field beside the list.
@@ -44,6 +81,11 @@ impl<T, W: Serialize> Listing<T, W> {
         }
         while self.written.len() < PIECE_BYTES {
             let Some(item) = self.items.next() else {
+                if let Some(items) = self.more.as_mut().and_then(|more| more()) {
+                    self.items = items.into_iter();
+                    // Others have their turn after each chunk, also if there is little in it.
+                    break;
+                }
                 self.written.extend_from_slice(self.end.as_bytes());
                 self.done = true;
                 break;
@@ -79,10 +121,13 @@ fn pieces<T, W: Serialize>(
     listing: Listing<T, W>,
 ) -> impl stream::Stream<Item = Result<Bytes, serde_json::Error>> {
     stream::unfold((Some(first), listing), async |(first, mut listing)| {
-        let piece = match first {
-            Some(first) => Ok(Some(first)),
-            None => listing.piece(),
-        };
+        let mut piece = Ok(first);
+        // Of a chunk that had nothing for the list, there is nothing to send.
+        while matches!(&piece, Ok(piece) if piece.as_ref().is_none_or(Bytes::is_empty)) && !listing.done {
+            // A client that takes all at once does not keep a worker to itself.
+            tokio::task::yield_now().await;
+            piece = listing.piece();
+        }
         piece.transpose().map(|piece| (piece, (None, listing)))
     })
 }
@@ -92,9 +137,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::rate::Client;
+    use crate::unanswered::Unanswered;
+
+    fn asked() -> Arc<Asked> {
+        let client = Client::Address([192, 0, 2, 1].into());
+        Unanswered::new(1).ask(client).expect("the only one")
+    }
 
     async fn answered(items: Vec<u32>) -> Value {
-        let listing = Listing::new("numbers", items, |number| json!({"n": number, "text": "x".repeat(100)}));
+        let listing =
+            Listing::of(asked(), "numbers", items, |number| json!({"n": number, "text": "x".repeat(100)}));
         let response = listing.with("links", &["a"]).expect("JSON").into_response();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
         serde_json::from_slice(&body).expect("JSON")
@@ -117,12 +170,50 @@ mod tests {
 
     #[test]
     fn a_long_list_is_written_piece_by_piece() {
-        let mut listing = Listing::new("numbers", (0..100_000).collect(), |number: &u32| *number);
+        let mut listing = Listing::of(asked(), "numbers", (0..100_000).collect(), |number: &u32| *number);
         let mut pieces = 0;
         while let Some(piece) = listing.piece().expect("JSON") {
             assert!(piece.len() < PIECE_BYTES + 20);
             pieces += 1;
         }
         assert!(pieces > 5, "{pieces}");
+    }
+
+    /// Chunks of these lengths.
+    fn chunks(lengths: Vec<u32>) -> impl FnMut() -> Option<Vec<u32>> + Send {
+        let mut lengths = lengths.into_iter();
+        move || lengths.next().map(|length| (0..length).collect())
+    }
+
+    #[tokio::test]
+    async fn chunks_are_read_when_they_are_sent_and_empty_ones_are_passed_over() {
+        for lengths in [vec![], vec![0], vec![0, 3, 0, 0, 2], vec![1; 50], vec![40_000, 0, 40_000]] {
+            let count: u32 = 2 + lengths.iter().sum::<u32>();
+            let listing = Listing::of(asked(), "numbers", vec![0, 1], |number: &u32| *number);
+            let response = listing.then(chunks(lengths)).into_response();
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
+            let body: Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!(body["numbers"].as_array().map(Vec::len), Some(count as usize));
+        }
+    }
+
+    #[test]
+    fn a_reader_that_takes_nothing_has_a_chunk_in_memory_and_counts_until_it_is_gone() {
+        let unanswered = Unanswered::new(1);
+        let client = Client::Address([192, 0, 2, 1].into());
+        let asked = unanswered.ask(client.clone()).expect("the only one");
+        let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = Arc::clone(&read);
+        let mut chunks = chunks(vec![1000; 1000]);
+        let more = move || {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            chunks()
+        };
+        let listing = Listing::of(asked, "numbers", vec![0; 1000], |_: &u32| "x".repeat(100)).then(more);
+        let response = listing.into_response();
+        assert!(read.load(std::sync::atomic::Ordering::Relaxed) <= 1, "no more than is sent");
+        assert!(unanswered.ask(client.clone()).is_none(), "it is still being sent");
+        drop(response);
+        assert!(unanswered.ask(client).is_some());
     }
 }

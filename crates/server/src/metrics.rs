@@ -136,6 +136,7 @@ impl Collector for OfService {
         let Some(service) = self.0.upgrade() else { return Ok(()) };
         let statistics = service.statistics();
         leases_by_status(&mut encoder, &statistics)?;
+        records_by_kind(&mut encoder, &statistics)?;
         let gauges = [
             ("hosts", "Hosts that may be leased", statistics.hosts),
             ("failed_hosts", "Hosts that have failed", statistics.failed_hosts),
@@ -152,6 +153,12 @@ impl Collector for OfService {
                 statistics.departing_instances,
             ),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
+            (
+                "database_bytes",
+                "Bytes of the database when it was last tidied; 0 if that is not known",
+                statistics.sizes.bytes,
+            ),
+            ("database_free_bytes", "Bytes of these that nothing is in", statistics.sizes.free_bytes),
             ("failing_steps", "Steps that failed and have not succeeded since", statistics.failing_steps),
             ("waiting_writers", "Requests that wait to change something", statistics.waiting_writers),
             (
@@ -213,6 +220,24 @@ impl Collector for OfConnections {
             encoder.encode_descriptor("connections_refused", help, None, refused.metric_type())?;
         refused.encode(descriptor)
     }
+}
+
+fn records_by_kind(encoder: &mut DescriptorEncoder<'_>, statistics: &Statistics) -> Result<(), fmt::Error> {
+    let help = "Records by kind; of journals, estimates of when the database was last tidied";
+    let kind = ConstGauge::new(0.0).metric_type();
+    let mut family = encoder.encode_descriptor("records", help, None, kind)?;
+    let in_memory = [
+        ("leases", statistics.leases.values().sum()),
+        ("hosts", statistics.hosts),
+        ("instances", statistics.instances),
+        ("floating_ips", statistics.floating_ips),
+    ];
+    let journals = statistics.sizes.records.iter().map(|(kind, count)| (*kind, *count));
+    for (kind, count) in in_memory.into_iter().chain(journals) {
+        let gauge = ConstGauge::new(count as f64);
+        gauge.encode(family.encode_family(&[("kind", kind)])?)?;
+    }
+    Ok(())
 }
 
 fn leases_by_status(encoder: &mut DescriptorEncoder<'_>, statistics: &Statistics) -> Result<(), fmt::Error> {

@@ -1,6 +1,7 @@
 //! Addresses that may be leased.
 
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use fleet::{Network, Subnet};
@@ -16,6 +17,18 @@ impl Service {
     /// All floating IPs.
     pub fn floating_ips(&self) -> Vec<Arc<FloatingIpRecord>> {
         self.state().floating_ips.values().cloned().collect()
+    }
+
+    /// Floating IPs after one, by identifier, at most so many.
+    pub fn floating_ips_after(
+        &self,
+        after: Option<FloatingIpId>,
+        limit: usize,
+    ) -> Vec<Arc<FloatingIpRecord>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let state = self.state();
+        let rest = state.floating_ips.range((from, Bound::Unbounded));
+        rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
     /// A floating IP.

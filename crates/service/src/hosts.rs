@@ -1,6 +1,7 @@
 //! Hosts that may be leased, and their properties.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use fleet::{FleetError, Machine, Outcome};
@@ -34,6 +35,14 @@ impl Service {
     /// All hosts, by identifier.
     pub fn hosts(&self) -> Vec<Arc<HostRecord>> {
         self.state().hosts.values().cloned().collect()
+    }
+
+    /// Hosts after one, by identifier, at most so many.
+    pub fn hosts_after(&self, after: Option<HostId>, limit: usize) -> Vec<Arc<HostRecord>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let state = self.state();
+        let rest = state.hosts.range((from, Bound::Unbounded));
+        rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
     /// A host.

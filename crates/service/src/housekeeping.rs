@@ -184,7 +184,8 @@ impl Service {
         lease: &Lease,
         also: &[Arc<LeaseRecord>],
     ) -> Result<(), Refusal> {
-        let others = state.leases.iter().chain(also).map(|record| &record.lease).filter(|other| {
+        let own = state.leases.of_project(&lease.owner.project).chain(also);
+        let others = own.map(|record| &record.lease).filter(|other| {
             other.owner.project == lease.owner.project
                 && before.is_none_or(|before| before.id != other.id)
                 && other.standing.is_firm()
@@ -210,11 +211,8 @@ impl Service {
             return Ok(());
         }
         let own = pools_of(state, given);
-        let others = state.leases.iter().map(|record| &record.lease).filter(|lease| {
-            lease.owner.project == *project
-                && before.is_none_or(|before| before.id != lease.id)
-                && lease.keeps_resources()
-                && !lease.over()
+        let others = state.leases.of_project(project).map(|record| &record.lease).filter(|lease| {
+            before.is_none_or(|before| before.id != lease.id) && lease.keeps_resources() && !lease.over()
         });
         let others = others.filter(|lease| {
             let given = lease.reservations.iter().map(|reservation| &reservation.allocation);

@@ -14,6 +14,7 @@ use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
 
 use crate::hints::places;
+use crate::listing::{Order, Page, Position};
 use crate::notices;
 use crate::placing::Place;
 use crate::state::State;
@@ -24,6 +25,7 @@ use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Instances {
     records: BTreeMap<GuestId, Arc<InstanceRecord>>,
+    order: Order,
     /// Those that are part of a lease, by lease.
     in_leases: BTreeSet<(LeaseId, GuestId)>,
     /// Those that are part of no lease, by host.
@@ -40,6 +42,17 @@ impl Instances {
     /// All of them, by identifier.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<InstanceRecord>> {
         self.records.values()
+    }
+
+    /// Those of a project and of a lease, if they are given, after that position, at most so many.
+    pub fn page(
+        &self,
+        project: Option<&ProjectId>,
+        lease: Option<LeaseId>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Page<InstanceRecord> {
+        self.order.page_of_instances(project, lease, after, limit, |id| self.records.get(&id))
     }
 
     /// Those of a lease.
@@ -68,6 +81,7 @@ impl Instances {
     pub fn put(&mut self, record: Arc<InstanceRecord>) {
         let instance = &record.instance;
         self.remove(instance.id);
+        self.order.put_instance(&record);
         self.in_leases.extend(instance.kind.lease().map(|lease| (lease, instance.id)));
         if instance.kind == InstanceKind::Regular && instance.needs_place() {
             self.without_lease.insert((instance.host, instance.id));
@@ -79,6 +93,7 @@ impl Instances {
     pub fn remove(&mut self, id: GuestId) {
         let Some(record) = self.records.remove(&id) else { return };
         let host = record.instance.host;
+        self.order.remove_instance(&record);
         if let Some(lease) = record.instance.kind.lease() {
             self.in_leases.remove(&(lease, id));
         }
@@ -98,13 +113,27 @@ impl Service {
 
     /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
     pub fn instances(&self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
-        let wanted = |record: &&Arc<InstanceRecord>| {
-            project.is_none_or(|project| record.instance.owner.project == *project)
-                && lease.is_none_or(|lease| record.instance.kind.lease() == Some(lease))
-        };
-        let mut found: Vec<_> = self.state().instances.iter().filter(wanted).cloned().collect();
-        found.sort_by_key(|record| (record.created_at, record.instance.id));
-        found
+        let state = self.state();
+        let (mut instances, mut after) = (Vec::new(), None);
+        loop {
+            let page = state.instances.page(project, lease, after, usize::MAX);
+            instances.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return instances;
+            }
+        }
+    }
+
+    /// The same after a position, at most so many.
+    pub fn instances_page(
+        &self,
+        project: Option<&ProjectId>,
+        lease: Option<LeaseId>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Page<InstanceRecord> {
+        self.state().instances.page(project, lease, after, limit)
     }
 
     /// Chooses a host for an instance, and has it started there.

@@ -7,12 +7,13 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
 use leases::lease_pool::{LeasePool, pools};
 use leases::project::ProjectId;
+use leases::status::LeaseStatus;
 use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
 use crate::leasing::update::{Decided, Ground};
 use crate::state::State;
-use crate::{Caller, LeasePoolChange, NotFound, Service, ServiceError};
+use crate::{Caller, LeaseFilter, LeasePoolChange, NotFound, Page, Position, Service, ServiceError};
 
 /// A host of a lease pool, and which guests are on it.
 #[derive(Clone, Debug)]
@@ -24,14 +25,19 @@ pub struct LeasePoolHost {
 }
 
 impl Service {
-    /// Leases with pools, in the order of their creation; of one project only, if it is given.
-    pub fn leases_with_pools(&self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
-        let state = self.state();
-        let wanted = |record: &&Arc<LeaseRecord>| {
-            project.is_none_or(|project| record.lease.owner.project == *project)
-                && pools(&record.lease).next().is_some()
-        };
-        state.leases.iter().filter(wanted).cloned().collect()
+    /// Leases with pools after a position, in the order of their creation, at most so many; of one project only, if it is
+    /// given.
+    pub fn leases_with_pools(
+        &self,
+        project: Option<&ProjectId>,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Page<LeaseRecord> {
+        // Only such leases have pools.
+        let status = Some(LeaseStatus::Active);
+        let filter =
+            LeaseFilter { project: project.cloned(), status, with_pools: true, ..LeaseFilter::default() };
+        self.leases_page(&filter, after, limit)
     }
 
     /// The lease of a pool.

@@ -1,6 +1,7 @@
 //! Questions. None of them waits for the store, but those about notifications.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,13 +12,19 @@ use leases::hunt::{Hunt, Move, MoveState};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::instance::InstanceKind;
 use leases::lease::Lease;
+use leases::lease_pool::pools;
 use leases::lease_type::Deadlines;
 use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
 use crate::state::State;
-use crate::{AllocationFilter, HostAllocation, LeaseFilter, Service, ServiceError, Statistics};
+use crate::{
+    AllocationFilter, HostAllocation, LeaseFilter, Page, Position, Service, ServiceError, Statistics,
+};
+
+/// After so many reservations, a part of the list of allocations ends with the host that it is at.
+const MOST_RESERVATIONS: usize = 1024;
 
 impl Service {
     /// How long leases may wait for their start.
@@ -40,32 +47,57 @@ impl Service {
 
     /// Leases, in the order of their creation.
     pub fn leases(&self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
-        self.snapshot().leases.iter().filter(|record| filter.lets_through(&record.lease)).cloned().collect()
+        let state = self.snapshot();
+        let (mut leases, mut after) = (Vec::new(), None);
+        loop {
+            let page = state.leases.page(filter, after, usize::MAX);
+            leases.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return leases;
+            }
+        }
+    }
+
+    /// Leases after a position, in the order of their creation, at most so many.
+    pub fn leases_page(
+        &self,
+        filter: &LeaseFilter,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Page<LeaseRecord> {
+        self.state().leases.page(filter, after, limit)
     }
 
     /// One entry for every host, or for one of them, with what is reserved of it. Unless a lease or a
     /// reservation is named, only what is not over.
     pub async fn allocations(&self, filter: &AllocationFilter) -> Result<Vec<HostAllocation>, ServiceError> {
-        self.consider(|budget| Ok(self.allocations_now(filter, budget))).await
+        let all = |budget: &Budget| {
+            let state = self.snapshot();
+            let (mut allocations, mut after) = (Vec::new(), None);
+            loop {
+                let (more, last) = allocations_after(&state, filter, after, usize::MAX);
+                let reservations: usize = more.iter().map(|allocation| allocation.reservations.len()).sum();
+                budget.charge((more.len() + reservations) as u64);
+                allocations.extend(more);
+                after = last;
+                if after.is_none() {
+                    return Ok(allocations);
+                }
+            }
+        };
+        self.consider(all).await
     }
 
-    fn allocations_now(&self, filter: &AllocationFilter, budget: &Budget) -> Vec<HostAllocation> {
-        let state = self.snapshot();
-        let mut found = match (filter.lease, filter.reservation) {
-            (None, None) => None,
-            (lease, reservation) => Some(named(&state, lease, reservation)),
-        };
-        let hosts = state.hosts.keys().copied().filter(|id| filter.host.is_none_or(|host| host == *id));
-        let allocation = |host| {
-            let mut reservations = match &mut found {
-                Some(found) => found.remove(&host).unwrap_or_default(),
-                None => booked(&state, host),
-            };
-            budget.charge(1 + reservations.len() as u64);
-            reservations.sort_by_key(|(record, id)| (record.lease.window.start(), *id));
-            HostAllocation { host, reservations }
-        };
-        hosts.map(allocation).collect()
+    /// The same of hosts after one, by identifier, at most so many, and fewer if much is reserved of them; and the last
+    /// of them, if there are more.
+    pub fn allocations_after(
+        &self,
+        filter: &AllocationFilter,
+        after: Option<HostId>,
+        limit: usize,
+    ) -> (Vec<HostAllocation>, Option<HostId>) {
+        allocations_after(&self.state(), filter, after, limit)
     }
 
     /// Notifications after that number, at most so many, oldest first.
@@ -116,15 +148,16 @@ impl Service {
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.progress().statistics();
         let state = self.snapshot();
-        for record in state.leases.iter() {
-            *statistics.leases.entry(record.lease.status).or_default() += 1;
-            statistics.degraded_leases += u64::from(record.lease.degraded());
-        }
+        let by_status = state.leases.by_status().iter().filter(|(_, count)| **count > 0);
+        statistics.leases = by_status.map(|(status, count)| (*status, *count)).collect();
+        statistics.degraded_leases = state.leases.degraded() as u64;
         statistics.hosts = state.hosts.len() as u64;
         let failed = state.inventory.hosts().filter(|host| host.health == Health::Failed);
         statistics.failed_hosts = failed.count() as u64;
         let off = |host: &&Host| matches!(host.power.state, PowerState::Off { .. });
         statistics.off_hosts = state.inventory.hosts().filter(off).count() as u64;
+        statistics.instances = state.instances.iter().count() as u64;
+        statistics.floating_ips = state.floating_ips.len() as u64;
         for record in state.instances.iter() {
             let instance = &record.instance;
             let counts = instance.kind == InstanceKind::Preemptible && instance.needs_place();
@@ -151,14 +184,57 @@ impl Service {
     }
 }
 
+fn allocations_after(
+    state: &State,
+    filter: &AllocationFilter,
+    after: Option<HostId>,
+    limit: usize,
+) -> (Vec<HostAllocation>, Option<HostId>) {
+    let mut found = match (filter.lease, filter.reservation) {
+        (None, None) => None,
+        (lease, reservation) => Some(named(state, lease, reservation)),
+    };
+    let from = match (filter.host, after) {
+        (Some(host), None) => Bound::Included(host),
+        (_, Some(after)) => Bound::Excluded(after),
+        (None, None) => Bound::Unbounded,
+    };
+    let to = filter.host.map_or(Bound::Unbounded, Bound::Included);
+    if let (Bound::Excluded(after), Bound::Included(host)) = (from, to)
+        && host <= after
+    {
+        return (Vec::new(), None);
+    }
+    let mut hosts = state.hosts.range((from, to)).map(|(id, _)| *id);
+    let mut allocation = |host| {
+        let mut reservations = match &mut found {
+            Some(found) => found.remove(&host).unwrap_or_default(),
+            None => booked(state, host),
+        };
+        reservations.sort_by_key(|(record, id)| (record.lease.window.start(), *id));
+        HostAllocation { host, reservations }
+    };
+    let (mut allocations, mut reservations) = (Vec::new(), 0);
+    for allocation in hosts.by_ref().take(limit).map(&mut allocation) {
+        reservations += allocation.reservations.len();
+        allocations.push(allocation);
+        if reservations >= MOST_RESERVATIONS {
+            break;
+        }
+    }
+    let last = allocations.last().map(|allocation| allocation.host);
+    (allocations, last.filter(|_| hosts.next().is_some()))
+}
+
 impl LeaseFilter {
-    fn lets_through(&self, lease: &Lease) -> bool {
+    pub(crate) fn lets_through(&self, lease: &Lease) -> bool {
         self.project.as_ref().is_none_or(|project| lease.owner.project == *project)
             && self.name.as_ref().is_none_or(|name| lease.name == *name)
             && self.status.is_none_or(|status| lease.status == status)
             && self.series.is_none_or(|series| lease.series == Some(series))
             && self.ends_after.is_none_or(|instant| lease.window.end() > instant)
             && self.starts_before.is_none_or(|instant| lease.window.start() < instant)
+            && (!self.with_pools || pools(lease).next().is_some())
     }
 }
 

@@ -58,7 +58,11 @@ pub struct Settings {
     pub longest_clock_skew: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
-    /// How long usage that is over is kept; none means for ever.
+    /// How long notifications are kept for a listener that does not take them.
+    pub keep_undelivered: SignedDuration,
+    /// How long leases are kept after they have ended; none means forever.
+    pub keep_leases: Option<SignedDuration>,
+    /// How long usage that is over is kept; none means forever.
     pub keep_usage: Option<SignedDuration>,
     /// How much work one decision may cost, in units of [`leases::work::Budget`].
     pub decision_work: u64,
@@ -102,6 +106,8 @@ impl Default for Settings {
             enforcer_timeout: Duration::from_secs(10),
             longest_clock_skew: SignedDuration::from_secs(5),
             keep_records: SignedDuration::from_hours(24 * 30),
+            keep_undelivered: SignedDuration::from_hours(24 * 90),
+            keep_leases: Some(SignedDuration::from_hours(24 * 90)),
             keep_usage: None,
             decision_work: Self::DECISION_WORK,
             decisions_at_once: 1,

@@ -19,7 +19,7 @@ use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::offer::displaced_by;
 use leases::plan::{Guest, GuestOwner, History, Observed, Place};
-use leases::project::Owner;
+use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use store::{
@@ -27,10 +27,13 @@ use store::{
     PropertyRecord, Revision, Snapshot, Version, Write,
 };
 
+use crate::LeaseFilter;
 use crate::attributes::attributes_of;
 use crate::energy::not_on;
 use crate::instances::Instances;
+use crate::listing::{Order, Page, Position};
 use crate::proposals::{Proposals, forget};
+use crate::sorted::Sorted;
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
@@ -472,7 +475,8 @@ fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<It
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leases {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
-    by_creation: BTreeSet<(Timestamp, LeaseId)>,
+    order: Order,
+    by_status: BTreeMap<LeaseStatus, u64>,
     by_reservation: BTreeMap<ReservationId, LeaseId>,
     /// Those that wait for their start, by start.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
@@ -481,6 +485,8 @@ pub(crate) struct Leases {
     /// Those that are neither waiting nor over.
     going: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
+    /// Those that are over, by when they were changed last.
+    ended: Sorted<(Timestamp, LeaseId)>,
     /// Those that have guests of others moved out of their way, or would, and those that are over and have their own moved.
     hunters: BTreeSet<LeaseId>,
 }
@@ -492,7 +498,28 @@ impl Leases {
 
     /// All of them, by creation.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.by_creation.iter().filter_map(|(_, id)| self.records.get(id))
+        self.order.leases().filter_map(|id| self.records.get(&id))
+    }
+
+    /// Those that the filter wants after that position, at most so many.
+    pub fn page(&self, filter: &LeaseFilter, after: Option<Position>, limit: usize) -> Page<LeaseRecord> {
+        self.order.page_of_leases(filter, after, limit, |id| self.records.get(&id))
+    }
+
+    /// Those of a project, by creation.
+    pub fn of_project(&self, project: &ProjectId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let leases = self.order.leases_of(project).filter_map(|id| self.records.get(&id));
+        leases.filter(move |record| record.lease.owner.project == *project)
+    }
+
+    /// How many there are in each status.
+    pub fn by_status(&self) -> &BTreeMap<LeaseStatus, u64> {
+        &self.by_status
+    }
+
+    /// How many have less than they were promised.
+    pub fn degraded(&self) -> usize {
+        self.degraded.len()
     }
 
     /// The lease of a reservation.
@@ -527,6 +554,12 @@ impl Leases {
         self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
+    /// Leases that are over and were changed for the last time before that, the earliest first.
+    pub fn ended_before(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let ended = self.ended.from(Bound::Unbounded).take_while(move |(at, _)| *at < until);
+        ended.filter_map(|(_, id)| self.records.get(&id))
+    }
+
     /// When the next lease starts after `now`.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);
@@ -536,7 +569,8 @@ impl Leases {
     fn put(&mut self, record: Arc<LeaseRecord>) {
         let lease = &record.lease;
         self.remove(lease.id);
-        self.by_creation.insert((record.created_at, lease.id));
+        self.order.put_lease(&record);
+        *self.by_status.entry(lease.status).or_default() += 1;
         self.by_reservation.extend(lease.reservations.iter().map(|reservation| (reservation.id, lease.id)));
         if lease.status == LeaseStatus::Pending {
             self.waiting.insert((lease.window.start(), lease.id));
@@ -549,6 +583,9 @@ impl Leases {
         if lease.degraded() {
             self.degraded.insert(lease.id);
         }
+        if lease.over() {
+            self.ended.insert((changed_at(&record), lease.id));
+        }
         if may_hunt(lease) || lease.departing() {
             self.hunters.insert(lease.id);
         }
@@ -558,7 +595,10 @@ impl Leases {
     fn remove(&mut self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         let record = self.records.remove(&id)?;
         let lease = &record.lease;
-        self.by_creation.remove(&(record.created_at, id));
+        self.order.remove_lease(&record);
+        if let Some(count) = self.by_status.get_mut(&lease.status) {
+            *count -= 1;
+        }
         self.hasty.remove(&(record.created_at, id));
         for reservation in &lease.reservations {
             self.by_reservation.remove(&reservation.id);
@@ -566,15 +606,20 @@ impl Leases {
         self.waiting.remove(&(lease.window.start(), id));
         self.going.remove(&id);
         self.degraded.remove(&id);
+        self.ended.remove(&(changed_at(&record), id));
         self.hunters.remove(&id);
         Some(record)
     }
 }
 
+fn changed_at(record: &LeaseRecord) -> Timestamp {
+    record.updated_at.unwrap_or(record.created_at)
+}
+
 #[cfg(test)]
 mod tests {
     use leases::lease::{Allocation, NewLease};
-    use leases::project::{ProjectId, UserId};
+    use leases::project::UserId;
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
 

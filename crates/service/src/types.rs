@@ -24,7 +24,7 @@ use leases::terms::Terms;
 use leases::text::Quoted;
 use leases::usage::Totals;
 use leases::window::Window;
-use store::{FloatingIpRecord, HostRecord, LeaseRecord, StoreError, Wording};
+use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, Wording};
 use thiserror::Error;
 
 /// On whose behalf something is done.
@@ -139,6 +139,8 @@ pub struct LeaseFilter {
     pub ends_after: Option<Timestamp>,
     /// That have something at some instant before then.
     pub starts_before: Option<Timestamp>,
+    /// That have lease pools.
+    pub with_pools: bool,
 }
 
 /// Which machine is meant.
@@ -330,6 +332,12 @@ pub struct Statistics {
     pub decisions_too_costly: u64,
     /// Decisions that were given up since the start because their client had gone.
     pub decisions_canceled: u64,
+    /// Instances of any kind.
+    pub instances: u64,
+    /// Addresses that may be leased.
+    pub floating_ips: u64,
+    /// How large the store was when it was last tidied.
+    pub sizes: Sizes,
 }
 
 /// What preemptible instances came to (spec §6).

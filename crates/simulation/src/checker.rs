@@ -68,6 +68,10 @@ pub(crate) struct Checker {
     relocated: BTreeSet<(GuestId, HostId)>,
     backfill: BackfillWatch,
     elsewhere: ElsewhereWatch,
+    /// How long leases are kept that are over.
+    kept: Option<SignedDuration>,
+    /// How many were forgotten after that.
+    forgotten: u64,
 }
 
 type Verdict = Result<(), String>;
@@ -94,7 +98,27 @@ impl Checker {
             relocated: BTreeSet::new(),
             backfill: BackfillWatch::default(),
             elsewhere: ElsewhereWatch::default(),
+            kept: None,
+            forgotten: 0,
         }
+    }
+
+    /// Leases are forgotten so long after they were over; never, if none is given.
+    #[must_use]
+    pub fn forgetting(self, kept: Option<SignedDuration>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// How many leases were forgotten that nobody had deleted.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Whether the lease was over for so long that it may be gone without anybody having deleted it.
+    fn may_be_forgotten(&self, id: LeaseId, now: Timestamp) -> bool {
+        let (Some(kept), Some(before)) = (self.kept, self.before.get(&id)) else { return false };
+        let changed_at = before.updated_at.unwrap_or(before.created_at);
+        before.lease.over() && now.duration_since(changed_at) + self.skew * 2 >= kept
     }
 
     /// Nothing goes wrong by itself, everybody is looked at as often as that, and has so long to leave.
@@ -157,7 +181,7 @@ impl Checker {
     pub fn check(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         let leases: BTreeMap<LeaseId, LeaseRecord> =
             contents.leases.iter().map(|record| (record.lease.id, record.clone())).collect();
-        self.check_acknowledged(&leases)?;
+        self.check_acknowledged(&leases, now)?;
         // A lease that has ended by a clock that is ahead leaves its hosts at that moment: by another clock so much earlier
         // than its end.
         let cleaning_time = self.cleaning_time.saturating_sub(self.skew * 2).max(SignedDuration::ZERO);
@@ -181,7 +205,13 @@ impl Checker {
     }
 
     /// What callers were told is so.
-    fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>) -> Verdict {
+    fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>, now: Timestamp) -> Verdict {
+        let gone = self.known.keys().filter(|id| !leases.contains_key(id));
+        let forgotten: Vec<LeaseId> = gone.filter(|id| self.may_be_forgotten(**id, now)).copied().collect();
+        for id in forgotten {
+            self.forgotten += 1;
+            self.known.remove(&id);
+        }
         for (id, known) in &mut self.known {
             match (leases.get(id), known.deletion) {
                 // Whoever asks for one waits until it has started, before it counts as acknowledged.

@@ -18,8 +18,8 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
-    UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
+    TokenState, UsageFilter,
 };
 
 /// What goes wrong with a call.
@@ -249,8 +249,8 @@ impl Store for FaultyStore {
         self.unless(self.inner.set_delivered(listener, number)).await
     }
 
-    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.unless(self.inner.prune(before)).await
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        self.unless(self.inner.prune(before, undelivered, limit)).await
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
@@ -291,8 +291,16 @@ impl Store for FaultyStore {
         self.unless(self.inner.held_hosts(period)).await
     }
 
-    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.unless(self.inner.prune_usage(before)).await
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        self.unless(self.inner.prune_usage(before, limit)).await
+    }
+
+    async fn reclaim(&self) -> Result<bool, StoreError> {
+        self.unless(self.inner.reclaim()).await
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        self.unless(self.inner.sizes()).await
     }
 
     async fn tokens(&self) -> Result<TokenState, StoreError> {

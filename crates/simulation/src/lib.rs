@@ -94,7 +94,7 @@ pub fn seeds(text: &str) -> Option<Range<u64>> {
 
 impl Report {
     /// Everything that is counted, by name.
-    pub fn counters(&self) -> [(&'static str, u64); 16] {
+    pub fn counters(&self) -> [(&'static str, u64); 17] {
         [
             ("leases made", self.made),
             ("requests refused", self.refused),
@@ -112,6 +112,7 @@ impl Report {
             ("requests served after they waited", self.served),
             ("hosts woken", self.woken),
             ("changes of pools", self.pool_changes),
+            ("leases forgotten after their end", self.forgotten),
         ]
     }
 
@@ -132,5 +133,6 @@ impl Report {
         self.served += other.served;
         self.woken += other.woken;
         self.pool_changes += other.pool_changes;
+        self.forgotten += other.forgotten;
     }
 }

@@ -138,7 +138,7 @@ impl World {
         setup: Setup,
         fleet: impl FnOnce(SimulatedFleet) -> SimulatedFleet,
     ) -> Result<Self, OpenError> {
-        Self::shared(setup, &[SignedDuration::ZERO], fleet).await
+        Box::pin(Self::shared(setup, &[SignedDuration::ZERO], fleet)).await
     }
 
     /// The same for several services that share the store and the machines, each with a clock that is so far
@@ -165,7 +165,8 @@ impl World {
             };
             let holder = Holder(format!("{}-{number}", setup.settings.holder));
             let settings = Settings { holder, ..setup.settings.clone() };
-            replicas.push(Replica::start(parts, settings, store).await?);
+            // On the heap, since settings are large.
+            replicas.push(Box::pin(Replica::start(parts, settings, store)).await?);
         }
         let (service, store) = (replicas[0].service.clone(), replicas[0].store.clone());
         Ok(Self { clock, store, fleet, service, replicas, turn: 0, news: true })

@@ -114,18 +114,38 @@ pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number:
     Ok(())
 }
 
-/// Forgets what is old.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp) -> Result<(), Trouble> {
-    let before_us = us(before);
+/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
+/// their times, or nearly so, so the first ones are looked at and no others.
+pub(crate) async fn prune(
+    db: &mut PgConnection,
+    before: Timestamp,
+    undelivered: Timestamp,
+    limit: u32,
+) -> Result<bool, Trouble> {
+    let (before_us, rows) = (us(before), i64::from(limit));
     let notifications = sqlx::query!(
         "DELETE FROM notification WHERE at_us < $1
-         AND number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807)",
+         AND number IN (SELECT number FROM notification ORDER BY number LIMIT $3)
+         AND (number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807) OR at_us < $2)",
         before_us,
+        us(undelivered),
+        rows,
     );
-    notifications.execute(&mut *db).await?;
-    sqlx::query!("DELETE FROM audit WHERE at_us < $1", before_us).execute(&mut *db).await?;
-    sqlx::query!("DELETE FROM request_key WHERE at_us < $1", before_us).execute(db).await?;
-    Ok(())
+    let notifications = notifications.execute(&mut *db).await?.rows_affected();
+    let audit = sqlx::query!(
+        "DELETE FROM audit WHERE at_us < $1 AND number IN (SELECT number FROM audit ORDER BY number LIMIT $2)",
+        before_us,
+        rows,
+    );
+    let audit = audit.execute(&mut *db).await?.rows_affected();
+    let requests = sqlx::query!(
+        "DELETE FROM request_key WHERE (project, key) IN
+         (SELECT project, key FROM request_key WHERE at_us < $1 LIMIT $2)",
+        before_us,
+        rows,
+    );
+    let requests = requests.execute(db).await?.rows_affected();
+    Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
 /// The last audit records, newest first.

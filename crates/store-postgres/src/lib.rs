@@ -23,6 +23,7 @@ mod open;
 mod pool;
 mod power;
 mod servers;
+mod size;
 mod steps;
 mod tokens;
 mod usage;
@@ -41,8 +42,8 @@ use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
-    UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
+    TokenState, UsageFilter,
 };
 
 pub use self::open::{OpenError, SchemaState};
@@ -213,8 +214,8 @@ impl Store for PostgresStore {
         Ok(writing!(self, db => journal::set_delivered(db, listener, number).await)?)
     }
 
-    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        Ok(writing!(self, db => journal::prune(db, before).await)?)
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => journal::prune(db, before, undelivered, limit).await)?)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
@@ -255,11 +256,16 @@ impl Store for PostgresStore {
         Ok(asking!(self, db => usage::held_hosts(db, period).await)?)
     }
 
-    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
-        Ok(writing!(self, db => {
-            usage::prune(db, before).await?;
-            power::prune(db, before).await
-        })?)
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        let more = writing!(self, db => {
+            let more = usage::prune(db, before, limit).await?;
+            Ok(power::prune(db, before, limit).await? || more)
+        });
+        Ok(more?)
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        Ok(asking!(self, db => size::sizes(db).await)?)
     }
 
     async fn tokens(&self) -> Result<TokenState, StoreError> {

@@ -55,7 +55,11 @@ pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<S
 }
 
 /// Forgets those from before that time.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp) -> Result<(), Trouble> {
-    sqlx::query!("DELETE FROM host_sleep WHERE ends_us < $1", us(before)).execute(db).await?;
-    Ok(())
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
+    let deletion = sqlx::query!(
+        "DELETE FROM host_sleep WHERE number IN (SELECT number FROM host_sleep WHERE ends_us < $1 LIMIT $2)",
+        us(before),
+        i64::from(limit),
+    );
+    Ok(deletion.execute(db).await?.rows_affected() >= u64::from(limit))
 }

@@ -345,10 +345,21 @@ pub(crate) async fn held_hosts(
 }
 
 /// Forgets what is over and ended before that time.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp) -> Result<(), Trouble> {
-    let before_us = us(before);
-    let spans = sqlx::query!("DELETE FROM usage_span WHERE ends_us < $1 AND open_key IS NULL", before_us);
-    spans.execute(&mut *db).await?;
-    sqlx::query!("DELETE FROM usage_event WHERE at_us < $1", before_us).execute(db).await?;
-    Ok(())
+/// At most so many of each kind; whether there may be more.
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
+    let (before_us, rows) = (us(before), i64::from(limit));
+    let spans = sqlx::query!(
+        "DELETE FROM usage_span WHERE number IN
+         (SELECT number FROM usage_span WHERE ends_us < $1 AND open_key IS NULL LIMIT $2)",
+        before_us,
+        rows,
+    );
+    let spans = spans.execute(&mut *db).await?.rows_affected();
+    let events = sqlx::query!(
+        "DELETE FROM usage_event WHERE number IN (SELECT number FROM usage_event WHERE at_us < $1 LIMIT $2)",
+        before_us,
+        rows,
+    );
+    let events = events.execute(db).await?.rows_affected();
+    Ok(spans.max(events) >= u64::from(limit))
 }

@@ -163,20 +163,37 @@ pub(crate) async fn set_delivered(
     Ok(())
 }
 
-/// Forgets what is old.
-pub(crate) async fn prune(db: &mut SqliteConnection, before: Timestamp) -> Result<(), StoreError> {
-    let before_us = us(before);
+/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
+/// their times, so the first ones are looked at and no others.
+pub(crate) async fn prune(
+    db: &mut SqliteConnection,
+    before: Timestamp,
+    undelivered: Timestamp,
+    limit: u32,
+) -> Result<bool, StoreError> {
+    let (before_us, undelivered_us) = (us(before), us(undelivered));
     let notifications = sqlx::query!(
-        "DELETE FROM notification WHERE at_us < ?
-         AND number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807)",
+        "DELETE FROM notification WHERE at_us < ?1 AND number IN (SELECT number FROM notification ORDER BY number LIMIT ?3)
+         AND (number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807) OR at_us < ?2)",
         before_us,
+        undelivered_us,
+        limit,
     );
-    notifications.execute(&mut *db).await.map_err(unavailable)?;
-    let audit = sqlx::query!("DELETE FROM audit WHERE at_us < ?", before_us);
-    audit.execute(&mut *db).await.map_err(unavailable)?;
-    let requests = sqlx::query!("DELETE FROM request_key WHERE at_us < ?", before_us);
-    requests.execute(&mut *db).await.map_err(unavailable)?;
-    Ok(())
+    let notifications = notifications.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
+    let audit = sqlx::query!(
+        "DELETE FROM audit WHERE at_us < ?1 AND number IN (SELECT number FROM audit ORDER BY number LIMIT ?2)",
+        before_us,
+        limit,
+    );
+    let audit = audit.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
+    let requests = sqlx::query!(
+        "DELETE FROM request_key WHERE (project, key) IN
+         (SELECT project, key FROM request_key WHERE at_us < ?1 LIMIT ?2)",
+        before_us,
+        limit,
+    );
+    let requests = requests.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
+    Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
 /// The last audit records, newest first.

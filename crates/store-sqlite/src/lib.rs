@@ -19,6 +19,7 @@ mod journal;
 mod load;
 mod open;
 mod power;
+mod size;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -42,8 +43,8 @@ use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
-    UsageFilter,
+    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
+    TokenState, UsageFilter,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
@@ -137,6 +138,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
     async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+        self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
+    }
+
+    /// The connection, with no transaction open.
+    async fn connected(&mut self) -> Result<&mut SqliteConnection, StoreError> {
         let closed = || StoreError::Unavailable("it was closed".to_owned());
         let connection = self.connection.as_mut().ok_or_else(closed)?;
         if connection.is_in_transaction() {
@@ -148,7 +154,7 @@ impl Writer<'_> {
             // connection would count it as open for ever.
             *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
         }
-        connection.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
+        Ok(connection)
     }
 }
 
@@ -272,11 +278,12 @@ impl Store for SqliteStore {
         transaction.commit().await.map_err(unavailable)
     }
 
-    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        journal::prune(&mut transaction, before).await?;
-        transaction.commit().await.map_err(unavailable)
+        let more = journal::prune(&mut transaction, before, undelivered, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(more)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
@@ -317,12 +324,22 @@ impl Store for SqliteStore {
         usage::held_hosts(&mut *self.reading().await?, period).await
     }
 
-    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        usage::prune(&mut transaction, before).await?;
-        power::prune(&mut transaction, before).await?;
-        transaction.commit().await.map_err(unavailable)
+        let mut more = usage::prune(&mut transaction, before, limit).await?;
+        more |= power::prune(&mut transaction, before, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(more)
+    }
+
+    async fn reclaim(&self) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        size::reclaim(writer.connected().await?).await
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        size::sizes(&mut *self.reading().await?).await
     }
 
     async fn tokens(&self) -> Result<TokenState, StoreError> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use sqlx::Connection;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
+    SqliteSynchronous,
 };
 use store::schema::{Newer, Schema};
 use thiserror::Error;
@@ -102,6 +103,9 @@ impl SqliteStore {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
+        let reading = options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD);
+        // Of a file that is there already, this changes nothing.
+        let options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let migrations = migrations();
@@ -111,9 +115,7 @@ impl SqliteStore {
         }
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
         migrations.run(&mut writer).await.map_err(cannot_migrate)?;
-        let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(
-            options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD),
-        );
+        let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(reading);
         let writer = Mutex::new(Some(writer));
         let revision = watch::Sender::new(None);
         Ok(Self { path: path.to_owned(), writer, options, readers, revision, _lock: lock })

@@ -62,8 +62,17 @@ pub(crate) async fn read(db: &mut SqliteConnection, period: &Window) -> Result<V
 }
 
 /// Forgets those from before that time.
-pub(crate) async fn prune(db: &mut SqliteConnection, before: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn prune(
+    db: &mut SqliteConnection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<bool, StoreError> {
     let before_us = us(before);
-    let deletion = sqlx::query!("DELETE FROM host_sleep WHERE ends_us < ?", before_us);
-    deletion.execute(db).await.map_err(unavailable).map(drop)
+    let deletion = sqlx::query!(
+        "DELETE FROM host_sleep WHERE number IN (SELECT number FROM host_sleep WHERE ends_us < ?1 LIMIT ?2)",
+        before_us,
+        limit,
+    );
+    let deleted = deletion.execute(db).await.map_err(unavailable)?.rows_affected();
+    Ok(deleted >= u64::from(limit))
 }

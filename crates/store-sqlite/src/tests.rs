@@ -174,3 +174,47 @@ async fn a_later_schema_is_refused_only_if_it_says_so() {
     let error = SqliteStore::open(&path).await.expect_err("it does not go together").to_string();
     assert!(error.contains("allot.db") && error.contains("schema (9999)"), "{error}");
 }
+
+/// Fills the file, forgets all of it a part at a time, and gives back what can be given back.
+async fn fill_and_forget(store: &SqliteStore) {
+    let many = |minute| {
+        let audit = (0..2000)
+            .map(|number| store::AuditRecord { at: at(minute), ..audit(&format!("{number:0>200}")) });
+        Commit { audit: audit.collect(), ..Commit::new(at(minute)) }
+    };
+    for minute in 0..4 {
+        store.commit(&many(minute)).await.expect("accepted");
+    }
+    while store.prune(at(9), at(9), 1000).await.expect("works") {}
+    while store.reclaim().await.expect("works") {}
+}
+
+#[tokio::test]
+async fn a_file_gets_smaller_when_records_are_forgotten() {
+    let (store, _directory) = open().await;
+    let empty = store.sizes().await.expect("works");
+    fill_and_forget(&store).await;
+    let after = store.sizes().await.expect("works");
+    assert_eq!((after.free_bytes, after.records["audit"]), (0, 0));
+    assert!(after.bytes < empty.bytes + 100_000, "{empty:?} {after:?}");
+}
+
+/// As one that was made before files gave anything back.
+#[tokio::test]
+async fn an_older_file_fills_what_is_free_again() {
+    let (store, _directory) = open().await;
+    let path = store.path().to_owned();
+    store.close().await.expect("closed");
+    drop(store);
+    let url = format!("sqlite://{}", path.display());
+    let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");
+    sqlx::raw_sql("PRAGMA auto_vacuum = NONE; VACUUM").execute(&mut db).await.expect("rewritten");
+    db.close().await.expect("closed");
+    let store = SqliteStore::open(&path).await.expect("it can be opened");
+    fill_and_forget(&store).await;
+    let once = store.sizes().await.expect("works");
+    assert!(once.free_bytes > 1_000_000, "{once:?}");
+    fill_and_forget(&store).await;
+    let twice = store.sizes().await.expect("works");
+    assert!(twice.bytes < once.bytes + 100_000, "{once:?} {twice:?}");
+}

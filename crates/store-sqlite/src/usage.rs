@@ -340,11 +340,25 @@ pub(crate) async fn held_hosts(
 }
 
 /// Forgets what is over and ended before that time.
-pub(crate) async fn prune(db: &mut SqliteConnection, before: Timestamp) -> Result<(), StoreError> {
+/// At most so many of each kind; whether there may be more.
+pub(crate) async fn prune(
+    db: &mut SqliteConnection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<bool, StoreError> {
     let before_us = us(before);
-    let spans = sqlx::query!("DELETE FROM usage_span WHERE ends_us < ? AND open_key IS NULL", before_us);
-    spans.execute(&mut *db).await.map_err(unavailable)?;
-    let events = sqlx::query!("DELETE FROM usage_event WHERE at_us < ?", before_us);
-    events.execute(db).await.map_err(unavailable)?;
-    Ok(())
+    let spans = sqlx::query!(
+        "DELETE FROM usage_span WHERE number IN
+         (SELECT number FROM usage_span WHERE ends_us < ?1 AND open_key IS NULL LIMIT ?2)",
+        before_us,
+        limit,
+    );
+    let spans = spans.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
+    let events = sqlx::query!(
+        "DELETE FROM usage_event WHERE number IN (SELECT number FROM usage_event WHERE at_us < ?1 LIMIT ?2)",
+        before_us,
+        limit,
+    );
+    let events = events.execute(db).await.map_err(unavailable)?.rows_affected();
+    Ok(spans.max(events) >= u64::from(limit))
 }

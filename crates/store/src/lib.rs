@@ -367,6 +367,17 @@ pub struct Claim {
     pub fence: u64,
 }
 
+/// How large a store is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of the database; 0 if it is not known.
+    pub bytes: u64,
+    /// Bytes of these that nothing is in.
+    pub free_bytes: u64,
+    /// Records by kind, of the kinds that are not kept in memory. May be estimates.
+    pub records: BTreeMap<&'static str, u64>,
+}
+
 /// What became of a step that was claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
@@ -447,9 +458,10 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Notes how far a listener has been told; never back.
     async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError>;
 
-    /// Forgets notifications, audit records and keys of requests from before that time; notifications only as
-    /// far as every listener has been told.
-    async fn prune(&self, before: Timestamp) -> Result<(), StoreError>;
+    /// Forgets notifications, audit records and keys of requests from before that time, the oldest first and at most so
+    /// many of each kind. Notifications that some listener has not been told are kept until they are from before the
+    /// other time. Says whether there may be more to forget.
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError>;
 
     /// The last audit records, newest first.
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
@@ -484,8 +496,20 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// window once, by host, start and end. What is open ends as it is planned.
     async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError>;
 
-    /// Forgets usage that is over, its events, and times that hosts were off for, from before that time.
-    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError>;
+    /// Forgets usage that is over, its events, and times that hosts were off for, from before that time, at most so many
+    /// of each kind. Says whether there may be more to forget.
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError>;
+
+    /// Gives a bounded amount of space that is not needed any more back to the system, where the store does not do so by
+    /// itself. Says whether there is more.
+    async fn reclaim(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// How large it is, as far as that can be told without reading it all. Nothing of what is not known.
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        Ok(Sizes::default())
+    }
 
     /// Keys of tokens, and which tokens were revoked. A revocation whose `until` is over may be among them.
     async fn tokens(&self) -> Result<TokenState, StoreError>;

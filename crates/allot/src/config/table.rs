@@ -12,7 +12,7 @@ use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
 
 use super::value::{
-    AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Properties, Span, TimingChoice, Value,
+    AuthChoice, DatabaseChoice, FleetChoice, Kept, LogFormat, Properties, Span, TimingChoice, Value,
 };
 use super::{ConfigError, Values};
 
@@ -200,6 +200,9 @@ settings! {
     "leases.max_stack" max_stack: Option<Span> = "" as "DURATION";
     /// Projects without limits on the length of leases and without quotas of leases, separated by commas
     "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+    /// How long leases are kept after they have ended; then they are gone as if they were deleted, and what they used
+    /// stays in usage and billing. `forever` keeps them
+    "leases.keep" keep_leases: Kept = "90d" as "DURATION";
 
     /// How long after its start a lease without any instance is warned of; without it, never
     "housekeeping.unused_warning" unused_warning: Option<Span> = "" as "DURATION";
@@ -265,8 +268,8 @@ settings! {
     /// How far back that is counted
     "preemptible.usage_window" preemptible_usage_window: Span = "24h" as "DURATION";
 
-    /// How long usage that is over is kept, and what happened; without it, for ever
-    "usage.keep" keep_usage: Option<Span> = "" as "DURATION";
+    /// How long usage that is over is kept, and what happened
+    "usage.keep" keep_usage: Kept = "forever" as "DURATION";
     /// What prices are in, as it is to be shown
     "usage.currency" currency: String = "" as "NAME";
     /// Price of a lease, once, when it starts
@@ -351,6 +354,8 @@ settings! {
     "notifications.secret_file" notifications_secret_file: Option<PathBuf> = "" as "FILE";
     /// How long the listener may take to answer, a minute at most; then it is told again
     "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
+    /// How long notifications are kept for a listener that does not take them
+    "notifications.keep" keep_undelivered: Span = "90d" as "DURATION";
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";

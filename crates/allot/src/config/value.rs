@@ -100,6 +100,21 @@ impl Value for Span {
     }
 }
 
+/// How long something is kept; none means forever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept(pub Option<SignedDuration>);
+
+impl Value for Kept {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() || text == "forever" || text == "0" {
+            return Ok(Self(None));
+        }
+        let wrong = || "write a duration, as 30d or 12h, or forever".to_owned();
+        let kept = crate::duration::parse(text).ok_or_else(wrong)?;
+        Ok(Self(Some(kept).filter(SignedDuration::is_positive)))
+    }
+}
+
 /// Where things are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseChoice {
@@ -390,6 +405,17 @@ mod tests {
         for wrong in ["", "sqlite://", "mysql://h/db", "postgres://h", "postgres://u:secret@h:x/db"] {
             let reason = DatabaseChoice::parse(wrong).expect_err(wrong);
             assert!(!reason.contains("secret"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_no_time_is_kept_forever() {
+        for forever in ["", "forever", "0", "0s", "0d"] {
+            assert_eq!(Kept::parse(forever), Ok(Kept(None)), "{forever}");
+        }
+        assert_eq!(Kept::parse("90d"), Ok(Kept(Some(SignedDuration::from_hours(90 * 24)))));
+        for wrong in ["never", "90", "-1d", "always"] {
+            assert!(Kept::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -305,13 +305,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 best_effort: configuration.best_effort_timeout.0,
                 longest: configuration.best_effort_max_timeout.0,
             },
-            hunting: Hunting {
-                enabled: configuration.hunts,
-                n_plus_one: configuration.hunt_n_plus_one,
-                mib_per_second: configuration.hunt_speed.max(1),
-                longest: configuration.hunt_longest.0,
-                ..Hunting::default()
-            },
+            hunting: hunting(configuration),
             region: configuration.region.clone(),
             filters: Filters {
                 enabled: configuration.filters.clone(),
@@ -358,7 +352,9 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
         longest_clock_skew: configuration.longest_clock_skew.0,
         keep_records: configuration.keep_records.0,
-        keep_usage: configuration.keep_usage.map(|kept| kept.0),
+        keep_undelivered: configuration.keep_undelivered.0,
+        keep_leases: configuration.keep_leases.0,
+        keep_usage: configuration.keep_usage.0,
         prices: Prices {
             currency: configuration.currency.clone(),
             lease: configuration.price_lease,
@@ -392,6 +388,16 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 window: configuration.preemptible_usage_window.0,
             }),
         },
+    }
+}
+
+fn hunting(configuration: &Configuration) -> Hunting {
+    Hunting {
+        enabled: configuration.hunts,
+        n_plus_one: configuration.hunt_n_plus_one,
+        mib_per_second: configuration.hunt_speed.max(1),
+        longest: configuration.hunt_longest.0,
+        ..Hunting::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! beyond that, for clients that are sloppier, is up to the readers ([`super::LeaseRequest`] and so on).
 
 mod instance;
+mod list;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 pub use self::instance::{HostsQuestion, InstanceCreate, LeaseHints};
+pub use self::list::{
+    AllocationsBody, FloatingIpsBody, HostsBody, InstancesBody, LeasePoolsBody, LeasesBody, Link,
+};
 use super::{
     Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
     FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification, Offer,
@@ -55,12 +59,8 @@ envelope! {
     PlanBody { plan: Plan }
     /// A host.
     HostBody { host: Host }
-    /// All hosts.
-    HostsBody { hosts: Vec<Host> }
     /// What is reserved of a host.
     AllocationBody { allocation: Allocation }
-    /// What is reserved of each host.
-    AllocationsBody { allocations: Vec<Allocation> }
     /// The properties of hosts.
     PropertiesBody { resource_properties: Vec<Property> }
     /// A property.
@@ -73,18 +73,12 @@ envelope! {
     MaintenanceBody { maintenance: Vec<Maintenance> }
     /// A lease pool.
     LeasePoolBody { leasepool: LeasePool }
-    /// Lease pools.
-    LeasePoolsBody { leasepools: Vec<LeasePool> }
     /// The hosts of a lease pool.
     LeasePoolHostsBody { hosts: Vec<LeasePoolHost> }
     /// A floating IP.
     FloatingIpBody { floatingip: FloatingIp }
-    /// All floating IPs.
-    FloatingIpsBody { floatingips: Vec<FloatingIp> }
     /// An instance.
     InstanceBody { instance: Instance }
-    /// Instances, in the order of their creation.
-    InstancesBody { instances: Vec<Instance> }
     /// What preemptible instances came to.
     PreemptibleBody { preemptible: PreemptibleUsage }
     /// Projects whose instances are preemptible, of one pattern.
@@ -97,25 +91,6 @@ envelope! {
     DriftBody { drift: Vec<DriftEntry> }
     /// All flavors.
     FlavorsBody { flavors: Vec<Flavor> }
-}
-
-/// Leases.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct LeasesBody {
-    /// Leases, in the order of their creation.
-    pub leases: Vec<Lease>,
-    /// Where there are more, if a limit was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub leases_links: Vec<Link>,
-}
-
-/// An address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Link {
-    /// The address.
-    pub href: String,
-    /// What is there: `next`, `self`.
-    pub rel: String,
 }
 
 /// Who did what.

@@ -8,7 +8,7 @@ use axum::http::Uri;
 use leases::project::{ProjectId, UserId};
 use store::AuditFilter;
 
-use super::next_link;
+use super::paging::next_link;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;

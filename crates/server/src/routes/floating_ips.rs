@@ -6,30 +6,45 @@ use api::v1::body::{FloatingIpBody, FloatingIpCreate, FloatingIpsBody};
 use api::v1::{FloatingIp, FloatingIpRequest, floating_ip_id};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::text::Quoted;
 use service::NewFloatingIp;
 use store::FloatingIpRecord;
 
+use super::paging::{Paging, Part, unknown_marker};
 use crate::app::{App, Session};
 use crate::error::ApiError;
-use crate::extract::Body;
+use crate::extract::{Body, Options};
 use crate::policy::Rule;
 
 /// All addresses that may be leased.
 #[utoipa::path(
     get, path = "/v1/floatingips", tag = "floating IPs", operation_id = "list_floating_ips",
+    params(
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Those after the floating IP of this identifier"),
+    ),
     responses((status = 200, body = FloatingIpsBody))
 )]
 pub(crate) async fn list(
     State(app): State<App>,
     session: Session,
-) -> Result<Json<FloatingIpsBody>, ApiError> {
+    options: Options,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::FloatingIpsGet)?;
-    let floatingips = app.service().floating_ips();
-    let floatingips = floatingips.iter().map(|record| FloatingIp::from(record.as_ref())).collect();
-    Ok(Json(FloatingIpsBody { floatingips }))
+    let after = options.parsed("marker", floating_ip_id)?;
+    if let Some(marker) = after.filter(|marker| app.service().floating_ip(*marker).is_none()) {
+        return Err(unknown_marker(&marker));
+    }
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| {
+        let rest = service.floating_ips_after(after, limit + 1).into_iter();
+        Part::of(rest, limit, |record| record.floating_ip.id)
+    };
+    let paging = Paging::new(&app, &session, &uri, &options)?;
+    paging.answer("floatingips", after, read, |record| FloatingIp::from(record.as_ref()))
 }
 
 /// Takes an address on that may be leased.

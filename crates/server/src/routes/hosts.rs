@@ -12,28 +12,52 @@ use api::v1::{
 };
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::free_pool::FreePool;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use service::{AllocationFilter, HostAllocation, HostSelector};
 use store::{FreePoolRecord, HostRecord};
 
+use super::paging::{Paging, Part, unknown_marker};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
-use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// All hosts.
 #[utoipa::path(
     get, path = "/v1/os-hosts", tag = "hosts", operation_id = "list_hosts",
+    params(
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Those after the host of this identifier"),
+    ),
     responses((status = 200, body = HostsBody))
 )]
-pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGet)?;
-    let listing = Listing::new("hosts", in_pools(&app, app.service().hosts()), shown);
-    Ok(listing.into_response())
+    let after = after(&app, &options)?;
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| {
+        Part::of(service.hosts_after(after, limit + 1).into_iter(), limit, |record| record.host.id)
+    };
+    let paging = Paging::new(&app, &session, &uri, &options)?;
+    let app = app.clone();
+    paging.answer("hosts", after, read, move |record| show_one(&app, Arc::clone(record)))
+}
+
+/// The host that hosts are to come after, if one is named.
+fn after(app: &App, options: &Options) -> Result<Option<HostId>, ApiError> {
+    let Some(marker) = options.parsed("marker", host_id)? else { return Ok(None) };
+    if app.service().host(marker).is_none() {
+        return Err(unknown_marker(&marker));
+    }
+    Ok(Some(marker))
 }
 
 /// Takes a machine of the fleet on as a host that may be leased.
@@ -180,6 +204,8 @@ fn allocation(of: &HostAllocation) -> Allocation {
 #[utoipa::path(
     get, path = "/v1/os-hosts/allocations", tag = "hosts", operation_id = "list_allocations",
     params(
+        ("limit" = Option<u32>, Query, description = "Of so many hosts at most", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Of hosts after the host of this identifier"),
         ("lease_id" = Option<String>, Query, description = "For this lease"),
         ("reservation_id" = Option<String>, Query, description = "For this reservation"),
     ),
@@ -189,11 +215,18 @@ pub(crate) async fn list_allocations(
     State(app): State<App>,
     session: Session,
     options: Options,
+    uri: Uri,
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGetAllocations)?;
-    let (service, filter) = (Arc::clone(app.service()), allocation_filter(&options, None));
-    let allocations = session.consider(async move { service.allocations(&filter).await }).await??;
-    Ok(Listing::new("allocations", allocations, allocation).into_response())
+    let filter = allocation_filter(&options, None);
+    let after = after(&app, &options)?;
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| {
+        let (items, next) = service.allocations_after(&filter, after, limit);
+        Part { items, next }
+    };
+    let paging = Paging::new(&app, &session, &uri, &options)?;
+    paging.answer("allocations", after, read, allocation)
 }
 
 /// What is reserved of a host.

@@ -9,13 +9,14 @@ use api::v1::{
 };
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::instance::{InstanceKind, InstanceStatus};
 use leases::text::Quoted;
-use service::{HostQuestion, NewInstance, OtherInstances, Placing};
+use service::{HostQuestion, NewInstance, OtherInstances, Placing, Position};
 use store::InstanceRecord;
 
+use super::paging::{Paging, Part, unknown_marker};
 use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -26,6 +27,8 @@ use crate::policy::{Rule, Target};
 #[utoipa::path(
     get, path = "/v1/instances", tag = "instances", operation_id = "list_instances",
     params(
+        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Those after the instance of this identifier"),
         ("lease_id" = Option<String>, Query, description = "Those of this lease"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
     ),
@@ -35,13 +38,27 @@ pub(crate) async fn list(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<InstancesBody>, ApiError> {
+    uri: Uri,
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::InstancesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::InstancesGet)?;
     let lease = options.parsed("lease_id", lease_id)?;
-    let found = app.service().instances(project.as_ref(), lease);
-    let instances = found.iter().map(|record| shown(&app, &session, record)).collect();
-    Ok(Json(InstancesBody { instances }))
+    let after = match options.parsed("marker", instance_id)? {
+        None => None,
+        Some(marker) => {
+            let record = app.service().instance(marker);
+            let own = |record: &Arc<InstanceRecord>| {
+                project.as_ref().is_none_or(|project| record.instance.owner.project == *project)
+            };
+            let record = record.filter(own).ok_or_else(|| unknown_marker(&marker))?;
+            Some(Position::from(record.as_ref()))
+        }
+    };
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| Part::from(service.instances_page(project.as_ref(), lease, after, limit));
+    let paging = Paging::new(&app, &session, &uri, &options)?;
+    let (app, session) = (app.clone(), session.clone());
+    paging.answer("instances", after, read, move |record| shown(&app, &session, record))
 }
 
 /// Starts an instance: in a lease, or on a host that nobody has reserved. It is there when its status is `ACTIVE`.

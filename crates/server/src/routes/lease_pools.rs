@@ -14,11 +14,12 @@ use api::v1::{
 };
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use store::LeaseRecord;
 
 use super::leases::target;
+use super::paging::{Paging, Part};
 use super::{leases, project_to_list};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -28,22 +29,31 @@ use crate::policy::Rule;
 /// Lease pools of the caller's project; an administrator sees those of all.
 #[utoipa::path(
     get, path = "/v1/leasepools", tag = "leasepools", operation_id = "list_leasepools",
-    params(("project_id" = Option<String>, Query, description = "Those of this project; administrators only")),
+    params(
+        ("limit" = Option<u32>, Query, description = "Those of so many leases at most", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Those of leases after the lease of this identifier"),
+        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+    ),
     responses((status = 200, body = LeasePoolsBody))
 )]
 pub(crate) async fn list(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<LeasePoolsBody>, ApiError> {
+    uri: Uri,
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasePoolsGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasePoolsGet)?;
-    let records = app.service().leases_with_pools(project.as_ref());
-    let shown = |record: &LeaseRecord| -> Vec<LeasePool> {
+    let after = leases::after(&app, project.as_ref(), &options)?;
+    let shown = |record: &Arc<LeaseRecord>| -> Vec<LeasePool> {
         pools(&record.lease).map(|(reservation, terms)| LeasePool::of(record, reservation, terms)).collect()
     };
-    let leasepools = records.iter().flat_map(|record| shown(record)).collect();
-    Ok(Json(LeasePoolsBody { leasepools }))
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| {
+        let page = service.leases_with_pools(project.as_ref(), after, limit);
+        Part { items: page.items.iter().flat_map(shown).collect(), next: page.next }
+    };
+    Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone)
 }
 
 /// Makes a lease pool: a lease that starts at once, or there is none.

@@ -16,20 +16,21 @@ use jiff::Timestamp;
 use leases::hunt::{Move, MoveState};
 use leases::ids::LeaseId;
 use leases::lease_type::LeaseType;
+use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use serde_json::Value;
-use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, ServiceError};
+use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError};
 use store::{FlavorRecord, LeaseRecord};
 
 use super::offers::said;
+use super::paging::{Paging, Part, unknown_marker};
 use super::waitlist::entry;
-use super::{next_link, project_to_list, series};
+use super::{project_to_list, series};
 use crate::app::{App, Session};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
-use crate::listing::Listing;
 use crate::policy::{Rule, Target};
 
 /// The option of requests that are to have no effect.
@@ -69,41 +70,24 @@ pub(crate) async fn list(
         series: options.parsed("series_id", series_id)?,
         ..LeaseFilter::default()
     };
-    let records = app.service().leases(&filter);
-    let limits = &app.inner.config.limits;
-    let limit = options.limit()?;
-    let page =
-        page(&records, options.parsed("marker", lease_id)?, limit.map(|limit| limit.min(limits.page)))?;
-    let listing = Listing::new("leases", page.leases.to_vec(), |record| Lease::from(record.as_ref()));
-    let next = page.leases.last().filter(|_| page.more).map(|last| next_link(&uri, &last.lease.id));
-    Ok(match next {
-        Some(next) => listing.with("leases_links", &[next])?.into_response(),
-        None => listing.into_response(),
-    })
+    let after = after(&app, filter.project.as_ref(), &options)?;
+    let service = Arc::clone(app.service());
+    let read = move |after, limit| Part::from(service.leases_page(&filter, after, limit));
+    let paging = Paging::new(&app, &session, &uri, &options)?;
+    paging.answer("leases", after, read, |record| Lease::from(record.as_ref()))
 }
 
-struct Page<'a> {
-    leases: &'a [Arc<LeaseRecord>],
-    more: bool,
-}
-
-fn page(
-    records: &[Arc<LeaseRecord>],
-    marker: Option<LeaseId>,
-    limit: Option<u32>,
-) -> Result<Page<'_>, ApiError> {
-    let first = match marker {
-        None => 0,
-        Some(marker) => {
-            let position = records.iter().position(|record| record.lease.id == marker);
-            1 + position.ok_or_else(|| {
-                ApiError::new(StatusCode::BAD_REQUEST, format!("marker {marker} is not in the list"))
-            })?
-        }
-    };
-    let rest = records.get(first..).unwrap_or_default();
-    let length = limit.map_or(rest.len(), |limit| rest.len().min(limit as usize));
-    Ok(Page { leases: &rest[..length], more: length < rest.len() })
+/// Where the lease stands that others are to come after, if one is named; one that others may not see is not there.
+pub(super) fn after(
+    app: &App,
+    project: Option<&ProjectId>,
+    options: &Options,
+) -> Result<Option<Position>, ApiError> {
+    let Some(marker) = options.parsed("marker", lease_id)? else { return Ok(None) };
+    let record = app.service().lease(marker);
+    let record = record.filter(|record| project.is_none_or(|own| record.lease.owner.project == *own));
+    let record = record.ok_or_else(|| unknown_marker(&marker))?;
+    Ok(Some(Position::from(record.as_ref())))
 }
 
 /// Makes a lease. A request that is repeated with the same `Idempotency-Key` within a day makes no second one.

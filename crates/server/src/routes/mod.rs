@@ -1,10 +1,6 @@
 //! The addresses and what they answer: an address, its handler and its part of the document stand together.
 
-use std::fmt::Display;
-
 use ::leases::project::ProjectId;
-use api::v1::body::Link;
-use axum::http::Uri;
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -27,19 +23,12 @@ pub(crate) mod maintenance;
 pub(crate) mod notifications;
 pub(crate) mod offers;
 pub(crate) mod operation;
+mod paging;
 pub(crate) mod preemptible;
 pub(crate) mod series;
 pub(crate) mod usage;
 pub(crate) mod versions;
 pub(crate) mod waitlist;
-
-/// The same question for what comes after that.
-fn next_link(uri: &Uri, last: &impl Display) -> Link {
-    let others = uri.query().unwrap_or_default().split('&');
-    let others = others.filter(|pair| !pair.is_empty() && !pair.starts_with("marker="));
-    let query: Vec<String> = others.map(str::to_owned).chain([format!("marker={last}")]).collect();
-    Link { href: format!("{}?{}", uri.path(), query.join("&")), rel: "next".to_owned() }
-}
 
 /// Whose things are listed: those of the caller's project; for an administrator all, or those of the project that the
 /// option `project_id` names.

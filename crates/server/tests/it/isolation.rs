@@ -70,18 +70,22 @@ const ROWS: [Row; 81] = [
     row("GET", "/v1/waitlist/{waitlist_entry_id}"),
     row("DELETE", "/v1/waitlist/{waitlist_entry_id}"),
     row("GET", "/v1/hints"),
-    row("GET", "/v1/os-hosts"),
+    row("GET", "/v1/os-hosts").with(&[("limit", "1"), ("marker", "1")]),
     row("POST", "/v1/os-hosts").sending(|_| json!({"id": "1"})),
     row("GET", "/v1/os-hosts/{host_id}"),
     row("PUT", "/v1/os-hosts/{host_id}").sending(|_| json!({"rack": "r9"})),
     row("DELETE", "/v1/os-hosts/{host_id}"),
-    row("GET", "/v1/os-hosts/allocations")
-        .with(&[("lease_id", "{lease}"), ("reservation_id", "{reservation}")]),
+    row("GET", "/v1/os-hosts/allocations").with(&[
+        ("limit", "1"),
+        ("marker", "1"),
+        ("lease_id", "{lease}"),
+        ("reservation_id", "{reservation}"),
+    ]),
     row("GET", "/v1/os-hosts/{host_id}/allocation")
         .with(&[("lease_id", "{lease}"), ("reservation_id", "{reservation}")]),
     row("GET", "/v1/os-hosts/properties").with(&[("detail", "1"), ("all", "1")]),
     row("PATCH", "/v1/os-hosts/properties/{name}").sending(|_| json!({"private": true})),
-    row("GET", "/v1/floatingips"),
+    row("GET", "/v1/floatingips").with(&[("limit", "1"), ("marker", "{lease}")]),
     row("POST", "/v1/floatingips")
         .sending(|theirs| json!({"floating_network_id": "public", "floating_ip_address": theirs.address})),
     row("GET", "/v1/floatingips/{floatingip_id}"),
@@ -94,7 +98,7 @@ const ROWS: [Row; 81] = [
     row("GET", "/v1/freepools/{freepool}/hosts"),
     row("POST", "/v1/freepools/{freepool}/hosts").sending(|_| json!({"id": "3"})),
     row("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}"),
-    row("GET", "/v1/leasepools").with(&[("project_id", "q")]),
+    row("GET", "/v1/leasepools").with(&[("limit", "1"), ("marker", "{lease}"), ("project_id", "q")]),
     row("POST", "/v1/leasepools").sending(|_| json!({"host_count": 1, "duration": "1h"})),
     row("GET", "/v1/leasepools/{leasepool_id}"),
     row("PUT", "/v1/leasepools/{leasepool_id}").sending(|_| json!({"name": "mine"})),
@@ -110,7 +114,12 @@ const ROWS: [Row; 81] = [
     row("GET", "/v1/flavors/{flavor_id}"),
     row("PUT", "/v1/flavors/{flavor_id}").sending(|_| json!({"vcpus": 2})),
     row("DELETE", "/v1/flavors/{flavor_id}"),
-    row("GET", "/v1/instances").with(&[("lease_id", "{lease}"), ("project_id", "q")]),
+    row("GET", "/v1/instances").with(&[
+        ("limit", "1"),
+        ("marker", "{instance}"),
+        ("lease_id", "{lease}"),
+        ("project_id", "q"),
+    ]),
     row("POST", "/v1/instances").sending(instance_in_theirs),
     row("POST", "/v1/instances/filter").sending(|_| json!({"hosts": ["r1-h01"], "project_id": "q"})),
     row("GET", "/v1/preemptible").with(&[("start", "2030-01-01"), ("end", "now"), ("project_id", "q")]),
@@ -249,6 +258,7 @@ impl Theirs {
         text.replace("{lease}", &own("id"))
             .replace("{lease_name}", "their%20secret%20plan")
             .replace("{reservation}", reservation)
+            .replace("{instance}", self.instance["id"].as_str().expect("text"))
             .replace("{series}", self.series["id"].as_str().expect("text"))
     }
 

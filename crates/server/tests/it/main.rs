@@ -21,6 +21,7 @@ mod logins;
 mod native;
 mod negotiating;
 mod operations;
+mod paging;
 mod preemptible;
 mod protocol;
 mod quotas;

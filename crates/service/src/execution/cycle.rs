@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::plan::{Action, Plan, Step};
+use leases::plan::{Plan, Step};
 use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
@@ -12,7 +12,6 @@ use super::plan::planned_for;
 use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
 use crate::deciding::beside_requests;
-use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
 pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -22,12 +21,6 @@ pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// When a pass goes on that has come to no end: clients are served meanwhile.
 const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
-/// How often old records are cleared away.
-const TIDY_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
-/// The role of who does so.
-const TIDYING: &str = "tidying";
-/// How long the failures of a step that is not wanted any more are remembered.
-const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
 
 /// How long to wait after so many failures before this one.
 pub(super) fn backoff(first: SignedDuration, longest: SignedDuration, failures: u32) -> SignedDuration {
@@ -113,9 +106,7 @@ impl Service {
         // Looks begin with the next cycle.
         changed |= switched | kept_house | self.watch_power(now);
         let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
-        if machines.is_some() {
-            self.tidy(&writer, &steps, now).await?;
-        }
+        changed |= self.tidy(&writer, &steps, machines.is_some(), now).await?;
         drop(writer);
         let claimed = self.claim(&steps, now).await?;
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
@@ -178,55 +169,5 @@ impl Service {
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
-    }
-
-    /// Forgets what nobody will ask for again.
-    async fn tidy(&self, writer: &Writer<'_>, wanted: &[Step], now: Timestamp) -> Result<(), StoreError> {
-        if self.progress().tidied_at.is_some_and(|at| now.duration_since(at) < TIDY_INTERVAL) {
-            return Ok(());
-        }
-        self.progress().tidied_at = Some(now);
-        self.change_state(|state| {
-            state.calendar.prune(now);
-            state.offered.prune(now);
-        });
-        // One of those that share the store is enough to clear it.
-        let store = &self.parts.store;
-        if !store.lead(TIDYING, &self.settings.holder, now, now + TIDY_INTERVAL + TIDY_INTERVAL).await? {
-            return Ok(());
-        }
-        let gone = self.forgettable_steps(wanted, now);
-        if !gone.is_empty() {
-            let memory = self.memory().await;
-            let advance = store.prune_steps(&gone).await?;
-            self.change_state(|state| {
-                for action in &gone {
-                    state.history.failures.remove(action);
-                    state.history.done.remove(action);
-                }
-            });
-            if let Some(advance) = advance {
-                writer.advanced(&memory, advance).await;
-            }
-        }
-        if let Some(before) = self.settings.keep_usage.and_then(|kept| now.checked_sub(kept).ok()) {
-            store.prune_usage(before).await?;
-        }
-        store.prune(now - self.settings.keep_records).await
-    }
-
-    /// Steps whose history does not matter any more: failures of what has not been wanted for long, snapshots of leases
-    /// that are gone, starts and ends of instances that are gone.
-    fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
-        let state = self.state();
-        let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
-        let wanted = |action: &Action| wanted.iter().any(|step| step.action == *action);
-        let failed = state.history.failures.iter();
-        let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
-        let done = state.history.done.keys().filter(|action| match action {
-            Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
-            _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),
-        });
-        failed.map(|(action, _)| *action).chain(done.copied()).collect()
     }
 }

@@ -13,6 +13,7 @@ mod observe;
 mod plan;
 mod progress;
 mod steps;
+mod tidying;
 mod tour;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
-use store::{Claim, Finished, InstanceRecord, Revision, Version};
+use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::observe::Look;
@@ -166,6 +166,10 @@ pub(crate) struct Progress {
     pub others_committed: bool,
     /// When old records were last cleared away.
     pub tidied_at: Option<Timestamp>,
+    /// Whether there is more to clear away, and this service is the one to do it.
+    pub tidies: bool,
+    /// How large the store was then.
+    pub sizes: Sizes,
     pub steps_done: u64,
     pub steps_failed: u64,
     pub cycles: u64,
@@ -400,6 +404,7 @@ impl Progress {
             boots_failed: self.boots_failed,
             last_start_delay_ms: self.last_start_delay_ms,
             preempted: self.preempted,
+            sizes: self.sizes.clone(),
             ..Statistics::default()
         }
     }

@@ -11,6 +11,7 @@ mod elsewhere;
 mod energy;
 mod enforcing;
 mod faults;
+mod forgetting;
 mod free_pools;
 mod hosts;
 mod housekeeping;

@@ -104,7 +104,7 @@ pub async fn a_lease_cannot_have_a_host_twice(store: &Arc<dyn Store>) {
     assert!(is_taken(&try_lease(store, &twice).await));
 }
 
-fn with_status(lease: &Lease, status: LeaseStatus) -> Lease {
+pub(super) fn with_status(lease: &Lease, status: LeaseStatus) -> Lease {
     Lease { status, ..lease.clone() }
 }
 

@@ -22,6 +22,7 @@
 mod archives;
 mod bookings;
 mod changes;
+mod forgetting;
 mod power;
 mod races;
 mod random;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 pub use archives::*;
 pub use bookings::*;
 pub use changes::*;
+pub use forgetting::*;
 pub use power::*;
 pub use races::*;
 pub use random::*;
@@ -62,6 +64,10 @@ macro_rules! promises {
             a_repeated_request_is_refused_for_a_day
             notifications_are_numbered_in_the_order_of_commits
             notifications_are_kept_until_every_listener_was_told
+            what_is_old_is_forgotten_a_part_at_a_time
+            notifications_that_nobody_takes_are_forgotten_in_the_end
+            leases_that_are_over_are_forgotten_and_their_usage_is_not
+            records_are_counted
             the_audit_log_shows_the_last_first
             the_audit_log_is_searched_page_by_page
             w1_a_host_is_in_one_lease_at_a_time

@@ -39,7 +39,7 @@ pub async fn energy_f_times_that_hosts_were_off_for_are_kept(store: &Arc<dyn Sto
     assert_eq!(read(-100, 100).await, slept);
     assert_eq!(read(11, 21).await, slept[1..2]);
     assert_eq!(read(10, 20).await, slept[..1], "it ends there");
-    store.prune_usage(at(7)).await.expect("works");
+    store.prune_usage(at(7), 100).await.expect("works");
     assert_eq!(read(-100, 100).await, slept[..2]);
 }
 

@@ -289,7 +289,7 @@ pub async fn a_repeated_request_is_refused_for_a_day(store: &Arc<dyn Store>) {
     let other = ProjectId("other".into());
     assert_eq!(store.idempotent(&other, "k", at(0)).await.expect("works"), None);
     store.commit(&requesting("k", later(24), 2)).await.expect("a day later the key is free");
-    store.prune(later(25)).await.expect("works");
+    store.prune(later(25), Timestamp::MIN, 100).await.expect("works");
     assert_eq!(store.idempotent(&project, "k", later(24)).await.expect("works"), None);
 }
 
@@ -322,12 +322,12 @@ pub async fn notifications_are_kept_until_every_listener_was_told(store: &Arc<dy
     let all = store.notifications(0, 10).await.expect("works");
     store.set_delivered("quick", all[3].number).await.expect("works");
     store.set_delivered("slow", all[0].number).await.expect("works");
-    store.prune(at(2)).await.expect("works");
+    store.prune(at(2), Timestamp::MIN, 100).await.expect("works");
     assert_eq!(store.notifications(0, 10).await.expect("works"), all[1..]);
     store.set_delivered("slow", all[3].number).await.expect("works");
-    store.prune(at(2)).await.expect("works");
+    store.prune(at(2), Timestamp::MIN, 100).await.expect("works");
     assert_eq!(store.notifications(0, 10).await.expect("works"), all[2..]);
-    store.prune(at(9)).await.expect("works");
+    store.prune(at(9), Timestamp::MIN, 100).await.expect("works");
     store.commit(&tell(9)).await.expect("accepted");
     let new = store.notifications(0, 10).await.expect("works");
     assert!(new.len() == 1 && new[0].number > all[3].number);
@@ -341,7 +341,7 @@ pub async fn the_audit_log_shows_the_last_first(store: &Arc<dyn Store>) {
         store.commit(&Commit { audit, ..Commit::new(at(minute)) }).await.expect("accepted");
     }
     assert_eq!(store.audit(3).await.expect("works"), [of(1, "d"), of(1, "c"), of(0, "b")]);
-    store.prune(at(1)).await.expect("works");
+    store.prune(at(1), Timestamp::MIN, 100).await.expect("works");
     assert_eq!(store.audit(10).await.expect("works"), [of(1, "d"), of(1, "c")]);
 }
 

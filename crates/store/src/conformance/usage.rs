@@ -174,7 +174,7 @@ pub async fn usage_e_is_summed_as_the_model_sums_it(store: &Arc<dyn Store>) {
         check(store, &model, &format!("step {step}")).await;
     }
     model.prune(at(20));
-    store.prune_usage(at(20)).await.expect("works");
+    store.prune_usage(at(20), 100).await.expect("works");
     check(store, &model, "pruned").await;
 }
 
@@ -226,7 +226,7 @@ pub async fn usage_a_events_are_read_as_they_were_written(store: &Arc<dyn Store>
         let wanted: Vec<_> = found.iter().filter(|(_, event)| filter.lets_through(event)).cloned().collect();
         assert_eq!(ask(filter.clone(), 0, 9).await, wanted, "{filter:?}");
     }
-    store.prune_usage(at(1)).await.expect("works");
+    store.prune_usage(at(1), 100).await.expect("works");
     assert_eq!(ask(UsageFilter::default(), 0, 9).await, found[1..]);
     enter(store, Entries { events: vec![event(3, 9, Occurrence::Ended)], ..Entries::default() }).await;
     let last = ask(UsageFilter::default(), found[2].0, 9).await;

@@ -30,7 +30,7 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Snapshot,
+    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Sizes, Snapshot,
     StepHistory, Store, StoreError, TokenKey, TokenState, UsageFilter,
 };
 
@@ -283,12 +283,31 @@ impl State {
         delta
     }
 
-    fn prune(&mut self, before: Timestamp) {
+    fn prune(&mut self, before: Timestamp, undelivered: Timestamp, limit: usize) -> bool {
         let told = self.delivered.values().copied().min().unwrap_or(u64::MAX);
-        self.notifications.retain(|n| n.at >= before || n.number > told);
-        self.audit.retain(|(_, record)| record.at >= before);
-        self.requests.retain(|_, record| record.at >= before);
+        let mut more = prune(&mut self.notifications, limit, |one| {
+            one.at < before && (one.number <= told || one.at < undelivered)
+        });
+        more |= prune(&mut self.audit, limit, |(_, record)| record.at < before);
+        let old = self.requests.iter().filter(|(_, record)| record.at < before).map(|(key, _)| key.clone());
+        let old: Vec<_> = old.take(limit).collect();
+        more |= old.len() == limit;
+        for key in old {
+            self.requests.remove(&key);
+        }
+        more
     }
+}
+
+/// Removes those of the first records that are old. Whether there may be more.
+fn prune<T>(records: &mut VecDeque<T>, limit: usize, old: impl Fn(&T) -> bool) -> bool {
+    let first = records.len().min(limit);
+    let kept: Vec<T> = records.drain(..first).filter(|record| !old(record)).collect();
+    let all = kept.is_empty() && first == limit;
+    for record in kept.into_iter().rev() {
+        records.push_front(record);
+    }
+    all
 }
 
 #[async_trait]
@@ -403,9 +422,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.state().prune(before);
-        Ok(())
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        Ok(self.state().prune(before, undelivered, limit as usize))
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
@@ -458,12 +476,24 @@ impl Store for MemoryStore {
         Ok(held_hosts(self.state().usage.spans(), period))
     }
 
-    async fn prune_usage(&self, before: Timestamp) -> Result<(), StoreError> {
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut state = self.state();
         state.slept.retain(|sleep| sleep.window.end() >= before);
+        // All at once: it is no more work than a part of it.
         state.usage.prune(before);
-        state.usage_events.retain(|(_, event)| event.at >= before);
-        Ok(())
+        Ok(prune(&mut state.usage_events, limit as usize, |(_, event)| event.at < before))
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        let state = self.state();
+        let records = [
+            ("notifications", state.notifications.len()),
+            ("audit", state.audit.len()),
+            ("usage_events", state.usage_events.len()),
+            ("usage_spans", state.usage.spans().len()),
+        ];
+        let records = records.into_iter().map(|(kind, count)| (kind, count as u64)).collect();
+        Ok(Sizes { records, ..Sizes::default() })
     }
 
     async fn tokens(&self) -> Result<TokenState, StoreError> {

@@ -1,0 +1,186 @@
+//! Forgetting what nobody will ask for again: a bounded amount in each cycle, so that however much there is, leases that
+//! are due wait for no more than that.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::{LeaseId, ReservationId};
+use leases::plan::{Action, GuestOwner, Observed, Place, Step};
+use store::{Commit, LeaseRecord, StoreError};
+
+use crate::Service;
+use crate::notices::{self, notice};
+use crate::proposals::forget;
+use crate::writing::Writer;
+
+/// How often old records are cleared away.
+const INTERVAL: SignedDuration = SignedDuration::from_mins(10);
+/// The role of who does so.
+const ROLE: &str = "tidying";
+/// How long the failures of a step that is not wanted any more are remembered.
+const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
+/// How many leases a cycle forgets at most.
+const LEASES_AT_ONCE: usize = 200;
+/// How many records of each other kind a cycle forgets at most.
+const RECORDS_AT_ONCE: u32 = 2000;
+
+impl Service {
+    /// Does a part of what is to be forgotten. Says whether more is to be done at once.
+    ///
+    /// A store that fails here does not keep leases from being carried out: it is tried again at the next time.
+    pub(super) async fn tidy(
+        &self,
+        writer: &Writer<'_>,
+        wanted: &[Step],
+        looked: bool,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let due = self.progress().tidied_at.is_none_or(|at| now.duration_since(at) >= INTERVAL);
+        if looked && due {
+            self.begin_tidying(writer, wanted, now).await?;
+        }
+        if !self.progress().tidies {
+            return Ok(false);
+        }
+        match self.tidy_some(writer, now).await {
+            Ok(more) => {
+                self.progress().tidies = more;
+                Ok(more)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "tidying failed");
+                self.progress().tidies = false;
+                Ok(false)
+            }
+        }
+    }
+
+    async fn begin_tidying(
+        &self,
+        writer: &Writer<'_>,
+        wanted: &[Step],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.progress().tidied_at = Some(now);
+        self.change_state(|state| {
+            state.calendar.prune(now);
+            state.offered.prune(now);
+        });
+        let store = &self.parts.store;
+        let sizes = store.sizes().await?;
+        self.progress().sizes = sizes;
+        // One of those that share the store is enough to clear it.
+        let leads = store.lead(ROLE, &self.settings.holder, now, now + INTERVAL + INTERVAL).await?;
+        self.progress().tidies = leads;
+        let gone = if leads { self.forgettable_steps(wanted, now) } else { Vec::new() };
+        if !gone.is_empty() {
+            let memory = self.memory().await;
+            let advance = store.prune_steps(&gone).await?;
+            self.change_state(|state| {
+                for action in &gone {
+                    state.history.failures.remove(action);
+                    state.history.done.remove(action);
+                }
+            });
+            if let Some(advance) = advance {
+                writer.advanced(&memory, advance).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tidy_some(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let store = &self.parts.store;
+        let before = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
+        let mut more = self.forget_ended(writer, now).await?;
+        let records = before(self.settings.keep_records);
+        let undelivered = before(self.settings.keep_undelivered);
+        more |= store.prune(records, undelivered, RECORDS_AT_ONCE).await?;
+        if let Some(kept) = self.settings.keep_usage {
+            more |= store.prune_usage(before(kept), RECORDS_AT_ONCE).await?;
+        }
+        more |= store.reclaim().await?;
+        Ok(more)
+    }
+
+    /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.
+    async fn forget_ended(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let until = self.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
+        let Some(until) = until else { return Ok(false) };
+        let forgotten: Vec<Arc<LeaseRecord>> = {
+            let state = self.state();
+            let mut ended = state.leases.ended_before(until).peekable();
+            if ended.peek().is_none() {
+                return Ok(false);
+            }
+            let seen = Seen::of(&self.progress().observed);
+            let gone = |record: &&Arc<LeaseRecord>| {
+                !seen.has(record) && state.instances.of_lease(record.lease.id).next().is_none()
+            };
+            ended.filter(gone).take(LEASES_AT_ONCE).cloned().collect()
+        };
+        let commit_of = |some: &[Arc<LeaseRecord>]| {
+            let mut commit = Commit::new(now);
+            commit.notifications.extend(some.iter().map(|record| notice(notices::DELETE, record)));
+            commit.writes.extend(some.iter().map(|record| forget(record)));
+            commit
+        };
+        let any = writer.commit_all_or_each(&forgotten, commit_of, |_| ()).await?;
+        if any {
+            tracing::info!(leases = forgotten.len(), "ended leases forgotten");
+        }
+        Ok(any && forgotten.len() == LEASES_AT_ONCE)
+    }
+
+    /// Steps whose history does not matter any more: failures of what has not been wanted for long, snapshots of leases
+    /// that are gone, starts and ends of instances that are gone.
+    fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
+        let state = self.state();
+        let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
+        let wanted = |action: &Action| wanted.iter().any(|step| step.action == *action);
+        let failed = state.history.failures.iter();
+        let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
+        let done = state.history.done.keys().filter(|action| match action {
+            Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
+            _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),
+        });
+        failed.map(|(action, _)| *action).chain(done.copied()).collect()
+    }
+}
+
+/// What of leases was seen on machines.
+struct Seen {
+    reservations: BTreeSet<ReservationId>,
+    leases: BTreeSet<LeaseId>,
+}
+
+impl Seen {
+    fn of(observed: &Observed) -> Self {
+        let mut seen =
+            Self { reservations: observed.floating_ips.values().copied().collect(), leases: BTreeSet::new() };
+        for host in observed.hosts.values() {
+            match host.place {
+                Place::Held(reservation)
+                | Place::Releasing(reservation)
+                | Place::Fenced { verified_for: Some(reservation) } => {
+                    seen.reservations.insert(reservation);
+                }
+                Place::Fenced { verified_for: None } | Place::FreePool => {}
+            }
+            seen.reservations.extend(host.slots.keys());
+            seen.leases.extend(host.guests.iter().filter_map(|guest| match guest.owner {
+                GuestOwner::Lease(lease) => Some(lease),
+                GuestOwner::Preemptible | GuestOwner::Other => None,
+            }));
+        }
+        seen
+    }
+
+    /// Whether the loop may still have something to do for the lease. Guests that it was to leave behind do not matter.
+    fn has(&self, record: &LeaseRecord) -> bool {
+        let lease = &record.lease;
+        lease.reservations.iter().any(|reservation| self.reservations.contains(&reservation.id))
+            || (lease.end_action.deletes() && self.leases.contains(&lease.id))
+    }
+}

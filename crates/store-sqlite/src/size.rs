@@ -1,0 +1,57 @@
+//! How large the file is, and giving back what it does not need.
+//!
+//! A file that was made with `auto_vacuum = INCREMENTAL` gives back pages that nothing is in; an older one keeps them for
+//! what comes, until it is copied to a new one (`allot database copy`).
+
+use sqlx::SqliteConnection;
+use store::{Sizes, StoreError};
+
+use crate::error::unavailable;
+
+/// So many pages are given back at once: 4 MiB of pages of the usual size.
+const PAGES_AT_ONCE: i64 = 1024;
+
+/// The value of `PRAGMA auto_vacuum` that stands for `INCREMENTAL`.
+const INCREMENTAL: i64 = 2;
+
+async fn pragma(db: &mut SqliteConnection, question: &'static str) -> Result<i64, StoreError> {
+    // The compiler cannot check pragmas.
+    sqlx::query_scalar(question).fetch_one(db).await.map_err(unavailable)
+}
+
+/// Gives some pages back; whether there are more.
+pub(crate) async fn reclaim(db: &mut SqliteConnection) -> Result<bool, StoreError> {
+    let free = pragma(db, "PRAGMA freelist_count").await?;
+    if free == 0 || pragma(db, "PRAGMA auto_vacuum").await? != INCREMENTAL {
+        return Ok(false);
+    }
+    // It gives back a page for each step, so all of them have to be taken.
+    let vacuum = format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})");
+    sqlx::query(sqlx::AssertSqlSafe(vacuum)).fetch_all(&mut *db).await.map_err(unavailable)?;
+    let left = pragma(db, "PRAGMA freelist_count").await?;
+    Ok(left > 0 && left < free)
+}
+
+/// What can be told without reading all of it: numbers of journals rise by one, and what is old goes first.
+pub(crate) async fn sizes(db: &mut SqliteConnection) -> Result<Sizes, StoreError> {
+    let page_bytes = pragma(db, "PRAGMA page_size").await?;
+    let bytes = |pages: i64| pages.saturating_mul(page_bytes).max(0).cast_unsigned();
+    let pages = pragma(db, "PRAGMA page_count").await?;
+    let free = pragma(db, "PRAGMA freelist_count").await?;
+    let counted = sqlx::query!(
+        r#"SELECT
+            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM notification) AS "notifications!: i64",
+            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM audit) AS "audit!: i64",
+            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM usage_event) AS "usage_events!: i64",
+            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM usage_span) AS "usage_spans!: i64""#
+    );
+    let counted = counted.fetch_one(db).await.map_err(unavailable)?;
+    let records = [
+        ("notifications", counted.notifications),
+        ("audit", counted.audit),
+        ("usage_events", counted.usage_events),
+        ("usage_spans", counted.usage_spans),
+    ];
+    let records = records.into_iter().map(|(kind, count)| (kind, count.max(0).cast_unsigned())).collect();
+    Ok(Sizes { bytes: bytes(pages), free_bytes: bytes(free), records })
+}
