@@ -3,14 +3,13 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use store::archive::{Archive, ImportError};
 use store::{Store, StoreError};
 use store_postgres::PostgresStore;
-use store_sqlite::{BackupError, SqliteStore};
+use store_sqlite::{BackupError, SqliteStore, Staged};
 use thiserror::Error;
 
 use crate::config::{self, ConfigError, DatabaseChoice};
@@ -148,31 +147,57 @@ fn name(choice: &DatabaseChoice) -> String {
     }
 }
 
-/// Opens a database; makes it, or its schema, only if it may.
-async fn open(choice: &DatabaseChoice, may_make: bool) -> Result<Arc<dyn Store>, DatabaseError> {
-    Ok(match choice {
-        // Opening would make it, and a wrong name would look like an empty database.
-        DatabaseChoice::Sqlite(path) if !may_make && !path.exists() => {
-            return Err(DatabaseError::Missing(path.clone()));
+/// A database that is there.
+enum Opened {
+    File(Box<SqliteStore>),
+    Server(PostgresStore),
+}
+
+impl Opened {
+    /// Opens it; its schema is brought up to date in a file, and nowhere else.
+    async fn new(choice: &DatabaseChoice) -> Result<Self, DatabaseError> {
+        Ok(match choice {
+            // Opening would make it, and a wrong name would look like an empty database.
+            DatabaseChoice::Sqlite(path) if !path.exists() => {
+                return Err(DatabaseError::Missing(path.clone()));
+            }
+            DatabaseChoice::Sqlite(path) => {
+                store_sqlite::migrate(path).await?;
+                Self::File(Box::new(SqliteStore::open(path).await?))
+            }
+            DatabaseChoice::Postgres(servers) => {
+                Self::Server(PostgresStore::open_as_it_is(servers.clone()).await?)
+            }
+            DatabaseChoice::Memory => return Err(DatabaseError::Memory),
+        })
+    }
+
+    /// Reads everything. A file is complete afterwards, whatever came of it.
+    async fn export(self) -> Result<Archive, DatabaseError> {
+        match self {
+            Self::File(store) => {
+                let archive = store.export().await;
+                store.close_whole().await?;
+                Ok(archive?)
+            }
+            Self::Server(store) => Ok(store.export().await?),
         }
-        DatabaseChoice::Sqlite(path) => Arc::new(SqliteStore::open(path).await?),
-        DatabaseChoice::Postgres(servers) if may_make => {
-            Arc::new(PostgresStore::open(servers.clone()).await?)
-        }
-        DatabaseChoice::Postgres(servers) => Arc::new(PostgresStore::open_as_it_is(servers.clone()).await?),
-        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
-    })
+    }
 }
 
 async fn migrate(database: &str) -> Result<String, DatabaseError> {
     let choice = choice(database)?;
-    open(&choice, true).await?.check().await?;
+    match &choice {
+        DatabaseChoice::Sqlite(path) => store_sqlite::migrate(path).await?,
+        DatabaseChoice::Postgres(servers) => PostgresStore::open(servers.clone()).await?.check().await?,
+        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
+    }
     Ok(format!("The schema of {} is up to date.\n", name(&choice)))
 }
 
 async fn check(database: &str) -> Result<String, DatabaseError> {
     let choice = choice(database)?;
-    let archive = open(&choice, false).await?.export().await?;
+    let archive = Opened::new(&choice).await?.export().await?;
     Ok(format!("{} can be read:\n{}", name(&choice), counts(&archive)))
 }
 
@@ -181,16 +206,33 @@ async fn copy(from: &str, to: &str) -> Result<String, DatabaseError> {
     if from == to {
         return Err(DatabaseError::Same);
     }
-    let source = open(&from, false).await?;
-    let archive = source.export().await?;
-    let target = open(&to, true).await?;
-    let imported = target.import(&archive).await;
-    imported.map_err(|error| DatabaseError::Import { target: name(&to), error })?;
-    let copied = target.export().await?;
-    if counts(&copied) != counts(&archive) || copied.snapshot.leases != archive.snapshot.leases {
-        return Err(DatabaseError::Different(name(&to)));
+    let archive = Opened::new(&from).await?.export().await?;
+    match &to {
+        DatabaseChoice::Sqlite(path) => {
+            if path.exists() && !Opened::new(&to).await?.export().await?.is_empty() {
+                return Err(DatabaseError::Import { target: name(&to), error: ImportError::NotEmpty });
+            }
+            let staged = Staged::new(path).await?;
+            fill(staged.store(), &archive, &to).await?;
+            staged.put_in_place().await?;
+        }
+        DatabaseChoice::Postgres(servers) => {
+            fill(&PostgresStore::open(servers.clone()).await?, &archive, &to).await?;
+        }
+        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
     }
     Ok(format!("Copied from {} to {}:\n{}", name(&from), name(&to), counts(&archive)))
+}
+
+/// Takes everything into an empty store, and looks whether it is there.
+async fn fill(target: &dyn Store, archive: &Archive, to: &DatabaseChoice) -> Result<(), DatabaseError> {
+    let imported = target.import(archive).await;
+    imported.map_err(|error| DatabaseError::Import { target: name(to), error })?;
+    let copied = target.export().await?;
+    if counts(&copied) != counts(archive) || copied.snapshot.leases != archive.snapshot.leases {
+        return Err(DatabaseError::Different(name(to)));
+    }
+    Ok(())
 }
 
 /// How much there is of everything.
@@ -235,7 +277,7 @@ mod tests {
         let file = |name: &str| format!("sqlite://{}", directory.path().join(name).display());
         let server = ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"));
         let database = server.database(None).expect("a database");
-        let first = open(&choice(&file("a.db")).expect("a file"), true).await.expect("opens");
+        let first = SqliteStore::open(directory.path().join("a.db")).await.expect("opens");
         first.commit(&filled()).await.expect("accepted");
         let before = first.export().await.expect("works");
         drop(first);
@@ -245,7 +287,16 @@ mod tests {
         assert!(again.contains("nothing was copied") && again.contains("not empty"), "{again}");
         assert!(check(&database).await.expect("works").contains("1 audit records"));
         copy(&database, &file("b.db")).await.expect("copied");
-        let second = open(&choice(&file("b.db")).expect("a file"), false).await.expect("opens");
+        // Moved alone, as all that a command leaves can be.
+        let away = tempfile::tempdir().expect("a directory");
+        for name in ["a.db", "b.db"] {
+            std::fs::rename(directory.path().join(name), away.path().join(name)).expect("moved");
+        }
+        let left = std::fs::read_dir(directory.path()).expect("a directory");
+        let mut left: Vec<_> = left.map(|entry| entry.expect("a name").file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["a.db.lock", "b.db.lock"]);
+        let second = SqliteStore::open(away.path().join("b.db")).await.expect("opens");
         let after = second.export().await.expect("works");
         assert_eq!(after.snapshot.leases, before.snapshot.leases);
         assert_eq!((after.notifications, after.audit), (before.notifications, before.audit));

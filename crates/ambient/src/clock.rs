@@ -19,6 +19,17 @@ pub trait Clock: Debug + Send + Sync {
     /// Returns at `instant`, or at once if that has passed. A clock that is set back or forth meanwhile may
     /// return early or late; whoever waits looks at the time again.
     async fn sleep_until(&self, instant: Timestamp);
+
+    /// How long the machine has been running, asleep or awake, which nobody can set; none if nobody can set
+    /// [`Self::now`] either.
+    fn steady(&self) -> Option<SignedDuration> {
+        None
+    }
+
+    /// Which run of the machine [`Self::steady`] counts from; none if that is not known.
+    fn boot(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Longer than this nobody sleeps without looking at the clock again, because it may have been set.
@@ -45,6 +56,17 @@ impl Clock for SystemClock {
             }
             before = now;
         }
+    }
+
+    fn steady(&self) -> Option<SignedDuration> {
+        // Not the monotonic clock, which stands still while the machine sleeps.
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Some(SignedDuration::new(time.tv_sec, i32::try_from(time.tv_nsec).unwrap_or(0)))
+    }
+
+    fn boot(&self) -> Option<String> {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(id.trim().to_owned())
     }
 }
 
@@ -107,6 +129,8 @@ pub struct ManualClock {
     changed: watch::Sender<()>,
     /// Until when how many sleep.
     sleepers: Mutex<BTreeMap<Timestamp, usize>>,
+    /// How far it was [put wrong](Self::put_wrong), if it can be told.
+    wrong_by: Mutex<Option<SignedDuration>>,
 }
 
 /// Somebody sleeps until then, as long as this is there.
@@ -133,7 +157,25 @@ impl Drop for Sleeper<'_> {
 impl ManualClock {
     /// A clock that shows that time.
     pub fn new(now: Timestamp) -> Self {
-        Self { now: Mutex::new(now), changed: watch::Sender::new(()), sleepers: Mutex::default() }
+        Self {
+            now: Mutex::new(now),
+            changed: watch::Sender::new(()),
+            sleepers: Mutex::default(),
+            wrong_by: Mutex::default(),
+        }
+    }
+
+    /// The same, and time passes as it shows, so that it can be told when it is put wrong.
+    pub fn watched(now: Timestamp) -> Self {
+        Self { wrong_by: Mutex::new(Some(SignedDuration::ZERO)), ..Self::new(now) }
+    }
+
+    /// Sets it forth or back by so much, while no time passes.
+    pub fn put_wrong(&self, by: SignedDuration) {
+        if let Some(wrong) = self.wrong_by.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *wrong = wrong.saturating_add(by);
+        }
+        self.advance(by);
     }
 
     /// Sets it, forth or back. Who sleeps until then wakes up.
@@ -171,5 +213,10 @@ impl Clock for ManualClock {
                 return;
             }
         }
+    }
+
+    fn steady(&self) -> Option<SignedDuration> {
+        let wrong = *self.wrong_by.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(self.now().as_duration().saturating_sub(wrong?))
     }
 }

@@ -6,6 +6,8 @@
 
 mod clock;
 mod ids;
+mod trust;
 
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
+pub use trust::{Bounds, Reading, Trust, Wrong};

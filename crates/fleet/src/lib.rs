@@ -29,6 +29,7 @@ use leases::host::{Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Action, Observed};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use saved::StateError;
@@ -113,6 +114,15 @@ impl OperationKey {
     }
 }
 
+/// For which store the fleet was changed last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// The store; empty while none was named.
+    pub store: String,
+    /// The highest fence of a call.
+    pub fence: u64,
+}
+
 /// How a call that changes something went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -146,6 +156,16 @@ pub trait Inventory: Send + Sync {
     /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
     /// was not adopted, is absent.
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
+
+    /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
+    async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
+        Ok(None)
+    }
+
+    /// From now on the fleet belongs to that store, which has given out no higher fence than that.
+    async fn set_keeper(&self, _keeper: Keeper) -> Result<(), FleetError> {
+        Ok(())
+    }
 }
 
 /// Who may start guests where. See [`Action`] for when each applies.

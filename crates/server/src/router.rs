@@ -77,6 +77,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(usage::events))
         .routes(routes!(drift::list))
         .routes(routes!(drift::repair))
+        .routes(routes!(drift::accept_clock))
+        .routes(routes!(drift::accept_fleet))
         .routes(routes!(identity::versions))
         .routes(routes!(identity::version_3))
         .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))

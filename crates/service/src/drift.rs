@@ -18,6 +18,16 @@ use crate::{Caller, Service, ServiceError};
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
+    /// The clock of the machine is wrong, so that nothing is changed.
+    WrongClock {
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// The fleet is held for leases that the store never knew, so that nothing is changed.
+    ForeignFleet {
+        /// What is wrong, and what to do.
+        message: String,
+    },
     /// A host may be leased, and the fleet has no such machine.
     MachineGone {
         /// The host.
@@ -56,6 +66,8 @@ impl Drift {
     /// A word for it.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::WrongClock { .. } => "wrong_clock",
+            Self::ForeignFleet { .. } => "foreign_fleet",
             Self::MachineGone { .. } => "machine_gone",
             Self::NotTakenOn { .. } => "not_taken_on",
             Self::Stray { .. } => "stray",
@@ -69,7 +81,7 @@ impl Drift {
             Self::MachineGone { host, .. } | Self::NotTakenOn { host, .. } | Self::Stray { host, .. } => {
                 Some(*host)
             }
-            Self::StepFails { .. } => None,
+            Self::StepFails { .. } | Self::WrongClock { .. } | Self::ForeignFleet { .. } => None,
         }
     }
 
@@ -82,6 +94,7 @@ impl Drift {
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::WrongClock { message } | Self::ForeignFleet { message } => f.write_str(message),
             Self::MachineGone { name, .. } => {
                 write!(
                     f,
@@ -116,8 +129,17 @@ impl Service {
         let machines = self.in_time(self.parts.fleet.machines()).await?;
         let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
         let observed = self.in_time(self.parts.fleet.observe(&all)).await?;
+        self.in_time(Box::pin(self.look_whose(&machines))).await?;
+        let (clock, fleet) = self.suspensions();
         let state = self.state();
-        Ok(compare(&state.hosts, &machines, &observed, &state.history))
+        let mut found = compare(&state.hosts, &machines, &observed, &state.history);
+        if fleet.is_some() {
+            // They are somebody else's, and said as one.
+            found.retain(|drift| !matches!(drift, Drift::Stray { .. }));
+        }
+        let fleet = fleet.map(|message| Drift::ForeignFleet { message });
+        let clock = clock.map(|message| Drift::WrongClock { message });
+        Ok(clock.into_iter().chain(fleet).chain(found).collect())
     }
 
     /// Sets right what can be, and says what is left.
@@ -126,6 +148,7 @@ impl Service {
     /// the next time that somebody looks.
     pub async fn repair_drift(&self, caller: &Caller) -> Result<Vec<Drift>, ServiceError> {
         for drift in self.drift().await?.iter().filter(|drift| drift.repairable()) {
+            drop(self.writer().await?);
             if let Err(error) = self.repair(drift).await {
                 tracing::warn!(%drift, %error, "a difference between store and fleet cannot be repaired");
                 continue;
@@ -146,15 +169,18 @@ impl Service {
         match drift {
             Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
             Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
-            Drift::MachineGone { .. } | Drift::StepFails { .. } => Ok(()),
+            Drift::MachineGone { .. }
+            | Drift::StepFails { .. }
+            | Drift::WrongClock { .. }
+            | Drift::ForeignFleet { .. } => Ok(()),
         }
     }
 
     /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
     async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
-        // An operation of its own, which nobody can be late with.
+        // An operation of its own, which nobody can be late with, and under no claim.
         let key =
-            OperationKey { key: format!("repair {:032x}", self.parts.ids.uuid()), fence: 1, lease: None };
+            OperationKey { key: format!("repair {:032x}", self.parts.ids.uuid()), fence: 0, lease: None };
         let fleet = &self.parts.fleet;
         match place {
             Place::FreePool => {}

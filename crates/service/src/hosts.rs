@@ -76,6 +76,7 @@ impl Service {
         host.capabilities = capabilities.into_iter().collect();
         // First the fleet: a machine in the free pool that nobody leases does no harm, and adding it again
         // finishes what was begun.
+        drop(self.writer().await?);
         self.adopt(machine.id).await?;
         let writer = self.writer().await?;
         let now = self.now();

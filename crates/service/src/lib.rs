@@ -35,6 +35,7 @@ mod relocation;
 mod settings;
 mod sorted;
 mod state;
+mod suspension;
 mod tokens;
 mod types;
 mod usage;
@@ -48,7 +49,7 @@ use ambient::{Clock, Ids};
 use fleet::Fleet;
 use jiff::Timestamp;
 use leases::plan::Observed;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::deciding::Ended;
@@ -65,6 +66,7 @@ pub use leasing::series::{Missing, NewSeries, Series};
 pub use listing::{Page, Position};
 pub use offers::{OfferLimits, Offers};
 pub use settings::Settings;
+pub use suspension::Acceptable;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, IdempotencyKey,
@@ -135,9 +137,20 @@ impl Service {
             running: AtomicBool::new(false),
         });
         // A wrong clock is found out before anybody is served.
-        drop(service.loop_writer().await?);
-        service.count_what_is_held().await?;
-        Ok(service)
+        match async {
+            service.loop_writer().await.map(drop)?;
+            service.count_what_is_held().await
+        }
+        .await
+        {
+            Ok(()) => Ok(service),
+            // It may be set right, or accepted, while the service runs; until then nothing is changed.
+            Err(StoreError::Suspended(_)) => {
+                service.progress().uncounted = true;
+                Ok(service)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The time that the service goes by.

@@ -175,6 +175,7 @@ impl Service {
     /// for no decision.
     pub async fn ready(&self) -> Result<(), ServiceError> {
         self.parts.store.check().await?;
+        self.refuse_suspended().await?;
         self.update().await?;
         if self.running.load(Ordering::Acquire) {
             Ok(())

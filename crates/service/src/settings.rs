@@ -56,6 +56,9 @@ pub struct Settings {
     /// How far the clock may be from the store's, if the store has one: several services that share it must
     /// agree on when a lease begins. Preemptible guests are given that much longer to leave.
     pub longest_clock_skew: SignedDuration,
+    /// How old the newest record of the store may be when the service starts. If it is older, the clock may be wrong,
+    /// and an operator has to accept it.
+    pub longest_absence: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
     /// How long notifications are kept for a listener that does not take them.
@@ -105,6 +108,7 @@ impl Default for Settings {
             delete_wait: Duration::from_secs(5),
             enforcer_timeout: Duration::from_secs(10),
             longest_clock_skew: SignedDuration::from_secs(5),
+            longest_absence: SignedDuration::from_hours(24 * 400),
             keep_records: SignedDuration::from_hours(24 * 30),
             keep_undelivered: SignedDuration::from_hours(24 * 90),
             keep_leases: Some(SignedDuration::from_hours(24 * 90)),

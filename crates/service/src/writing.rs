@@ -86,6 +86,7 @@ impl Service {
     /// Waits for the write lock on behalf of a client, and learns what others have committed.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
         let place = self.place(Kind::Write).await?;
+        self.refuse_suspended().await?;
         self.update().await?;
         Ok(Writer { service: self, _place: place })
     }
@@ -93,6 +94,7 @@ impl Service {
     /// The same for the loop, which goes before all clients.
     pub(crate) async fn loop_writer(&self) -> Result<Writer<'_>, StoreError> {
         let place = self.places.enter(Kind::Write, Who::Loop).await;
+        self.refuse_suspended().await?;
         self.update().await?;
         Ok(Writer { service: self, _place: place })
     }

@@ -18,8 +18,8 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
-    TokenState, UsageFilter,
+    IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
+    TokenKey, TokenState, UsageFilter,
 };
 
 /// What goes wrong with a call.
@@ -321,6 +321,10 @@ impl Store for FaultyStore {
 
     async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
         self.inner.import(archive).await
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        self.inner.origin().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use leases::window::Window;
 use sqlx::PgConnection;
 use store::archive::Archive;
 use store::encoding::{action_key, subject_number};
-use store::{IdempotencyRecord, Notification, Snapshot, UsageFilter};
+use store::{IdempotencyRecord, Notification, Origin, Snapshot, UsageFilter};
 use uuid::Uuid;
 
 use crate::columns::{instant, plain, text, us, uuid};
@@ -36,8 +36,17 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
     archive.tokens = tokens::read(db).await?;
-    archive.last_fence = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await?.cast_unsigned();
+    let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await?;
+    archive.last_fence = last.cast_unsigned();
+    archive.id = origin(db).await?.id;
     Ok(archive)
+}
+
+/// Which store this is.
+pub(crate) async fn origin(db: &mut PgConnection) -> Result<Origin, Trouble> {
+    let (id, last): (String, i64) =
+        sqlx::query_as("SELECT origin.id, fence.last FROM origin, fence").fetch_one(db).await?;
+    Ok(Origin { id: Some(id), last_fence: last.cast_unsigned() })
 }
 
 async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Trouble> {
@@ -78,7 +87,10 @@ pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<b
     tokens::replace(db, &archive.tokens).await?;
     let (notifications, fence) = (archive.last_notification.cast_signed(), archive.last_fence.cast_signed());
     sqlx::query!("UPDATE revision SET notifications = $1", notifications).execute(&mut *db).await?;
-    sqlx::query!("UPDATE fence SET last = $1", fence).execute(db).await?;
+    sqlx::query!("UPDATE fence SET last = $1", fence).execute(&mut *db).await?;
+    if let Some(id) = &archive.id {
+        sqlx::query("UPDATE origin SET id = $1").bind(id).execute(db).await?;
+    }
     Ok(true)
 }
 

@@ -42,8 +42,8 @@ use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
-    TokenState, UsageFilter,
+    IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
+    TokenKey, TokenState, UsageFilter,
 };
 
 pub use self::open::{OpenError, SchemaState};
@@ -287,6 +287,10 @@ impl Store for PostgresStore {
     async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
         let imported = writing!(self, db => archive::import(db, archive).await);
         if imported.map_err(CommitError::from)? { Ok(()) } else { Err(ImportError::NotEmpty) }
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        Ok(Some(asking!(self, db => archive::origin(db).await)?))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

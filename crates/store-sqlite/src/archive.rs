@@ -10,7 +10,7 @@ use store::{IdempotencyRecord, Snapshot, StoreError, UsageFilter};
 
 use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
-use crate::{commit, journal, load, power, tokens, usage};
+use crate::{commit, journal, load, origin, power, tokens, usage};
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
@@ -29,9 +29,11 @@ pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreEr
     let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
-    archive.tokens = tokens::read(db).await?;
-    let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(db).await.map_err(unavailable)?;
+    archive.tokens = tokens::read(&mut *db).await?;
+    let last =
+        sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await.map_err(unavailable)?;
     archive.last_fence = last.cast_unsigned();
+    archive.id = origin::read(db).await?.id;
     Ok(archive)
 }
 
@@ -104,7 +106,10 @@ async fn import_journal(db: &mut SqliteConnection, archive: &Archive) -> Result<
         journal::write_request(db, request).await?;
     }
     let last = archive.last_fence.cast_signed();
-    sqlx::query!("UPDATE fence SET last = ?", last).execute(db).await?;
+    sqlx::query!("UPDATE fence SET last = ?", last).execute(&mut *db).await?;
+    if let Some(id) = &archive.id {
+        origin::set(db, id).await?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,5 @@
-//! A copy of the file as of one instant, made while a service goes on with it.
+//! A copy of the file as of one instant, made while a service goes on with it, or of one that nobody has open.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,9 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use thiserror::Error;
 
-use crate::open::{BUSY_TIMEOUT, private};
+use crate::OpenError;
+use crate::file::{self, Partial};
+use crate::open::{BUSY_TIMEOUT, options};
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -16,6 +17,9 @@ pub enum BackupError {
     /// What is there is not overwritten.
     #[error("{0} exists already: give the copy another name")]
     Exists(PathBuf),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The database cannot be read, or the copy not be written.
     #[error("cannot copy {database} to {copy}: {error}")]
     Copy {
@@ -46,47 +50,49 @@ pub enum BackupError {
     },
 }
 
-/// Copies a database, whether a service has it open or not. The copy is there when it is whole, and not before; only its
-/// owner can read it.
+/// Copies a database, whether a service has it open or not. The copy is there when it is complete, and not before; only
+/// its owner can read it.
 pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
-    if copy.exists() {
+    if copy.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(copy.to_owned()));
     }
-    let partial = partial(copy);
     let cannot_write = |error| BackupError::Write { copy: copy.to_owned(), error };
-    match fs::remove_file(&partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot_write(error)),
-        _ => {}
+    if let Some(journal) = file::journal_of(copy) {
+        // It would be taken for that of the copy.
+        return Err(BackupError::Exists(journal));
     }
-    // SQLite takes an empty file, and would make one that others can read.
-    private().open(&partial).map_err(cannot_write)?;
-    let copied = write(database, &partial).await;
-    copied.map_err(|error| BackupError::Copy {
-        database: database.to_owned(),
-        copy: copy.to_owned(),
-        error,
-    })?;
-    let said = check(&partial).await.unwrap_or_else(|error| error.to_string());
-    if said != "ok" {
-        return Err(BackupError::Damaged { copy: partial, reason: said });
-    }
-    let keep = || {
-        File::open(&partial)?.sync_all()?;
-        fs::rename(&partial, copy)
+    let cannot_copy =
+        |error| BackupError::Copy { database: database.to_owned(), copy: copy.to_owned(), error };
+    let database = file::resolve(database)?;
+    // While no service has it, reading leaves nothing beside it.
+    let alone = file::lock_if_free(&database);
+    let partial = Partial::new(copy).map_err(cannot_write)?;
+    let written = if alone.is_some() {
+        write(&database, partial.path()).await
+    } else {
+        read(&database, partial.path()).await
     };
-    keep().map_err(cannot_write)
+    written.map_err(cannot_copy)?;
+    let said = check(partial.path()).await.unwrap_or_else(|error| error.to_string());
+    if said != "ok" {
+        return Err(BackupError::Damaged { copy: copy.to_owned(), reason: said });
+    }
+    partial.put(copy).map_err(cannot_write)
 }
 
-/// Where the copy is until it is whole.
-fn partial(copy: &Path) -> PathBuf {
-    let mut name = copy.as_os_str().to_owned();
-    name.push(".partial");
-    PathBuf::from(name)
+/// Copies a database that nobody else has.
+pub(crate) async fn write(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
+    copy_by(&options(database), copy).await
 }
 
-async fn write(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
-    let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(BUSY_TIMEOUT);
-    let mut source = SqliteConnection::connect_with(&options).await?;
+/// Copies a database that a service may have.
+async fn read(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
+    copy_by(&SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(BUSY_TIMEOUT), copy)
+        .await
+}
+
+async fn copy_by(options: &SqliteConnectOptions, copy: &Path) -> Result<(), sqlx::Error> {
+    let mut source = SqliteConnection::connect_with(options).await?;
     let copy = copy.to_str().ok_or_else(|| sqlx::Error::Configuration("its name is not UTF-8".into()))?;
     // A statement without rows or tables: nothing in it for the compiler to look at.
     sqlx::query("VACUUM INTO ?").bind(copy).execute(&mut source).await?;

@@ -15,9 +15,11 @@ mod columns;
 mod commit;
 mod error;
 mod feed;
+mod file;
 mod journal;
 mod load;
 mod open;
+mod origin;
 mod power;
 mod size;
 mod steps;
@@ -25,9 +27,11 @@ mod steps;
 mod tests;
 mod tokens;
 mod usage;
+mod whole;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -42,14 +46,16 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey,
-    TokenState, UsageFilter,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, ClockMark, Commit, CommitError, Delta, Finished,
+    Holder, IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store,
+    StoreError, TokenKey, TokenState, UsageFilter,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 pub use self::backup::{BackupError, backup};
+pub use self::file::open_to_others;
 pub use self::open::OpenError;
+pub use self::whole::{Staged, migrate};
 use crate::error::unavailable;
 
 /// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
@@ -68,6 +74,8 @@ pub struct SqliteStore {
     /// Told of each commit: the last revision. None while it is not known whether there is a later one. Nobody else
     /// writes to the file, so that it need not be looked at to know that nothing has changed.
     revision: watch::Sender<Option<Revision>>,
+    /// Which files these are, once they have been made.
+    opened: OnceLock<file::Opened>,
     /// Locked as long as the store is open.
     _lock: File,
 }
@@ -91,7 +99,7 @@ impl SqliteStore {
     }
 
     async fn writer(&self) -> Writer<'_> {
-        Writer { connection: self.writer.lock().await, options: &self.options }
+        Writer { connection: self.writer.lock().await, options: &self.options, opened: self.opened.get() }
     }
 
     async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
@@ -121,9 +129,13 @@ impl SqliteStore {
         transaction: Transaction<'_, Sqlite>,
         advance: Option<Advance>,
     ) -> Result<(), StoreError> {
-        let Some(advance) = advance else { return transaction.commit().await.map_err(unavailable) };
-        self.doubt();
+        if advance.is_some() {
+            self.doubt();
+        }
         transaction.commit().await.map_err(unavailable)?;
+        // It may be in a file that was removed meanwhile.
+        self.opened.get().map_or(Ok(()), file::Opened::check)?;
+        let Some(advance) = advance else { return Ok(()) };
         self.revision.send_replace(Some(advance.to));
         Ok(())
     }
@@ -133,11 +145,13 @@ impl SqliteStore {
 struct Writer<'a> {
     connection: MutexGuard<'a, Option<SqliteConnection>>,
     options: &'a SqliteConnectOptions,
+    opened: Option<&'a file::Opened>,
 }
 
 impl Writer<'_> {
     /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
     async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+        self.opened.map_or(Ok(()), file::Opened::check)?;
         self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
     }
 
@@ -250,6 +264,21 @@ impl Store for SqliteStore {
 
     async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+
+    async fn clock_mark(&self) -> Result<Option<ClockMark>, StoreError> {
+        origin::mark(&mut *self.reading().await?).await
+    }
+
+    async fn set_clock_mark(&self, mark: &ClockMark) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        origin::set_mark(&mut transaction, mark).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        origin::read(&mut *self.reading().await?).await.map(Some)
     }
 
     async fn idempotent(

@@ -1,9 +1,9 @@
 //! Opening the file.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use sqlx::Connection;
@@ -12,15 +12,16 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
     SqliteSynchronous,
 };
+use store::Store as _;
 use store::schema::{Newer, Schema};
 use thiserror::Error;
 use tokio::sync::{Mutex, watch};
 
-use crate::SqliteStore;
+use crate::{SqliteStore, file};
 
 /// The schema's history; it is brought up to date when a store is opened. Whether later migrations than these are
 /// bearable is not for the migrator to say ([`Schema::check`]).
-fn migrations() -> Migrator {
+pub(crate) fn migrations() -> Migrator {
     let mut migrations = sqlx::migrate!();
     migrations.set_ignore_missing(true);
     migrations
@@ -42,9 +43,34 @@ pub enum OpenError {
     /// Another service has it.
     #[error("{0} is in use by another service: stop that one first, or give this one another file")]
     InUse(PathBuf),
-    /// It is not there and cannot be made.
-    #[error("cannot make {path}: {error}")]
-    Make {
+    /// Its name is a symbolic link to nothing.
+    #[error("{0} is a symbolic link to a file that is not there: remove the link, or bring the file back")]
+    Dangling(PathBuf),
+    /// It has other names, under which another service would not see that it is in use.
+    #[error(
+        "{path} has {links} names (hard links), and a database may have one only: \
+         remove the others, or copy it by `allot database backup`"
+    )]
+    Linked {
+        /// The file.
+        path: PathBuf,
+        /// How many names.
+        links: u64,
+    },
+    /// What was committed last is there, and the database is not.
+    #[error(
+        "{path} is missing or empty, but {journal} is there, which holds what was last written to it: \
+         bring {path} back, or move {journal} away"
+    )]
+    JournalAlone {
+        /// The database.
+        path: PathBuf,
+        /// The journal.
+        journal: PathBuf,
+    },
+    /// The file cannot be used.
+    #[error("cannot use {path}: {error}")]
+    File {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -93,33 +119,67 @@ impl SqliteStore {
     /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process
     /// that holds it, whatever becomes of that process.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref();
-        let lock = lock(path)?;
-        make(path)?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .foreign_keys(true)
-            .busy_timeout(BUSY_TIMEOUT);
-        let reading = options.clone().read_only(true).create_if_missing(false).row_buffer_size(ROWS_AHEAD);
+        let real = file::resolve(path.as_ref())?;
+        let lock = file::lock(&real)?;
+        file::make(&real)?;
+        Self::open_locked(path.as_ref(), lock).await
+    }
+
+    /// Opens the store in a file that is there, under a lock that is held already.
+    pub(crate) async fn open_locked(path: &Path, lock: File) -> Result<Self, OpenError> {
+        let options = options(path).create_if_missing(false).journal_mode(SqliteJournalMode::Wal);
+        let reading = options.clone().read_only(true).row_buffer_size(ROWS_AHEAD);
         // Of a file that is there already, this changes nothing.
         let options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let migrations = migrations();
-        if let Some(schema) = schema(&mut writer).await.map_err(cannot_open)? {
-            let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
-            schema.check(known).map_err(|error| OpenError::Newer { path: path.to_owned(), error })?;
-        }
+        check_schema(&mut writer, path, &migrations).await?;
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
         migrations.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(reading);
         let writer = Mutex::new(Some(writer));
         let revision = watch::Sender::new(None);
-        Ok(Self { path: path.to_owned(), writer, options, readers, revision, _lock: lock })
+        let store = Self {
+            path: path.to_owned(),
+            writer,
+            options,
+            readers,
+            revision,
+            opened: OnceLock::new(),
+            _lock: lock,
+        };
+        // The journal is made by what is written first.
+        let unusable = |error| OpenError::File { path: path.to_owned(), error };
+        let probed = store.check().await;
+        probed.map_err(|error| unusable(io::Error::other(error)))?;
+        let _ = store.opened.set(file::Opened::new(path).map_err(unusable)?);
+        Ok(store)
     }
+}
+
+/// How connections that write are made.
+pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+}
+
+/// Whether this version works with the schema that is there; says whether it is of an earlier one.
+pub(crate) async fn check_schema(
+    db: &mut SqliteConnection,
+    path: &Path,
+    migrations: &Migrator,
+) -> Result<bool, OpenError> {
+    let read = schema(db).await;
+    let Some(schema) = read.map_err(|error| OpenError::Open { path: path.to_owned(), error })? else {
+        return Ok(true);
+    };
+    let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
+    schema.check(known).map_err(|error| OpenError::Newer { path: path.to_owned(), error })?;
+    Ok(schema.newest < known)
 }
 
 /// What schema there is; none in a new file, and in those of before it was written down.
@@ -135,36 +195,4 @@ async fn schema(db: &mut SqliteConnection) -> Result<Option<Schema>, sqlx::Error
     let newest: i64 = newest.fetch_one(&mut *db).await?;
     let oldest = sqlx::query_scalar!("SELECT oldest FROM compatibility").fetch_one(db).await?;
     Ok(Some(Schema { newest, oldest }))
-}
-
-/// How files are opened that are read and written by their owner only, whatever the umask: databases hold the keys that
-/// tokens are signed with.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    options
-}
-
-/// Makes the file if there is none, since SQLite would make one that others can read. What SQLite keeps beside it gets its
-/// mode.
-fn make(path: &Path) -> Result<(), OpenError> {
-    if path.exists() {
-        return Ok(());
-    }
-    private().open(path).map(drop).map_err(|error| OpenError::Make { path: path.to_owned(), error })
-}
-
-/// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
-/// against readers.
-fn lock(database: &Path) -> Result<File, OpenError> {
-    let mut path = database.as_os_str().to_owned();
-    path.push(".lock");
-    let path = PathBuf::from(path);
-    let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
-    let file = private().open(&path).map_err(cannot_lock)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
-        Err(TryLockError::Error(error)) => Err(cannot_lock(error)),
-    }
 }

@@ -172,7 +172,7 @@ async fn a_later_schema_is_refused_only_if_it_says_so() {
     by_hand(&store, "UPDATE compatibility SET oldest = 9999").await.expect("works");
     drop(store);
     let error = SqliteStore::open(&path).await.expect_err("it does not go together").to_string();
-    assert!(error.contains("allot.db") && error.contains("schema (9999)"), "{error}");
+    assert!(error.contains("allot.db") && error.contains("schema 9999 is needed"), "{error}");
 }
 
 /// Fills the file, forgets all of it a part at a time, and gives back what can be given back.

@@ -35,6 +35,8 @@ pub struct Archive {
     pub tokens: TokenState,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
     pub last_fence: u64,
+    /// Which store it is ([`crate::Origin::id`]), so that a copy is the same one.
+    pub id: Option<String>,
 }
 
 /// Why nothing was taken in.

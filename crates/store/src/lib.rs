@@ -342,9 +342,33 @@ pub enum StoreError {
         /// The most that it may be.
         bound: SignedDuration,
     },
+    /// Nothing may be changed before something is set right, or an operator says that it is right: the clock of the
+    /// machine, or which store the fleet belongs to.
+    #[error("{0}")]
+    Suspended(String),
     /// What it holds makes no sense.
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),
+}
+
+/// What the clock of a machine showed when it was right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockMark {
+    /// What it showed.
+    pub at: Timestamp,
+    /// How long the machine had been running by then.
+    pub steady: SignedDuration,
+    /// Which run of the machine that was.
+    pub boot: String,
+}
+
+/// Which store it is, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Drawn when the store was made, and taken along into a copy; none if the store is not kept.
+    pub id: Option<String>,
+    /// The highest fence that was given out.
+    pub last_fence: u64,
 }
 
 /// Who carries out steps: one running service.
@@ -440,6 +464,21 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// What time it is in the store, if it has a clock other than the caller's: all who share the store can
     /// compare theirs with it.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// What the clock of the machine showed when it was last noted. Only a store without a clock of its own keeps that.
+    async fn clock_mark(&self) -> Result<Option<ClockMark>, StoreError> {
+        Ok(None)
+    }
+
+    /// Notes what the clock of the machine shows.
+    async fn set_clock_mark(&self, _mark: &ClockMark) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Which store it is, if it can tell.
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        Ok(None)
+    }
 
     /// What was answered to the request with that key, if it was made less than a day before `now`.
     async fn idempotent(

@@ -17,12 +17,14 @@ pub struct Schema {
 /// It is of a later version, and this one cannot work with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "its schema ({found}) is of a later version of allot, which this one (schema {known}) cannot work beside: \
-     run that version or a later one"
+    "this version of allot is too old for it: it knows schemas up to {known}, and one that knows schema {oldest} is \
+     needed (the database has schema {found}); run a later version"
 )]
 pub struct Newer {
     /// The newest migration that was run.
     pub found: i64,
+    /// The oldest that a version has to know.
+    pub oldest: i64,
     /// The newest that this version knows.
     pub known: i64,
 }
@@ -30,7 +32,11 @@ pub struct Newer {
 impl Schema {
     /// Whether a service that knows migrations up to that one works with it.
     pub fn check(self, known: i64) -> Result<(), Newer> {
-        if self.oldest > known { Err(Newer { found: self.newest, known }) } else { Ok(()) }
+        if self.oldest > known {
+            Err(Newer { found: self.newest, oldest: self.oldest, known })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -41,7 +47,7 @@ mod tests {
     #[test]
     fn a_schema_works_with_all_services_that_know_its_oldest_migration() {
         let schema = Schema { newest: 7, oldest: 5 };
-        assert_eq!(schema.check(4), Err(Newer { found: 7, known: 4 }));
+        assert_eq!(schema.check(4), Err(Newer { found: 7, oldest: 5, known: 4 }));
         assert_eq!([5, 6, 7, 8].map(|known| schema.check(known)), [Ok(()); 4]);
     }
 }

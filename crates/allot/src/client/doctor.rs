@@ -1,6 +1,6 @@
 //! `allot doctor`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,6 +13,18 @@ pub(crate) struct Arguments {
     /// Set right what can be; without it, nothing is changed
     #[arg(long)]
     repair: bool,
+    /// Say that the clock of the service's machine is right, or that the fleet belongs to this database
+    #[arg(long, value_name = "WHAT", conflicts_with = "repair")]
+    accept: Option<Accepted>,
+}
+
+/// What is right as it is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Accepted {
+    /// The clock of the service's machine
+    Clock,
+    /// The fleet: what it holds for leases that the database does not know is taken back
+    Fleet,
 }
 
 #[derive(Debug, Deserialize)]
@@ -24,10 +36,11 @@ struct Entry {
 
 /// It is no success if a difference is left, so that whatever runs it notices.
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let answer = if arguments.repair {
-        session.connection.post("/v1/drift/repair", &json!({})).await?
-    } else {
-        session.connection.get("/v1/drift", &[]).await?
+    let answer = match arguments.accept {
+        Some(Accepted::Clock) => session.connection.post("/v1/drift/accept-clock", &json!({})).await?,
+        Some(Accepted::Fleet) => session.connection.post("/v1/drift/accept-fleet", &json!({})).await?,
+        None if arguments.repair => session.connection.post("/v1/drift/repair", &json!({})).await?,
+        None => session.connection.get("/v1/drift", &[]).await?,
     };
     let left: Vec<Entry> = read(&answer, "drift")?;
     if session.json {

@@ -415,6 +415,9 @@ settings! {
     "limits.unknown_after" unknown_after: Span = "3m" as "DURATION";
     /// How far the clock may be from the database's; a service whose clock is further off changes nothing
     "limits.longest_clock_skew" longest_clock_skew: Span = "5s" as "DURATION";
+    /// How old the newest record of a SQLite database may be at the start; if it is older, the clock may be wrong, and
+    /// nothing is changed before `allot doctor --accept clock`
+    "limits.longest_absence" longest_absence: Span = "400d" as "DURATION";
     /// How long notifications, audit records and keys of requests are kept
     "limits.keep_records" keep_records: Span = "30d" as "DURATION";
 

@@ -226,6 +226,10 @@ async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), As
     match choice {
         DatabaseChoice::Sqlite(path) => {
             let store = Arc::new(SqliteStore::open(path).await?);
+            for (path, mode) in store_sqlite::open_to_others(path) {
+                let (path, mode) = (path.display(), format!("{mode:04o}"));
+                tracing::warn!(%path, mode, "database readable by others; `chmod 600` keeps it private");
+            }
             Ok((store.clone(), Database::File(store)))
         }
         DatabaseChoice::Postgres(servers) => {
@@ -351,6 +355,7 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
         delete_wait: configuration.delete_wait.unsigned(),
         enforcer_timeout: configuration.enforcement_timeout.unsigned(),
         longest_clock_skew: configuration.longest_clock_skew.0,
+        longest_absence: configuration.longest_absence.0,
         keep_records: configuration.keep_records.0,
         keep_undelivered: configuration.keep_undelivered.0,
         keep_leases: configuration.keep_leases.0,

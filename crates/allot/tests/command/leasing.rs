@@ -208,9 +208,21 @@ fn a_backup_that_was_made_of_a_running_service_is_a_database_to_go_on_with() {
     assert!(missing.status == 1 && missing.err.contains("/nowhere/x.db"), "{}", missing.err);
     assert_eq!(service.stop(), 0);
 
-    // The machines are as they were left, with a host in the hands of a lease that nobody knows any more.
+    // The machines are as they were left, with a host in the hands of a lease that nobody knows any more: nothing is
+    // touched before the operator says that it is to be.
     let restored =
         Running::start(&format!("sqlite://{}", copy.display()), &["--simulated-state-file", &machines]);
+    let said = restored.allot("doctor");
+    assert!(said.out.contains("1 host (r1-h0") && said.out.contains("--accept fleet"), "{}", said.out);
+    assert!(!said.err.contains("--repair"), "{}", said.err);
+    for refused in ["doctor --repair", "lease create more --hosts 1 --for 1h"] {
+        let ran = restored.allot(refused);
+        assert!(
+            ran.status != 0 && (ran.out + &ran.err).contains("older than what was last done"),
+            "{refused}"
+        );
+    }
+    restored.says("doctor --accept fleet");
     let leases = restored.json("lease list");
     let leases = leases["leases"].as_array().expect("a list");
     assert_eq!(leases.iter().map(|lease| &lease["id"]).collect::<Vec<_>>(), [&kept["lease"]["id"]]);

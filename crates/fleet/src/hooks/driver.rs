@@ -13,7 +13,9 @@ use super::config::Moment;
 use super::ledger::{Handed, Part, Record, UNCERTAIN};
 use super::shared::HostTurn;
 use crate::site::Site;
-use crate::{FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, Power};
+use crate::{
+    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
+};
 
 type Answer = Result<Outcome, FleetError>;
 
@@ -99,6 +101,16 @@ impl Inventory for HooksFleet {
             hosts: seen.collect(),
             floating_ips: ledger.floating_ips.iter().map(|(ip, handed)| (*ip, handed.holder())).collect(),
         })
+    }
+
+    async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
+        self.shared.read().await?;
+        Ok(Some(self.ledger().keeper.clone()))
+    }
+
+    async fn set_keeper(&self, keeper: Keeper) -> Result<(), FleetError> {
+        let turn = self.shared.turn(Part::Keeper).await?;
+        self.shared.write(&turn, |ledger| ledger.keeper = keeper).await
     }
 }
 

@@ -11,6 +11,7 @@ use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Place, 
 use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 
+use crate::Keeper;
 use crate::late::Fences;
 use crate::saved::{by_id, id, id_or_none};
 use crate::site::Site;
@@ -26,6 +27,8 @@ pub(super) enum Part {
     Host(HostId),
     /// All addresses.
     Addresses,
+    /// For which store they are handed over.
+    Keeper,
 }
 
 impl fmt::Display for Part {
@@ -33,6 +36,7 @@ impl fmt::Display for Part {
         match self {
             Self::Host(host) => write!(f, "host {host}"),
             Self::Addresses => f.write_str("addresses"),
+            Self::Keeper => f.write_str("keeper"),
         }
     }
 }
@@ -52,6 +56,9 @@ pub(super) struct Ledger {
     pub(super) floating_ips: BTreeMap<FloatingIpId, Handed>,
     #[serde(skip)]
     pub(super) fences: Fences,
+    /// For which store it was changed last.
+    #[serde(default)]
+    pub(super) keeper: Keeper,
 }
 
 /// A host.
@@ -129,6 +136,10 @@ impl Ledger {
         }
         if !self.changed.contains(&Part::Addresses) {
             self.floating_ips = theirs.floating_ips;
+        }
+        if !self.changed.contains(&Part::Keeper) {
+            let fence = self.keeper.fence.max(theirs.keeper.fence);
+            self.keeper = Keeper { fence, ..theirs.keeper };
         }
     }
 }

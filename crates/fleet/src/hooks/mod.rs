@@ -155,7 +155,10 @@ impl HooksFleet {
     }
 
     fn is_late(&self, key: &OperationKey) -> bool {
-        self.ledger().fences.is_late(key)
+        let mut ledger = self.ledger();
+        // Written down with what is done under it.
+        ledger.keeper.fence = ledger.keeper.fence.max(key.fence);
+        ledger.fences.is_late(key)
     }
 
     fn subject(&self, host: HostId, key: &OperationKey) -> Subject {

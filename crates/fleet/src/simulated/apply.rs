@@ -33,6 +33,9 @@ impl State {
         call: &Call,
         now: Timestamp,
     ) -> Result<Outcome, FleetError> {
+        if let Call::Act(_, key) | Call::Start(_, _, key) = call {
+            self.keeper.fence = self.keeper.fence.max(key.fence);
+        }
         match call {
             Call::Adopt(host) => self.adopt(*host),
             Call::Abandon(host) => self.abandon(*host),

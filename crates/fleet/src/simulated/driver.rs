@@ -15,7 +15,7 @@ use super::apply::Call;
 use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
 use crate::{
-    FleetError, Guests, Inventory, Isolation, Machine, Network, OperationKey, Outcome, Power, saved,
+    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power, saved,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -140,6 +140,18 @@ impl Inventory for SimulatedFleet {
             hosts: seen.collect(),
             floating_ips: floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation)).collect(),
         })
+    }
+    async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
+        Ok(Some(self.lock().state.keeper.clone()))
+    }
+
+    async fn set_keeper(&self, keeper: Keeper) -> Result<(), FleetError> {
+        {
+            let mut inner = self.lock();
+            inner.state.keeper = keeper;
+            inner.version += 1;
+        }
+        self.save().await
     }
 }
 

@@ -18,6 +18,7 @@ use super::power::Supply;
 use super::script::Happening;
 use super::timing::Timing;
 use super::violation::Violation;
+use crate::Keeper;
 use crate::late::Fences;
 use crate::saved::{by_id, id, id_or_none, pairs};
 use crate::site::Site;
@@ -49,6 +50,9 @@ pub(super) struct State {
     numbered: u64,
     #[serde(skip)]
     pub(super) fences: Fences,
+    /// For which store it was changed last.
+    #[serde(default)]
+    pub(super) keeper: Keeper,
     /// Guests of instances that were started or destroyed: when they are there, if they were started.
     #[serde(default, with = "by_id")]
     pub(super) instances: BTreeMap<GuestId, Timestamp>,
@@ -197,6 +201,7 @@ impl State {
             events: BTreeMap::new(),
             numbered: 0,
             fences: Fences::default(),
+            keeper: Keeper::default(),
             instances: BTreeMap::new(),
             kept: BTreeMap::new(),
             images: 0,

@@ -116,7 +116,7 @@ rules! {
     MaintenancePost "blazar:maintenance:post" ADMIN;
     /// Seeing where store and fleet differ.
     DriftGet "blazar:drift:get" ADMIN;
-    /// Setting such differences right.
+    /// Setting such differences right, and accepting a clock or a fleet.
     DriftRepair "blazar:drift:repair" ADMIN;
 }
 

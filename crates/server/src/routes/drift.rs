@@ -6,7 +6,7 @@ use api::v1::DriftEntry;
 use api::v1::body::DriftBody;
 use axum::Json;
 use axum::extract::State;
-use service::Drift;
+use service::{Acceptable, Drift};
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -32,6 +32,41 @@ pub(crate) async fn repair(State(app): State<App>, session: Session) -> Result<J
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let left = session.change(async move { service.repair_drift(&caller).await }).await??;
     Ok(Json(body(&left)))
+}
+
+/// Takes the clock of the service's machine for right, as `wrong_clock` asks for; the answer has what is left.
+#[utoipa::path(
+    post, path = "/v1/drift/accept-clock", tag = "drift", operation_id = "accept_clock",
+    responses((status = 200, body = DriftBody))
+)]
+pub(crate) async fn accept_clock(
+    State(app): State<App>,
+    session: Session,
+) -> Result<Json<DriftBody>, ApiError> {
+    accept(&app, &session, Acceptable::Clock).await
+}
+
+/// Takes the fleet for that of this store, as `foreign_fleet` asks for; the answer has what is left. What the fleet
+/// holds for leases that the store does not know is taken back from then on.
+#[utoipa::path(
+    post, path = "/v1/drift/accept-fleet", tag = "drift", operation_id = "accept_fleet",
+    responses((status = 200, body = DriftBody))
+)]
+pub(crate) async fn accept_fleet(
+    State(app): State<App>,
+    session: Session,
+) -> Result<Json<DriftBody>, ApiError> {
+    accept(&app, &session, Acceptable::Fleet).await
+}
+
+async fn accept(app: &App, session: &Session, what: Acceptable) -> Result<Json<DriftBody>, ApiError> {
+    session.allow(app, Rule::DriftRepair)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let left = session.change(async move {
+        service.accept(&caller, what).await?;
+        service.drift().await
+    });
+    Ok(Json(body(&left.await??)))
 }
 
 fn body(drift: &[Drift]) -> DriftBody {

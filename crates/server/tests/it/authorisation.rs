@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 81] = [
+const MATRIX: [(&str, &str, &str); 83] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -91,6 +91,8 @@ const MATRIX: [(&str, &str, &str); 81] = [
     ("GET", "/v1/energy/hosts", "admin"),
     ("GET", "/v1/drift", "admin"),
     ("POST", "/v1/drift/repair", "admin"),
+    ("POST", "/v1/drift/accept-clock", "admin"),
+    ("POST", "/v1/drift/accept-fleet", "admin"),
 ];
 
 const CALLERS: [&str; 5] = ["foreign", "other", "reader", "member", "admin"];

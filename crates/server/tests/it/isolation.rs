@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 81] = [
+const ROWS: [Row; 83] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -162,6 +162,8 @@ const ROWS: [Row; 81] = [
     row("GET", "/v1/energy/hosts"),
     row("GET", "/v1/drift"),
     row("POST", "/v1/drift/repair"),
+    row("POST", "/v1/drift/accept-clock"),
+    row("POST", "/v1/drift/accept-fleet"),
     row("GET", "/v1/audit").with(&[
         ("limit", "1000"),
         ("marker", "1000"),

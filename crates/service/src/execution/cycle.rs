@@ -45,7 +45,10 @@ impl Service {
                 cycle
             }
             Err(error) => {
-                tracing::error!(%error, "the store does not work; trying again");
+                // What suspends everything was said when it began.
+                if !matches!(error, StoreError::Suspended(_)) {
+                    tracing::error!(%error, "the store does not work; trying again");
+                }
                 Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
             }
         };
@@ -54,6 +57,10 @@ impl Service {
     }
 
     async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
+        if self.progress().uncounted {
+            self.count_what_is_held().await?;
+            self.progress().uncounted = false;
+        }
         let writer = self.loop_writer().await?;
         {
             let mut progress = self.progress();

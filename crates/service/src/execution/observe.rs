@@ -80,6 +80,7 @@ impl Service {
     async fn see(&self, look: &Look) -> Result<Sight, FleetError> {
         let machines = if look.all {
             let machines = self.parts.fleet.machines().await?;
+            Box::pin(self.look_whose(&machines)).await?;
             Some(machines.into_iter().map(|machine| (machine.id, machine)).collect())
         } else {
             None

@@ -21,6 +21,7 @@ use crate::departures::Announced;
 use crate::energy::Planned;
 use crate::offers::HeldOffers;
 use crate::relocation::Tried;
+use crate::suspension::{Belonging, Watch};
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]
@@ -99,6 +100,12 @@ pub(crate) struct Progress {
     pub stuck: u32,
     /// When to try again after one that failed.
     pub retry_at: Option<Timestamp>,
+    /// The clock, once it is watched.
+    pub clock: Option<Watch>,
+    /// Whether the fleet belongs to the store.
+    pub belonging: Belonging,
+    /// What is held was not counted for usage when the service started.
+    pub uncounted: bool,
     /// What is to be looked at.
     touched: Touched,
     /// Looks that are under way, by number.

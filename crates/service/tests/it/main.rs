@@ -25,6 +25,7 @@ mod running;
 mod sharing;
 mod sparing;
 mod suiting;
+mod suspension;
 mod telling;
 mod terms;
 mod timing;

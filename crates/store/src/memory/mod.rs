@@ -30,8 +30,8 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
     FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Sizes, Snapshot,
-    StepHistory, Store, StoreError, TokenKey, TokenState, UsageFilter,
+    Notification, Origin, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Sizes,
+    Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, UsageFilter,
 };
 
 /// A store in memory.
@@ -142,6 +142,7 @@ impl State {
             slept: self.slept.clone(),
             tokens: self.tokens.clone(),
             last_fence: self.last_fence,
+            id: None,
         }
     }
 
@@ -518,6 +519,10 @@ impl Store for MemoryStore {
         let advance = self.state().import(archive)?;
         self.tell(Some(advance));
         Ok(())
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        Ok(Some(Origin { id: None, last_fence: self.state().last_fence }))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -1,0 +1,246 @@
+//! Whether a clock can be trusted: it is compared with time that nobody can set, and with what was written down last.
+//!
+//! The time that nobody can set is the kernel's `CLOCK_BOOTTIME`. It goes on while the machine sleeps, unlike
+//! `CLOCK_MONOTONIC`: a laptop that wakes up after a night finds that both clocks have gone on by a night. A virtual
+//! machine that was paused finds that neither has, and then has its clock set: that is a jump, which its operator accepts.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// Both clocks at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What the clock shows.
+    pub wall: Timestamp,
+    /// Time since the machine started, which nobody can set.
+    pub steady: SignedDuration,
+}
+
+/// What is wrong with a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It was set while it was watched: so far ahead, or back if it is negative.
+    Set(SignedDuration),
+    /// It shows an earlier time than what was written down last: by so much.
+    Behind(SignedDuration),
+    /// What was written down last is longer ago than one can be away: by so much.
+    Ahead(SignedDuration),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set(by) if by.is_negative() => {
+                write!(f, "the clock of this machine was set back by {:#} while it was in use", by.abs())
+            }
+            Self::Set(by) => {
+                write!(f, "the clock of this machine was set ahead by {by:#} while it was in use")
+            }
+            Self::Behind(by) => {
+                write!(
+                    f,
+                    "the clock of this machine shows {by:#} less than the newest record of the database"
+                )
+            }
+            Self::Ahead(by) => {
+                write!(
+                    f,
+                    "the clock of this machine shows {by:#} more than the newest record of the database"
+                )
+            }
+        }
+    }
+}
+
+/// How far clocks may go wrong before that is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// How far it may be set at once.
+    pub jump: SignedDuration,
+    /// How old the newest record may be when one begins.
+    pub absence: SignedDuration,
+}
+
+/// What is known of a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    bounds: Bounds,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It was not right yet; the newest record.
+    Doubted(Timestamp),
+    /// It was right: what it should show, and when that was.
+    Followed(Reading),
+}
+
+/// A clock that is set right little by little gains or loses at most the tenth part of the time that passes: the
+/// quickest that is in use is chrony's, with a twelfth.
+const SLEWING: i32 = 10;
+
+impl Trust {
+    /// Begins to watch a clock. `newest` is when the newest record was written, `earlier` what the clock showed when it
+    /// was watched last since this machine started.
+    pub fn new(bounds: Bounds, newest: Option<Timestamp>, earlier: Option<Reading>, now: Reading) -> Self {
+        let state = match (earlier, newest) {
+            (Some(earlier), _) if earlier.steady <= now.steady => State::Followed(earlier),
+            (_, Some(newest)) => State::Doubted(newest),
+            (_, None) => State::Followed(now),
+        };
+        Self { bounds, state }
+    }
+
+    /// Whether the clock is right. One that is set right again is.
+    pub fn judge(&mut self, now: Reading) -> Result<(), Wrong> {
+        match self.state {
+            State::Doubted(newest) => {
+                let since = now.wall.duration_since(newest);
+                if since < -self.bounds.jump {
+                    return Err(Wrong::Behind(since.abs()));
+                }
+                if since > self.bounds.absence {
+                    return Err(Wrong::Ahead(since));
+                }
+                self.state = State::Followed(now);
+                Ok(())
+            }
+            State::Followed(before) => {
+                let passed = now.steady.saturating_sub(before.steady);
+                let off = now.wall.duration_since(before.wall).saturating_sub(passed);
+                let off = off.max(-SignedDuration::MAX);
+                if off.abs() > self.bounds.jump {
+                    return Err(Wrong::Set(off));
+                }
+                let slewed = passed / SLEWING;
+                let gained = off.clamp(-slewed.abs(), slewed.abs());
+                let expected = before.wall.checked_add(passed.saturating_add(gained));
+                self.state =
+                    State::Followed(Reading { wall: expected.unwrap_or(now.wall), steady: now.steady });
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the clock as it is for right.
+    pub fn accept(&mut self, now: Reading) {
+        self.state = State::Followed(now);
+    }
+
+    /// What to write down, to go on from there after a restart; none while the clock is doubted.
+    pub fn followed(&self) -> Option<Reading> {
+        match self.state {
+            State::Doubted(_) => None,
+            State::Followed(reading) => Some(reading),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3600;
+    const DAY: i64 = 24 * HOUR;
+
+    const BOUNDS: Bounds =
+        Bounds { jump: SignedDuration::from_secs(5), absence: SignedDuration::from_secs(400 * DAY) };
+
+    fn seconds(seconds: i64) -> SignedDuration {
+        SignedDuration::from_secs(seconds)
+    }
+
+    fn wall(at: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + at).expect("in range")
+    }
+
+    fn reading(at: i64, steady: i64) -> Reading {
+        Reading { wall: wall(at), steady: seconds(steady) }
+    }
+
+    fn watched() -> Trust {
+        Trust::new(BOUNDS, None, None, reading(0, 100))
+    }
+
+    #[test]
+    fn a_clock_that_goes_with_time_is_right_also_after_a_night_asleep() {
+        let mut trust = watched();
+        for at in [1, 60, 61, 10 * HOUR, 400 * DAY] {
+            assert_eq!(trust.judge(reading(at, 100 + at)), Ok(()), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_jump_is_noticed_either_way_until_it_is_taken_back_or_accepted() {
+        for by in [6, HOUR, 3650 * DAY, -6, -HOUR, -3650 * DAY] {
+            let mut trust = watched();
+            for passed in [1, 2, 100 * HOUR] {
+                assert_eq!(
+                    trust.judge(reading(passed + by, 100 + passed)),
+                    Err(Wrong::Set(seconds(by))),
+                    "{by}"
+                );
+            }
+            let mut accepted = trust;
+            assert_eq!(trust.judge(reading(100 * HOUR, 100 + 100 * HOUR)), Ok(()), "set right again");
+            accepted.accept(reading(100 * HOUR + by, 100 + 100 * HOUR));
+            assert_eq!(accepted.judge(reading(101 * HOUR + by, 100 + 101 * HOUR)), Ok(()));
+        }
+        assert_eq!(watched().judge(reading(6, 101)), Ok(()), "the bound is no jump");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_right_little_by_little_is_right_and_one_that_runs_twice_as_fast_is_not() {
+        let (mut slewed, mut fast) = (watched(), watched());
+        let mut noticed = false;
+        for passed in 1..=1200 {
+            assert_eq!(slewed.judge(reading(passed + passed / 12, 100 + passed)), Ok(()));
+            noticed |= fast.judge(reading(2 * passed, 100 + passed)).is_err();
+        }
+        assert!(noticed);
+    }
+
+    #[test]
+    fn at_the_beginning_the_newest_record_is_what_counts() {
+        let begun = |at| Trust::new(BOUNDS, Some(wall(0)), None, reading(at, 7)).judge(reading(at, 7));
+        for at in [-5, 0, 1, 365 * DAY] {
+            assert_eq!(begun(at), Ok(()), "{at}");
+        }
+        assert_eq!(begun(-6), Err(Wrong::Behind(seconds(6))));
+        assert_eq!(begun(-3650 * DAY), Err(Wrong::Behind(seconds(3650 * DAY))));
+        assert_eq!(begun(3650 * DAY), Err(Wrong::Ahead(seconds(3650 * DAY))));
+        let mut late = Trust::new(BOUNDS, Some(wall(0)), None, reading(-HOUR, 7));
+        assert!(late.judge(reading(-HOUR, 7)).is_err() && late.followed().is_none());
+        assert_eq!(late.judge(reading(60, 8)), Ok(()), "a machine without a battery learns the time");
+        assert_eq!(late.judge(reading(HOUR, 9)), Err(Wrong::Set(seconds(HOUR - 61))), "from there on");
+    }
+
+    #[test]
+    fn a_restart_of_the_service_makes_no_wrong_clock_right() {
+        let mut before = watched();
+        assert_eq!(before.judge(reading(60, 160)), Ok(()));
+        let begun = |at, steady| {
+            let now = reading(at, steady);
+            Trust::new(BOUNDS, Some(wall(60)), before.followed(), now).judge(now)
+        };
+        assert_eq!(begun(120, 220), Ok(()));
+        assert_eq!(begun(120 + HOUR, 220), Err(Wrong::Set(seconds(HOUR))));
+        assert_eq!(begun(120 + HOUR, 3), Ok(()), "the machine was started again");
+    }
+
+    #[test]
+    fn the_ends_of_time_are_no_panic() {
+        for wall in [Timestamp::MIN, Timestamp::MAX] {
+            for steady in [SignedDuration::MIN, SignedDuration::ZERO, SignedDuration::MAX] {
+                let now = Reading { wall, steady };
+                assert!(watched().judge(now).is_err());
+                let mut trust = Trust::new(BOUNDS, Some(Timestamp::MAX), Some(now), now);
+                assert_eq!(trust.judge(now), Ok(()));
+                let _ = trust.judge(reading(0, 0));
+                trust.accept(now);
+            }
+        }
+    }
+}

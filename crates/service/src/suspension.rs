@@ -1,0 +1,330 @@
+//! When nothing may be changed: the clock of the machine is wrong, or the fleet is held for leases that the store never
+//! knew. Each is said once in the log, at `/readyz` and by `allot doctor`, and ends by itself when it is set right, or
+//! when an operator accepts it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use ambient::{Bounds, Reading, Trust};
+use fleet::{FleetError, Keeper, Machine};
+use jiff::SignedDuration;
+use leases::ids::HostId;
+use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
+use store::{ClockMark, Commit, Origin, StoreError};
+
+use crate::state::State;
+use crate::writing::audit;
+use crate::{Caller, Service, ServiceError};
+
+/// How often what the clock shows is written down.
+const MARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+/// After so long without a service it is said how long it was.
+const LONG: SignedDuration = SignedDuration::from_hours(24);
+/// How many names of hosts are said.
+const SHOWN: usize = 5;
+
+/// What an operator can accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptable {
+    /// The clock of the machine as it is.
+    Clock,
+    /// That the fleet belongs to this store: what is held for leases that it does not know is a difference like others.
+    Fleet,
+}
+
+/// The clock, watched.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    trust: Trust,
+    boot: String,
+    /// What is wrong with it, if it is known.
+    wrong: Option<String>,
+    /// Up to when it is written down, in steady time.
+    marked: Option<SignedDuration>,
+}
+
+/// Whether the fleet belongs to the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// It was not looked at yet.
+    #[default]
+    Unknown,
+    /// It does.
+    Belongs,
+    /// It does not, as far as can be seen: why.
+    Foreign(String),
+}
+
+impl Service {
+    /// Both clocks, if there are two.
+    fn reading(&self) -> Option<Reading> {
+        let steady = self.parts.clock.steady()?;
+        Some(Reading { wall: self.parts.clock.now(), steady })
+    }
+
+    /// Compares the clock with time that nobody can set. A store that has a clock of its own is better to compare with.
+    pub(crate) async fn watch_clock(&self) -> Result<(), StoreError> {
+        let Some(now) = self.reading() else { return Ok(()) };
+        if self.progress().clock.is_none() {
+            let watch = Box::pin(self.begin_watch(now)).await?;
+            self.progress().clock.get_or_insert(watch);
+        }
+        let mark = {
+            let mut progress = self.progress();
+            let Some(watch) = &mut progress.clock else { return Ok(()) };
+            watch.judge(now)?;
+            watch.due_mark()
+        };
+        if let Some(mark) = mark {
+            Box::pin(self.parts.store.set_clock_mark(&mark)).await?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the clock when the service begins: what it showed last, and when the newest record is from.
+    async fn begin_watch(&self, now: Reading) -> Result<Watch, StoreError> {
+        let store = &self.parts.store;
+        let mark = store.clock_mark().await?;
+        let last = store.audit(1).await?.first().map(|record| record.at);
+        let newest = mark.as_ref().map(|mark| mark.at).max(last);
+        let boot = self.parts.clock.boot().unwrap_or_default();
+        let earlier = mark.filter(|mark| !boot.is_empty() && mark.boot == boot);
+        let earlier = earlier.map(|mark| Reading { wall: mark.at, steady: mark.steady });
+        if let Some(newest) = newest
+            && now.wall.duration_since(newest) > LONG
+        {
+            tracing::warn!(%newest, "store long unused; what was due since then is done now");
+        }
+        let bounds =
+            Bounds { jump: self.settings.longest_clock_skew, absence: self.settings.longest_absence };
+        Ok(Watch { trust: Trust::new(bounds, newest, earlier, now), boot, wrong: None, marked: None })
+    }
+
+    /// Refuses changes while the clock is wrong or the fleet is somebody else's.
+    pub(crate) async fn refuse_suspended(&self) -> Result<(), StoreError> {
+        if !self.progress().shares_clock {
+            self.watch_clock().await?;
+        }
+        self.refuse_foreign_fleet()
+    }
+
+    /// Refuses changes while the fleet is somebody else's.
+    fn refuse_foreign_fleet(&self) -> Result<(), StoreError> {
+        match &self.progress().belonging {
+            Belonging::Unknown | Belonging::Belongs => Ok(()),
+            Belonging::Foreign(why) => Err(StoreError::Suspended(why.clone())),
+        }
+    }
+
+    /// What keeps everything from being changed, in words.
+    pub(crate) fn suspensions(&self) -> (Option<String>, Option<String>) {
+        let progress = self.progress();
+        let clock = progress.clock.as_ref().and_then(|watch| watch.wrong.clone());
+        let fleet = match &progress.belonging {
+            Belonging::Foreign(why) => Some(why.clone()),
+            Belonging::Unknown | Belonging::Belongs => None,
+        };
+        (clock, fleet)
+    }
+
+    /// Looks, until it is known, whether the fleet belongs to this store: it was never changed for another one, nor
+    /// under a later claim than this one knows of. If it does not look so, what it holds is left as it is as long as any
+    /// of it is for leases that are not known here.
+    pub(crate) async fn look_whose(&self, machines: &[Machine]) -> Result<(), FleetError> {
+        if self.progress().belonging == Belonging::Belongs {
+            return Ok(());
+        }
+        let unavailable = |error: StoreError| FleetError::Unavailable(error.to_string());
+        let Some(origin) = self.parts.store.origin().await.map_err(unavailable)? else {
+            self.progress().belonging = Belonging::Belongs;
+            return Ok(());
+        };
+        let keeper = self.parts.fleet.keeper().await?;
+        if let Some(doubt) = doubt(&origin, keeper.as_ref()) {
+            let mut all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
+            all.extend(self.state().hosts.keys());
+            let observed = self.parts.fleet.observe(&all).await?;
+            let unknown = Unknown::of(&self.state(), &observed, machines);
+            if let Some(unknown) = unknown {
+                let why = format!(
+                    "{doubt}, and {unknown}, which this store knows nothing of; nothing of the fleet is touched before \
+                     the right database is back, or an operator says that this is it (`allot doctor --accept fleet`)"
+                );
+                let mut progress = self.progress();
+                if progress.belonging == Belonging::Unknown {
+                    tracing::error!(%why, "fleet belongs to another store");
+                }
+                // It may have been accepted meanwhile.
+                if progress.belonging != Belonging::Belongs {
+                    progress.belonging = Belonging::Foreign(why);
+                }
+                return Ok(());
+            }
+        }
+        self.keep_fleet(&origin, keeper.as_ref()).await?;
+        if matches!(
+            std::mem::replace(&mut self.progress().belonging, Belonging::Belongs),
+            Belonging::Foreign(_)
+        ) {
+            tracing::info!("fleet belongs to this store");
+        }
+        Ok(())
+    }
+
+    /// Has the driver keep which store the fleet belongs to.
+    async fn keep_fleet(&self, origin: &Origin, keeper: Option<&Keeper>) -> Result<(), FleetError> {
+        let Some(keeper) = keeper else { return Ok(()) };
+        let ours = Keeper {
+            store: origin.id.clone().unwrap_or_default(),
+            fence: keeper.fence.min(origin.last_fence),
+        };
+        if *keeper == ours { Ok(()) } else { self.parts.fleet.set_keeper(ours).await }
+    }
+
+    /// The operator says that something is right as it is.
+    pub async fn accept(&self, caller: &Caller, what: Acceptable) -> Result<(), ServiceError> {
+        let action = match what {
+            Acceptable::Clock => {
+                let now = self.reading();
+                let mut progress = self.progress();
+                if let (Some(watch), Some(now)) = (&mut progress.clock, now) {
+                    watch.trust.accept(now);
+                    (watch.wrong, watch.marked) = (None, None);
+                }
+                drop(progress);
+                tracing::warn!(user = caller.user.0, "clock accepted");
+                "clock.accept"
+            }
+            Acceptable::Fleet => {
+                if let Some(origin) = self.parts.store.origin().await? {
+                    let keeper = self.in_time(self.parts.fleet.keeper()).await?;
+                    self.in_time(self.keep_fleet(&origin, keeper.as_ref())).await?;
+                }
+                self.progress().belonging = Belonging::Belongs;
+                tracing::warn!(user = caller.user.0, "fleet accepted");
+                "fleet.accept"
+            }
+        };
+        // Something else may still be in the way; it is accepted all the same.
+        if let Ok(writer) = self.writer().await {
+            let now = self.now();
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, action, &""));
+            if let Err(error) = writer.commit(commit).await {
+                tracing::warn!(%error, "audit record lost");
+            }
+        }
+        self.wake.notify_one();
+        Ok(())
+    }
+}
+
+impl Watch {
+    fn judge(&mut self, now: Reading) -> Result<(), StoreError> {
+        match self.trust.judge(now) {
+            Ok(()) => {
+                if self.wrong.take().is_some() {
+                    tracing::info!("clock right again");
+                }
+                Ok(())
+            }
+            Err(wrong) => {
+                let why = format!(
+                    "{wrong}; nothing starts, ends or is changed before it is right, or an operator says that it is \
+                     (`allot doctor --accept clock`)"
+                );
+                if self.wrong.is_none() {
+                    tracing::error!(%why, "clock wrong");
+                }
+                self.wrong = Some(why.clone());
+                Err(StoreError::Suspended(why))
+            }
+        }
+    }
+
+    /// What is to be written down now.
+    fn due_mark(&mut self) -> Option<ClockMark> {
+        let followed = self.trust.followed()?;
+        if self.marked.is_some_and(|marked| followed.steady.saturating_sub(marked) < MARK_EVERY) {
+            return None;
+        }
+        self.marked = Some(followed.steady);
+        Some(ClockMark { at: followed.wall, steady: followed.steady, boot: self.boot.clone() })
+    }
+}
+
+/// Why the fleet may not belong to the store.
+fn doubt(origin: &Origin, keeper: Option<&Keeper>) -> Option<String> {
+    let named = keeper.filter(|keeper| !keeper.store.is_empty());
+    if let (Some(keeper), Some(id)) = (named, &origin.id)
+        && keeper.store != *id
+    {
+        return Some(format!(
+            "the fleet was changed for the store {}, and this is the store {id}",
+            keeper.store
+        ));
+    }
+    if keeper.is_some_and(|keeper| keeper.fence > origin.last_fence) {
+        return Some("this store is older than what was last done to the fleet".to_owned());
+    }
+    (origin.last_fence == 0).then(|| "this store is new and has never handed over a host".to_owned())
+}
+
+/// What the fleet has for leases and hosts that are not known.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Unknown {
+    hosts: Vec<String>,
+    guests: usize,
+    addresses: usize,
+}
+
+impl Unknown {
+    fn of(state: &State, observed: &Observed, machines: &[Machine]) -> Option<Self> {
+        let mut unknown = Self::default();
+        for (id, seen) in &observed.hosts {
+            let guests = seen.guests.iter().filter(|guest| match guest.owner {
+                GuestOwner::Lease(lease) => state.leases.get(lease).is_none(),
+                GuestOwner::Preemptible | GuestOwner::Other => false,
+            });
+            let guests = guests.count();
+            if guests > 0 || has_unknown(state, *id, seen) {
+                let name = machines.iter().find(|machine| machine.id == *id);
+                unknown.hosts.push(name.map_or_else(|| id.to_string(), |machine| machine.name.clone()));
+            }
+            unknown.guests += guests;
+        }
+        let reservations = observed.floating_ips.values();
+        unknown.addresses = reservations.filter(|id| state.leases.of_reservation(**id).is_none()).count();
+        (unknown != Self::default()).then_some(unknown)
+    }
+}
+
+/// Whether a host is handed over, in part or whole, to whom the store does not know.
+fn has_unknown(state: &State, host: HostId, seen: &ObservedHost) -> bool {
+    let place = match seen.place {
+        Place::FreePool => false,
+        Place::Fenced { .. } => !state.hosts.contains_key(&host),
+        Place::Held(holder) | Place::Releasing(holder) => state.leases.of_reservation(holder).is_none(),
+    };
+    place || seen.slots.keys().any(|holder| state.leases.of_reservation(*holder).is_none())
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let mut text = String::new();
+        if !self.hosts.is_empty() {
+            let (count, names) =
+                (self.hosts.len(), self.hosts.iter().take(SHOWN).cloned().collect::<Vec<_>>());
+            write!(text, "{count} host{} ({}", plural(count), names.join(", "))?;
+            text.push_str(if count > SHOWN { ", ...)" } else { ")" });
+        }
+        for (count, what) in [(self.guests, "guest"), (self.addresses, "floating IP")] {
+            if count > 0 {
+                let and = if text.is_empty() { "" } else { " and " };
+                write!(text, "{and}{count} {what}{}", plural(count))?;
+            }
+        }
+        write!(f, "it holds {text} for leases")
+    }
+}

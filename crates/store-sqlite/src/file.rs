@@ -1,0 +1,234 @@
+//! The files of a database: where they are, who may read them, and whether they are still the ones that were opened.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use store::StoreError;
+
+use crate::OpenError;
+
+/// What SQLite keeps beside a database while it is open, or after whoever had it open was killed.
+const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// Read and written by their owner only, whatever the umask.
+const PRIVATE: u32 = 0o600;
+
+/// That name, with something after it.
+pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.create(true).truncate(false).read(true).write(true).mode(PRIVATE);
+    options
+}
+
+/// Where the database really is, symbolic links followed, so that it has one name, and one lock, only.
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
+    let unusable = |error| OpenError::File { path: path.to_owned(), error };
+    let real = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if fs::symlink_metadata(path).is_ok() {
+                return Err(OpenError::Dangling(path.to_owned()));
+            }
+            let directory = directory_of(path).canonicalize().map_err(unusable)?;
+            let name = path.file_name().unwrap_or(OsStr::new(""));
+            return Ok(directory.join(name));
+        }
+        Err(error) => return Err(unusable(error)),
+    };
+    let links = fs::metadata(&real).map_err(unusable)?.nlink();
+    if links > 1 { Err(OpenError::Linked { path: real, links }) } else { Ok(real) }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the file if there is none, so that SQLite does not make one that others can read. What SQLite keeps beside it
+/// gets its mode.
+pub(crate) fn make(path: &Path) -> Result<(), OpenError> {
+    let unusable = |error| OpenError::File { path: path.to_owned(), error };
+    match fs::metadata(path) {
+        Ok(file) if file.len() > 0 => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable(error)),
+    }
+    // SQLite takes a journal for that of an earlier file, and throws it away.
+    if let Some(journal) = journals(path).into_iter().find(|journal| !journal.ends_with_shm()) {
+        return Err(OpenError::JournalAlone { path: path.to_owned(), journal: journal.0 });
+    }
+    private().open(path).map(drop).map_err(unusable)
+}
+
+/// Something beside a database.
+pub(crate) struct Journal(PathBuf);
+
+impl Journal {
+    fn ends_with_shm(&self) -> bool {
+        self.0.as_os_str().as_encoded_bytes().ends_with(b"-shm")
+    }
+}
+
+/// What there is beside a database and holds anything.
+fn journals(path: &Path) -> Vec<Journal> {
+    let there = JOURNALS.iter().map(|end| beside(path, end));
+    let there = there.filter(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0));
+    there.map(Journal).collect()
+}
+
+/// Whether a file with that name would be taken together with what is left of another one.
+pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
+    journals(path).into_iter().next().map(|journal| journal.0)
+}
+
+/// Removes what SQLite keeps beside a file.
+pub(crate) fn remove_journals(path: &Path) -> io::Result<()> {
+    JOURNALS.iter().try_for_each(|end| remove(&beside(path, end)))
+}
+
+/// Removes a file that may be there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
+/// against readers.
+pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
+    let path = beside(database, ".lock");
+    let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
+    let file = private().open(&path).map_err(cannot_lock)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
+        Err(TryLockError::Error(error)) => Err(cannot_lock(error)),
+    }
+}
+
+/// The lock, if it is there, nobody has it, and it may be had. None is made.
+pub(crate) fn lock_if_free(database: &Path) -> Option<File> {
+    let file = File::options().write(true).open(beside(database, ".lock")).ok()?;
+    file.try_lock().is_ok().then_some(file)
+}
+
+/// A file under another name than its own, until it is whole. It is removed with this value, unless it was put in its
+/// place.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    path: PathBuf,
+    /// Locked, so that nobody else writes to it at the same time. Closed after SQLite has closed it.
+    file: File,
+    placed: bool,
+}
+
+impl Partial {
+    /// An empty one for that place.
+    pub(crate) fn new(place: &Path) -> io::Result<Self> {
+        let path = beside(place, ".partial");
+        let file = private().open(&path)?;
+        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "somebody else is writing it");
+        file.try_lock().map_err(|_| busy())?;
+        if !same(&file.metadata()?, &fs::metadata(&path)?) {
+            // It was put in its place meanwhile.
+            return Err(busy());
+        }
+        // What is left of one whose writer was killed.
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+        file.set_len(0)?;
+        remove_journals(&path)?;
+        Ok(Self { path, file, placed: false })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts it in its place: whoever looks there, even after a power cut, sees what was there before, or all of it.
+    pub(crate) fn put(mut self, place: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, place)?;
+        self.placed = true;
+        sync_directory(place)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.placed {
+            // The next one writes over what is left.
+            let _ = remove_journals(&self.path).and_then(|()| remove(&self.path));
+        }
+    }
+}
+
+/// Makes sure that names in the directory of that file are on the disk.
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(directory_of(path))?.sync_all()
+}
+
+fn same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Which files were opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    files: Vec<(PathBuf, u64, u64)>,
+}
+
+impl Opened {
+    /// The database and its journal as they are now, while it is open and has been written to. Nothing but the end of
+    /// the last connection removes the journal.
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        let mut files = Vec::new();
+        let real = fs::canonicalize(path)?;
+        for path in [path.to_owned(), beside(&real, "-wal"), beside(&real, "-shm")] {
+            let file = fs::metadata(&path)?;
+            files.push((path, file.dev(), file.ino()));
+        }
+        Ok(Self { files })
+    }
+
+    /// An error if one of them is not there any more, or another one is: what is written now would be lost.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        for (path, device, inode) in &self.files {
+            let lost = |how: &str| {
+                let path = path.display();
+                Err(StoreError::Unavailable(format!(
+                    "{path} {how} since the service opened it, so what is written would be lost: \
+                     put that file back, or stop the service and start it with the file that is to count"
+                )))
+            };
+            match fs::metadata(path) {
+                Ok(file) if (file.dev(), file.ino()) == (*device, *inode) => {}
+                Ok(_) => return lost("was replaced"),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return lost("was removed or moved"),
+                Err(error) => {
+                    return Err(StoreError::Unavailable(format!(
+                        "cannot look at {}: {error}",
+                        path.display()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Files of a database that others than their owner can read or write, with their modes.
+pub fn open_to_others(database: &Path) -> Vec<(PathBuf, u32)> {
+    let database = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
+    let all = ["", "-wal", "-shm", "-journal", ".lock"].into_iter().map(|end| beside(&database, end));
+    let modes = all.filter_map(|path| Some((fs::metadata(&path).ok()?.permissions().mode() & 0o777, path)));
+    modes.filter(|(mode, _)| mode & 0o077 != 0).map(|(mode, path)| (path, mode)).collect()
+}

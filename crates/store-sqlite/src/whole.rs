@@ -1,0 +1,108 @@
+//! Files that are complete when a command ends: nothing of them is in a journal beside them, so that each can be moved
+//! alone.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnection;
+use store::StoreError;
+
+use crate::error::unavailable;
+use crate::file::{self, Partial};
+use crate::open::{check_schema, migrations, options};
+use crate::{BackupError, OpenError, SqliteStore, backup};
+
+impl SqliteStore {
+    /// Writes everything back into the file, so that it is complete without what SQLite keeps beside it, and lets go of
+    /// it. Afterwards nothing works any more.
+    pub async fn close_whole(&self) -> Result<(), StoreError> {
+        self.readers.close().await;
+        self.doubt();
+        let Some(mut writer) = self.writer.lock().await.take() else { return Ok(()) };
+        settle(&mut writer).await.map_err(unavailable)?;
+        writer.close().await.map_err(unavailable)
+    }
+}
+
+/// Ends write-ahead logging, which takes everything into the file and removes the log.
+async fn settle(db: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(db).await?;
+    if mode == "delete" {
+        return Ok(());
+    }
+    Err(sqlx::Error::Configuration(
+        format!("it stays in journal mode {mode}: somebody else has it open").into(),
+    ))
+}
+
+/// A new database that is not in its place before it is complete.
+#[derive(Debug)]
+pub struct Staged {
+    store: SqliteStore,
+    partial: Partial,
+    place: PathBuf,
+}
+
+impl Staged {
+    /// An empty one. What is in its place is locked, and stays there until the new one is put there.
+    pub async fn new(path: &Path) -> Result<Self, OpenError> {
+        let place = file::resolve(path)?;
+        let lock = file::lock(&place)?;
+        if let Some(journal) = file::journal_of(&place) {
+            // It would be taken for that of the new database.
+            return Err(OpenError::JournalAlone { path: place, journal });
+        }
+        let unusable = |error| OpenError::File { path: place.clone(), error };
+        let partial = Partial::new(&place).map_err(unusable)?;
+        let store = SqliteStore::open_locked(partial.path(), lock).await?;
+        Ok(Self { store, partial, place })
+    }
+
+    /// What is to be filled.
+    pub fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    /// Completes it and puts it in its place.
+    pub async fn put_in_place(self) -> Result<(), StoreError> {
+        let Self { store, partial, place } = self;
+        store.close_whole().await?;
+        let put = partial.put(&place);
+        put.map_err(|error| StoreError::Unavailable(format!("cannot write {}: {error}", place.display())))
+    }
+}
+
+/// Brings the schema of a file up to date, or makes a file if there is none. An old file is replaced by a new one when
+/// that is complete, and not changed before.
+pub async fn migrate(path: &Path) -> Result<(), BackupError> {
+    let place = file::resolve(path)?;
+    if !place.exists() {
+        let staged = Staged::new(&place).await?;
+        return staged.put_in_place().await.map_err(|error| write_error(&place, io::Error::other(error)));
+    }
+    let lock = file::lock(&place)?;
+    file::make(&place)?;
+    let cannot_open = |error| OpenError::Open { path: place.clone(), error };
+    let mut db = SqliteConnection::connect_with(&options(&place)).await.map_err(cannot_open)?;
+    let old = check_schema(&mut db, &place, &migrations()).await?;
+    settle(&mut db).await.map_err(cannot_open)?;
+    db.close().await.map_err(cannot_open)?;
+    if !old {
+        return file::sync_directory(&place).map_err(|error| write_error(&place, error));
+    }
+    let partial = Partial::new(&place).map_err(|error| write_error(&place, error))?;
+    let copied = backup::write(&place, partial.path()).await;
+    copied.map_err(|error| BackupError::Copy {
+        database: place.clone(),
+        copy: partial.path().to_owned(),
+        error,
+    })?;
+    let store = SqliteStore::open_locked(partial.path(), lock).await?;
+    store.close_whole().await.map_err(|error| write_error(&place, io::Error::other(error)))?;
+    partial.put(&place).map_err(|error| write_error(&place, error))
+}
+
+fn write_error(path: &Path, error: io::Error) -> BackupError {
+    BackupError::Write { copy: path.to_owned(), error }
+}
