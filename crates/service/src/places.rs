@@ -1,9 +1,11 @@
 //! Who goes next where not all can go at once: at the write lock, and at places to decide without it.
 //!
-//! The loop goes before all clients, since it starts and ends leases. Among clients the one goes first that has used
-//! the least work of late, so that whoever asks for much waits for others and not they for it; requests of one client
-//! go in the order in which they came. Who does not wait any more leaves no trace. How many requests a client may have
-//! under way is for the server to limit.
+//! The loop goes before all clients, since it starts and ends leases. Clients share what is left by start-time fair
+//! queuing (Goyal, Vin and Cheng, 1996): each has a level, which rises by the work of its requests, and who has the
+//! lowest goes first, so that whoever asks for much waits for others and not they for it. Who comes, or comes back,
+//! begins at the level of the request that was let in last: nobody saves up for later, and nobody pays for what they
+//! used while they were alone. Requests of one client go in the order in which they came. Who does not wait any more
+//! leaves no trace. How many requests a client may have under way is for the server to limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +15,8 @@ use tokio::sync::oneshot;
 
 /// What is charged for a place beside the work: even who decides little keeps others waiting.
 const FOR_A_PLACE: u64 = 1000;
-/// Whenever all together have used that much, the past counts half as much.
-const HALVED_EVERY: u64 = 1 << 26;
+/// From so many levels on, those are forgotten that do not matter any more.
+const MANY_LEVELS: usize = 1024;
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +46,12 @@ pub(crate) struct Places {
 struct Queues {
     write: Queue,
     read: Queue,
-    /// How much work each client has used of late.
-    used: HashMap<Owner, u64>,
-    /// How much all have used since the past was halved.
-    used_in_all: u64,
+    /// The levels of clients, in units of work. Who has none, or a lower one, is at the lowest.
+    levels: HashMap<Owner, u64>,
+    /// The level of the request that was let in last; it never falls.
+    lowest: u64,
+    /// When so many levels are known, it is time to forget some.
+    most_levels: usize,
     /// The number of the next who comes.
     next: u64,
 }
@@ -80,8 +84,9 @@ impl Places {
         let queues = Queues {
             write: queue(1),
             read: queue(readers.max(1)),
-            used: HashMap::new(),
-            used_in_all: 0,
+            levels: HashMap::new(),
+            lowest: 0,
+            most_levels: MANY_LEVELS,
             next: 0,
         };
         Arc::new(Self { queues: Mutex::new(queues) })
@@ -94,7 +99,7 @@ impl Places {
             // Where a place is free nobody waits.
             if queues.of(kind).free > 0 {
                 queues.of(kind).free -= 1;
-                queues.charge(&who, FOR_A_PLACE);
+                queues.let_in(&who);
                 return self.place(kind);
             }
             let number = queues.next;
@@ -163,36 +168,42 @@ impl Queues {
 
     /// Takes whoever is next out of the queue.
     fn take_next(&mut self, kind: Kind) -> Option<Waiting> {
-        let used = &self.used;
         let queue = match kind {
-            Kind::Write => &mut self.write,
-            Kind::Read => &mut self.read,
+            Kind::Write => &self.write,
+            Kind::Read => &self.read,
         };
-        // The loop before clients, who has used the least first, and those who came first.
+        // The loop before clients, who has the lowest level first, and those who came first.
         let rank = |waiting: &Waiting| match &waiting.who {
             Who::Loop => (false, 0, waiting.number),
-            Who::Client(owner) => {
-                let used = owner.as_ref().and_then(|owner| used.get(owner)).copied();
-                (true, used.unwrap_or(0), waiting.number)
-            }
+            Who::Client(None) => (true, self.lowest, waiting.number),
+            Who::Client(Some(owner)) => (true, self.level(owner), waiting.number),
         };
-        let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting));
-        let next = queue.waiting.remove(next?.0);
-        self.charge(&next.who, FOR_A_PLACE);
+        let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?.0;
+        let next = self.of(kind).waiting.remove(next);
+        self.let_in(&next.who);
         Some(next)
+    }
+
+    /// Where a client stands.
+    fn level(&self, owner: &Owner) -> u64 {
+        self.levels.get(owner).copied().unwrap_or(0).max(self.lowest)
+    }
+
+    fn let_in(&mut self, who: &Who) {
+        if let Who::Client(Some(owner)) = who {
+            self.lowest = self.level(owner);
+        }
+        self.charge(who, FOR_A_PLACE);
     }
 
     fn charge(&mut self, who: &Who, work: u64) {
         let Who::Client(Some(owner)) = who else { return };
-        let used = self.used.entry(owner.clone()).or_default();
-        *used = used.saturating_add(work);
-        self.used_in_all = self.used_in_all.saturating_add(work);
-        if self.used_in_all >= HALVED_EVERY {
-            self.used_in_all = 0;
-            self.used.retain(|_, used| {
-                *used /= 2;
-                *used > 0
-            });
+        let level = self.level(owner).saturating_add(work);
+        self.levels.insert(owner.clone(), level);
+        if self.levels.len() >= self.most_levels {
+            let lowest = self.lowest;
+            self.levels.retain(|_, level| *level > lowest);
+            self.most_levels = MANY_LEVELS.max(2 * self.levels.len());
         }
     }
 }
@@ -297,14 +308,43 @@ mod tests {
         assert_eq!(order(held, waiting), [0, 3, 1, 4, 2]);
     }
 
+    /// Or else who makes many leases on a quiet day would be kept out by whoever comes after.
     #[test]
-    fn the_past_is_forgotten_after_much_work_of_others() {
+    fn who_was_alone_does_not_pay_for_what_they_used_then() {
         let places = Places::new(1);
-        places.charge(&user("greedy"), 1_000);
-        for _ in 0..20 {
-            places.charge(&user("other"), HALVED_EVERY);
+        for _ in 0..1000 {
+            places.queues().let_in(&user("early"));
+            places.charge(&user("early"), 10 * FOR_A_PLACE);
         }
-        assert!(!places.queues().used.keys().any(|owner| owner.user.0 == "greedy"));
+        let held = taken(&places, Kind::Write);
+        let mut waiting = vec![wait(&places, Kind::Write, user("early"))];
+        waiting.extend((0..100).map(|_| wait(&places, Kind::Write, user("late"))));
+        let order = order(held, waiting);
+        // As much as the last request of the one has the other now, and no more.
+        let turn = order.iter().position(|who| *who == 0).expect("they had it");
+        assert!((10..=12).contains(&turn), "{turn}");
+    }
+
+    #[test]
+    fn who_was_away_has_saved_nothing() {
+        let places = Places::new(1);
+        for _ in 0..1000 {
+            places.queues().let_in(&user("here"));
+        }
+        let held = taken(&places, Kind::Write);
+        let waiting = ["away", "away", "away", "here", "here"];
+        let waiting = waiting.map(|name| wait(&places, Kind::Write, user(name))).into();
+        assert_eq!(order(held, waiting), [0, 1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn levels_that_do_not_matter_are_forgotten() {
+        let places = Places::new(1);
+        for number in 0..100_000 {
+            places.charge(&user(&number.to_string()), 10);
+            places.queues().let_in(&user("busy"));
+        }
+        assert!(places.queues().levels.len() <= 2 * MANY_LEVELS);
     }
 
     #[test]
