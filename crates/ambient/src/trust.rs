@@ -30,20 +30,25 @@ pub enum Wrong {
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = match self {
+            Self::Set(by) | Self::Behind(by) | Self::Ahead(by) => by.abs(),
+        };
+        // Nobody wants to know nanoseconds of an hour.
+        let by = if by < SignedDuration::from_secs(1) { by } else { SignedDuration::from_secs(by.as_secs()) };
         match self {
-            Self::Set(by) if by.is_negative() => {
-                write!(f, "the clock of this machine was set back by {:#} while it was in use", by.abs())
+            Self::Set(set) if set.is_negative() => {
+                write!(f, "the clock of this machine was set back by {by:#} while it was in use")
             }
-            Self::Set(by) => {
+            Self::Set(_) => {
                 write!(f, "the clock of this machine was set ahead by {by:#} while it was in use")
             }
-            Self::Behind(by) => {
+            Self::Behind(_) => {
                 write!(
                     f,
                     "the clock of this machine shows {by:#} less than the newest record of the database"
                 )
             }
-            Self::Ahead(by) => {
+            Self::Ahead(_) => {
                 write!(
                     f,
                     "the clock of this machine shows {by:#} more than the newest record of the database"
@@ -228,6 +233,17 @@ mod tests {
         assert_eq!(begun(120, 220), Ok(()));
         assert_eq!(begun(120 + HOUR, 220), Err(Wrong::Set(seconds(HOUR))));
         assert_eq!(begun(120 + HOUR, 3), Ok(()), "the machine was started again");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_whole_seconds() {
+        let by = SignedDuration::new(HOUR + 90, 1534);
+        let said = [Wrong::Set(by), Wrong::Set(-by), Wrong::Behind(by), Wrong::Ahead(by)];
+        for said in said.map(|wrong| wrong.to_string()) {
+            assert!(said.contains(" 1h 1m 30s "), "{said}");
+        }
+        let little = Wrong::Set(SignedDuration::from_millis(20)).to_string();
+        assert!(little.contains(" 20ms "), "{little}");
     }
 
     #[test]

@@ -23,6 +23,10 @@ const LONG: SignedDuration = SignedDuration::from_hours(24);
 /// How many names of hosts are said.
 const SHOWN: usize = 5;
 
+/// What everybody is told of a fleet that is somebody else's.
+const FOREIGN_FLEET: &str = "the fleet is held for leases that this database knows nothing of, so nothing is changed before \
+                             an operator has looked; `allot doctor` says what is held";
+
 /// What an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptable {
@@ -90,14 +94,16 @@ impl Service {
         let boot = self.parts.clock.boot().unwrap_or_default();
         let earlier = mark.filter(|mark| !boot.is_empty() && mark.boot == boot);
         let earlier = earlier.map(|mark| Reading { wall: mark.at, steady: mark.steady });
+        let bounds =
+            Bounds { jump: self.settings.longest_clock_skew, absence: self.settings.longest_absence };
+        let mut trust = Trust::new(bounds, newest, earlier, now);
         if let Some(newest) = newest
             && now.wall.duration_since(newest) > LONG
+            && trust.judge(now).is_ok()
         {
             tracing::warn!(%newest, "store long unused; what was due since then is done now");
         }
-        let bounds =
-            Bounds { jump: self.settings.longest_clock_skew, absence: self.settings.longest_absence };
-        Ok(Watch { trust: Trust::new(bounds, newest, earlier, now), boot, wrong: None, marked: None })
+        Ok(Watch { trust, boot, wrong: None, marked: None })
     }
 
     /// Refuses changes while the clock is wrong or the fleet is somebody else's.
@@ -112,7 +118,8 @@ impl Service {
     fn refuse_foreign_fleet(&self) -> Result<(), StoreError> {
         match &self.progress().belonging {
             Belonging::Unknown | Belonging::Belongs => Ok(()),
-            Belonging::Foreign(why) => Err(StoreError::Suspended(why.clone())),
+            // Whoever asks reads this, and what is held is not theirs to know.
+            Belonging::Foreign(_) => Err(StoreError::Suspended(FOREIGN_FLEET.to_owned())),
         }
     }
 

@@ -1,3 +1,5 @@
+//! Pages are what the whole list is, and cost what they have.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;

@@ -142,7 +142,11 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         site.service = open(&site.clock, &site.fleet, Arc::new(MemoryStore::new())).await.expect("opens");
         go_on(&site.service).await;
         assert_eq!((site.place(), site.kinds().await), (before, vec!["foreign_fleet"]));
-        assert!(suspended(site.service.ready().await));
+        let said = site.service.ready().await.expect_err("nothing may be changed").to_string();
+        let host = &site.fleet.machines().await.expect("answers")[0].name;
+        assert!(!said.contains(host.as_str()), "everybody may read it: {said}");
+        let said = site.service.drift().await.expect("the fleet answers")[0].to_string();
+        assert!(said.contains(host.as_str()), "operators may know: {said}");
         assert!(suspended(site.service.repair_drift(&operator()).await.map(drop)) || site.place() == before);
         let two = service::HostSelector::Id(HostId(2));
         let taken_on = site.service.add_host(&operator(), two, Vec::new(), FreePool::DEFAULT).await;
