@@ -37,7 +37,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::ServeError;
-use super::files::Connections;
+use super::files::{Connections, malformed};
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
 /// Why a part does not work.
@@ -253,8 +253,10 @@ fn fleet(
     match &configuration.fleet {
         FleetChoice::Hooks(path) => {
             let text = read(path)?;
-            let config: HooksConfig = toml::from_str(&text)
-                .map_err(|error| AssemblyError::Form { path: path.clone(), reason: error.to_string() })?;
+            let config: HooksConfig = toml::from_str(&text).map_err(|error| AssemblyError::Form {
+                path: path.clone(),
+                reason: malformed(&text, &error),
+            })?;
             Ok(Arc::new(HooksFleet::open(&config, clock)?))
         }
         FleetChoice::Simulated => {

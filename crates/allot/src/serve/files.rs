@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Values};
+use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 
 /// What the database, hooks and the log need.
 const OTHERS: usize = 128;
@@ -37,12 +37,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         FleetChoice::Hooks(path) => Some(path),
         FleetChoice::Simulated => None,
     };
-    let database = match &configuration.database {
-        DatabaseChoice::Sqlite(path) => Some(path),
-        _ => None,
-    };
     let others = [
-        database,
         configuration.token_key_file.as_ref(),
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),
@@ -116,4 +111,27 @@ mod tests {
         let few = Connections { most: 10, per_address: 10 };
         assert_eq!(few.within(1024), few);
     }
+}
+
+/// What is wrong with a file of hooks, by line, and without anything that is in it: headers of web hooks are secrets.
+pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
+    let line = error
+        .span()
+        .map_or(1, |span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
+    let message = error.message();
+    if message.starts_with("missing field ") {
+        return format!("line {line}: {message}");
+    }
+    let kind = if message.starts_with("unknown ") {
+        "there is a name here that is not known"
+    } else if message.starts_with("invalid ") {
+        "a value is of the wrong kind"
+    } else if message.starts_with("duplicate ") {
+        "a name is there twice"
+    } else {
+        "this cannot be read as TOML"
+    };
+    // What is expected is known to everybody; what is there instead comes before it.
+    let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", expected {expected}"));
+    format!("line {line}: {kind}{}", expected.unwrap_or_default())
 }

@@ -100,3 +100,33 @@ fn hosts_of_a_rack_change_hands_by_its_hooks_from_the_first_request_to_the_last(
     assert_eq!(log, "on_fence node1\non_hold node1\non_release node1\n");
     assert_eq!(service.stop(), 0);
 }
+
+/// Web hooks have headers with tokens, so the file is one of secrets.
+#[test]
+fn what_is_wrong_with_a_file_of_hooks_is_said_by_line_and_without_what_is_in_it() {
+    let hook = "[[hosts]]\nid = 1\nname = \"node1\"\nvcpus = 8\nmemory_mib = 4096\n[hooks.on_hold]\n";
+    let cases = [
+        ("token: hunter2\n".to_owned(), "line 1: this cannot be read"),
+        ("\n\nstate_file = \"hunter2\n".to_owned(), "line 3: this cannot be read"),
+        (
+            "state_file = \"f\"\nhunter2 = 1\n".to_owned(),
+            "line 2: there is a name here that is not known, expected",
+        ),
+        (
+            "state_file = \"f\"\nhosts = \"hunter2\"\n".to_owned(),
+            "line 2: a value is of the wrong kind, expected",
+        ),
+        (format!("state_file = \"f\"\n{hook}exec = \"hunter2\"\n"), "line 7: "),
+        (
+            format!("state_file = \"f\"\n{hook}hunter2 = \"x\"\n"),
+            "line 7: there is a name here that is not known",
+        ),
+        (format!("state_file = \"f\"\n{hook}timeout = \"hunter2\"\n"), "line "),
+    ];
+    for (text, wanted) in cases {
+        let fleet = format!("hooks:{}", file("hooks.toml", &text));
+        let ran = run(command().args(["serve", "--database", "memory", "--fleet", &fleet]));
+        assert_eq!(ran.status, 1, "{text}: {}", ran.err);
+        assert!(ran.err.contains(wanted) && !ran.err.contains("hunter2"), "{text}: {}", ran.err);
+    }
+}
