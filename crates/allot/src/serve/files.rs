@@ -124,12 +124,15 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
     }
     let kind = if message.starts_with("unknown ") {
         "there is a name here that is not known"
-    } else if message.starts_with("invalid ") {
+    } else if ["invalid type", "invalid value", "invalid length"]
+        .iter()
+        .any(|start| message.starts_with(start))
+    {
         "a value is of the wrong kind"
     } else if message.starts_with("duplicate ") {
         "a name is there twice"
     } else {
-        "this cannot be read as TOML"
+        "this cannot be read"
     };
     // What is expected is known to everybody; what is there instead comes before it.
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", expected {expected}"));

@@ -116,12 +116,15 @@ fn what_is_wrong_with_a_file_of_hooks_is_said_by_line_and_without_what_is_in_it(
             "state_file = \"f\"\nhosts = \"hunter2\"\n".to_owned(),
             "line 2: a value is of the wrong kind, expected",
         ),
-        (format!("state_file = \"f\"\n{hook}exec = \"hunter2\"\n"), "line 7: "),
+        (format!("state_file = \"f\"\n{hook}exec = \"hunter2\"\n"), "line 8: a value is of the wrong kind"),
         (
             format!("state_file = \"f\"\n{hook}hunter2 = \"x\"\n"),
-            "line 7: there is a name here that is not known",
+            "line 8: there is a name here that is not known",
         ),
-        (format!("state_file = \"f\"\n{hook}timeout = \"hunter2\"\n"), "line "),
+        (
+            format!("state_file = \"f\"\n{hook}time_limit_seconds = \"hunter2\"\n"),
+            "line 8: a value is of the wrong kind",
+        ),
     ];
     for (text, wanted) in cases {
         let fleet = format!("hooks:{}", file("hooks.toml", &text));
