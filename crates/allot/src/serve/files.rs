@@ -98,21 +98,6 @@ impl Connections {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_are_no_more_connections_than_files_and_one_address_has_half_of_them() {
-        let wanted = Connections { most: 4096, per_address: 1024 };
-        assert_eq!(wanted.within(524_288), wanted);
-        assert_eq!(wanted.within(1024), Connections { most: 896, per_address: 448 });
-        assert_eq!(wanted.within(10), Connections { most: 1, per_address: 1 });
-        let few = Connections { most: 10, per_address: 10 };
-        assert_eq!(few.within(1024), few);
-    }
-}
-
 /// What is wrong with a file of hooks, by line, and without anything that is in it: headers of web hooks are secrets.
 pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
     let line = error
@@ -137,4 +122,19 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
     // What is expected is known to everybody; what is there instead comes before it.
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", expected {expected}"));
     format!("line {line}: {kind}{}", expected.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_no_more_connections_than_files_and_one_address_has_half_of_them() {
+        let wanted = Connections { most: 4096, per_address: 1024 };
+        assert_eq!(wanted.within(524_288), wanted);
+        assert_eq!(wanted.within(1024), Connections { most: 896, per_address: 448 });
+        assert_eq!(wanted.within(10), Connections { most: 1, per_address: 1 });
+        let few = Connections { most: 10, per_address: 10 };
+        assert_eq!(few.within(1024), few);
+    }
 }

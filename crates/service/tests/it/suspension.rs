@@ -76,7 +76,7 @@ impl Site {
     }
 }
 
-fn suspended<T>(result: Result<T, ServiceError>) -> bool {
+fn suspended<T>(result: &Result<T, ServiceError>) -> bool {
     matches!(result, Err(ServiceError::Store(StoreError::Suspended(_))))
 }
 
@@ -89,9 +89,9 @@ async fn a_clock_that_jumps_ends_no_lease() {
         site.clock.put_wrong(by);
         go_on(&site.service).await;
         assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", vec!["wrong_clock"]));
-        assert!(suspended(site.service.ready().await) && matches!(site.place(), Place::Held(_)));
+        assert!(suspended(&site.service.ready().await) && matches!(site.place(), Place::Held(_)));
         let new = asking(120, 180, vec![hosts(1)]);
-        assert!(suspended(site.service.create_lease(&operator(), new, None).await));
+        assert!(suspended(&site.service.create_lease(&operator(), new, None).await));
         site.clock.put_wrong(-by);
         go_on(&site.service).await;
         assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", Vec::new()), "it is right again");
@@ -120,12 +120,12 @@ async fn a_clock_that_is_far_from_the_newest_record_counts_once_it_is_accepted()
         let (mut site, lease) = held(store.clone()).await;
         site.clock = Arc::new(ManualClock::watched(at(1) + off));
         site.service = open(&site.clock, &site.fleet, store).await.expect("opens, and says so");
-        assert_eq!(suspended(site.service.ready().await), !right, "{off}");
+        assert_eq!(suspended(&site.service.ready().await), !right, "{off}");
         if !right {
             go_on(&site.service).await;
             assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", vec!["wrong_clock"]), "{off}");
             site.service.accept(&operator(), Acceptable::Clock).await.expect("accepted");
-            assert!(!suspended(site.service.ready().await));
+            assert!(!suspended(&site.service.ready().await));
         }
     }
 }
@@ -147,10 +147,10 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         assert!(!said.contains(host.as_str()), "everybody may read it: {said}");
         let said = site.service.drift().await.expect("the fleet answers")[0].to_string();
         assert!(said.contains(host.as_str()), "operators may know: {said}");
-        assert!(suspended(site.service.repair_drift(&operator()).await.map(drop)) || site.place() == before);
+        assert!(suspended(&site.service.repair_drift(&operator()).await.map(drop)) || site.place() == before);
         let two = service::HostSelector::Id(HostId(2));
         let taken_on = site.service.add_host(&operator(), two, Vec::new(), FreePool::DEFAULT).await;
-        assert!(suspended(taken_on));
+        assert!(suspended(&taken_on));
         assert_eq!(site.place(), before);
         site.service.accept(&operator(), Acceptable::Fleet).await.expect("accepted");
         assert_eq!(site.kinds().await, ["stray"]);
@@ -168,7 +168,7 @@ async fn a_new_store_beside_a_fleet_that_nobody_holds_begins_at_once() {
     site.service = open(&site.clock, &site.fleet, Arc::new(MemoryStore::new())).await.expect("opens");
     go_on(&site.service).await;
     assert_eq!(site.kinds().await, ["stray"]);
-    assert!(!suspended(site.service.ready().await));
+    assert!(!suspended(&site.service.ready().await));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The machine's clock is set, forth and back, while the service runs.
 //!
 //! Only the process's view of it is: Debian's `faketime` stands between it and the system, and reads how far
-//! the clock is off from a file. What measures time and not the date goes on as ever, as on a real machine.
+//! the clock is off from a file. What measures time and not the date goes on as ever, as on a real machine: by it the
+//! service finds out that the clock was set, and changes nothing before an operator accepts that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,29 +39,39 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let base = Minute::now();
     let first = lease(caller, base.plus(10), base.plus(60))?;
     let second = lease(caller, base.plus(60), base.plus(120))?;
-    cases.check("a clock that is set forth begins what is due meanwhile", || {
-        clock.set(15)?;
+    cases.check("a clock that is set starts and changes nothing before it is right again", || {
+        for minutes in [15, -60, 200] {
+            clock.set(minutes)?;
+            caller.post("/v1/leases", &of_nothing(base.plus(300), base.plus(310)))?.expect(503)?;
+            is_still(caller, &first, "PENDING")?;
+        }
+        clock.set(0)?;
+        caller.post("/v1/leases", &of_nothing(base.plus(300), base.plus(310)))?.expect(201)?;
+        is_still(caller, &first, "PENDING")
+    });
+    cases.check("a clock that is set forth and accepted begins what is due meanwhile", || {
+        clock.set_and_accept(15, caller)?;
         caller.until_lease_is(&first, "ACTIVE", PATIENCE).map(drop)
     });
     cases.check("a clock that is set back takes no lease its hosts", || {
-        clock.set(-60)?;
+        clock.set_and_accept(-60, caller)?;
         // Something that is done by the clock as it is now shows that the service has seen it.
         let early = caller.post("/v1/leases", &of_nothing(base.plus(-50), base.plus(-40)))?.expect(201)?;
         is_still(caller, &first, "ACTIVE")?;
         is_still(caller, &second, "PENDING")?;
-        clock.set(-45)?;
+        clock.set_and_accept(-45, caller)?;
         caller.until_lease_is(text(&early["lease"], "id")?, "ACTIVE", PATIENCE)?;
         is_still(caller, &first, "ACTIVE")?;
         is_still(caller, &second, "PENDING")
     });
     cases.check("w5_a_clock_that_is_set_past_an_end_and_a_start_hands_the_host_over", || {
-        clock.set(70)?;
+        clock.set_and_accept(70, caller)?;
         caller.until_lease_is(&first, "TERMINATED", PATIENCE)?;
         caller.until_lease_is(&second, "ACTIVE", PATIENCE).map(drop)
     });
     cases.check("a clock that is set back and forth again leaves no lease stuck", || {
-        clock.set(0)?;
-        clock.set(130)?;
+        clock.set_and_accept(0, caller)?;
+        clock.set_and_accept(130, caller)?;
         caller.until_lease_is(&second, "TERMINATED", PATIENCE)?;
         is_still(caller, &first, "TERMINATED")
     });
@@ -77,6 +88,12 @@ impl Clock {
         let written = self.0.with_extension("new");
         fs::write(&written, format!("{:+}\n", minutes * 60)).context("cannot set the clock")?;
         fs::rename(&written, &self.0).context("cannot set the clock")
+    }
+
+    /// The same, and an operator says that it is right so.
+    fn set_and_accept(&self, minutes: i64, caller: &Caller) -> Result<()> {
+        self.set(minutes)?;
+        caller.post("/v1/drift/accept-clock", &json!({}))?.expect(200).map(drop)
     }
 }
 
