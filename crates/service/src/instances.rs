@@ -14,7 +14,7 @@ use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
 
 use crate::hints::places;
-use crate::listing::{Order, Page, Position};
+use crate::listing::{Order, Page, Position, whole};
 use crate::notices;
 use crate::placing::Place;
 use crate::state::State;
@@ -114,15 +114,7 @@ impl Service {
     /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
     pub fn instances(&self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
         let state = self.state();
-        let (mut instances, mut after) = (Vec::new(), None);
-        loop {
-            let page = state.instances.page(project, lease, after, usize::MAX);
-            instances.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                return instances;
-            }
-        }
+        whole(|after| state.instances.page(project, lease, after, usize::MAX))
     }
 
     /// The same after a position, at most so many.

@@ -65,6 +65,20 @@ pub struct Page<T> {
     pub looked_at: usize,
 }
 
+/// The whole list, page after page.
+pub(crate) fn whole<T>(page: impl Fn(Option<Position>) -> Page<T>) -> Vec<Arc<T>> {
+    let mut all = Vec::new();
+    let mut after = None;
+    loop {
+        let Page { items, next, .. } = page(after);
+        all.extend(items);
+        after = next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
 /// What a group of records has in common.
 #[derive(Clone, Copy, Hash)]
 enum Group<'a> {

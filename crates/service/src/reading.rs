@@ -18,6 +18,7 @@ use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
+use crate::listing::whole;
 use crate::state::State;
 use crate::{
     AllocationFilter, HostAllocation, LeaseFilter, Page, Position, Service, ServiceError, Statistics,
@@ -48,15 +49,7 @@ impl Service {
     /// Leases, in the order of their creation.
     pub fn leases(&self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
         let state = self.snapshot();
-        let (mut leases, mut after) = (Vec::new(), None);
-        loop {
-            let page = state.leases.page(filter, after, usize::MAX);
-            leases.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                return leases;
-            }
-        }
+        whole(|after| state.leases.page(filter, after, usize::MAX))
     }
 
     /// Leases after a position, in the order of their creation, at most so many.
