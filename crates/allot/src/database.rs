@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let parsed = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)));
     let (line, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return crate::usage(&error, io),
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.map_err(DatabaseError::from).and_then(|runtime| {

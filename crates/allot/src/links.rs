@@ -6,16 +6,16 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use htools::io::{FAILURE, Io, SUCCESS, USAGE};
+use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 
-/// Lays a link to this binary under each program's name. A link of ours is renewed; anything else of that name
-/// is left alone, and is an error.
-pub(crate) fn install(arguments: &[String], programs: &[Program], io: &mut Io<'_>) -> u8 {
-    let [directory] = arguments else {
-        let _ = writeln!(io.err, "Usage: allot install-links DIR");
-        return USAGE;
-    };
+/// Makes a link to this binary under each program's name; the directory too, if there is none. A link of ours is
+/// renewed; anything else of that name is left alone, and is an error.
+pub(crate) fn install(directory: &Path, programs: &[Program], io: &mut Io<'_>) -> u8 {
+    if let Err(error) = fs::create_dir_all(directory) {
+        let _ = writeln!(io.err, "Error: cannot make the directory {}: {error}", directory.display());
+        return FAILURE;
+    }
     let target = match env::current_exe() {
         Ok(target) => target,
         Err(error) => {
@@ -25,7 +25,7 @@ pub(crate) fn install(arguments: &[String], programs: &[Program], io: &mut Io<'_
     };
     let mut status = SUCCESS;
     for program in programs {
-        let link = Path::new(directory).join(program.name());
+        let link = directory.join(program.name());
         match lay(&target, &link) {
             Ok(()) => {
                 let _ = writeln!(io.out, "{} -> {}", link.display(), target.display());

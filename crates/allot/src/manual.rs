@@ -10,13 +10,13 @@ use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{client, database, demo, questions, serve};
+use crate::{help, links};
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 3] = ["completions", "man", "hash"];
+pub(crate) const NAMES: [&str; 4] = ["completions", "man", "hash", "install-links"];
 
 #[derive(Debug, Parser)]
-#[command(name = "allot", about = "Sets up this command", disable_help_subcommand = true)]
+#[command(name = "allot", about = "Set up this command", disable_help_subcommand = true)]
 struct Line {
     #[command(subcommand)]
     command: What,
@@ -31,6 +31,15 @@ enum What {
     /// Read a token or password from standard input and print the hash that files of tokens and users hold
     #[command(subcommand)]
     Hash(Hash),
+    /// Make links to this binary under the names of Ganeti's programs
+    InstallLinks(Links),
+}
+
+#[derive(Args, Debug)]
+struct Links {
+    /// Where; made if it is not there
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -60,7 +69,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let line = match Line::try_parse_from(words) {
         Ok(line) => line,
-        Err(error) => return crate::usage(&error, io),
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     let done = match line.command {
         What::Completions(Completions { shell }) => completions(shell, io),
@@ -68,6 +77,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             man(&directory).map_err(|error| format!("{}: {error}", directory.display()))
         }
         What::Hash(which) => hash(&which, io),
+        What::InstallLinks(Links { directory }) => return links::install(&directory, &Program::ALL, io),
     };
     match done {
         Ok(()) => SUCCESS,
@@ -80,13 +90,13 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
 
 fn completions(shell: Shell, io: &mut Io<'_>) -> Result<(), String> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut tree(), "allot", &mut script);
+    clap_complete::generate(shell, &mut help::tree(), "allot", &mut script);
     io.out.write_all(&script).map_err(|error| error.to_string())
 }
 
 fn man(directory: &Path) -> std::io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(tree(), directory)
+    clap_mangen::generate_to(help::tree(), directory)
 }
 
 fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
@@ -103,27 +113,9 @@ fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
     writeln!(io.out, "{hash}").map_err(|error| error.to_string())
 }
 
-/// All commands as one, for what is generated. Running them is left to those who know them.
-fn tree() -> Command {
-    let with_common_options = |mut command: Command| {
-        // Building gives each subcommand the options that all have.
-        command.build();
-        command.get_subcommands().cloned().collect::<Vec<_>>()
-    };
-    let program = |program: &Program| {
-        Command::new(program.name()).about(format!("Ganeti's {}; its --help has the options", program.name()))
-    };
-    let links = Command::new("install-links").about("Lay links to this binary under the programs' names");
-    Command::new("allot")
-        .about("Decides where virtual machines go, and who holds which hosts when")
-        .version(env!("CARGO_PKG_VERSION"))
-        .disable_help_subcommand(true)
-        .subcommands([serve::command(), demo::command(), database::command()])
-        .subcommands(with_common_options(client::Line::command()))
-        .subcommands(with_common_options(questions::command()))
-        .subcommands(with_common_options(Line::command()))
-        .subcommand(links.arg(clap::Arg::new("directory").value_name("DIR").required(true)))
-        .subcommands(Program::ALL.iter().map(program))
+/// The commands that are run here, for what is generated from them.
+pub(crate) fn command() -> Command {
+    Line::command()
 }
 
 #[cfg(test)]
@@ -132,14 +124,14 @@ mod tests {
 
     #[test]
     fn the_tree_of_commands_has_no_contradiction() {
-        tree().debug_assert();
+        help::tree().debug_assert();
     }
 
     #[test]
     fn every_shell_gets_completions_that_know_deep_options() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut tree(), "allot", &mut script);
+            clap_complete::generate(shell, &mut help::tree(), "allot", &mut script);
             let script = String::from_utf8(script).expect("text");
             assert!(script.contains("extend-by") && script.contains("simulated-racks"), "{shell}");
         }

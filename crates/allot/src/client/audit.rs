@@ -82,5 +82,5 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
             entry.timestamp.parse().map_or(entry.timestamp, |instant| show_seconds(instant, &session.zone));
         table.add_row([at, entry.user_id, entry.project_id, entry.action, entry.object_id, entry.request_id]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

@@ -31,7 +31,7 @@ const DEFAULT_URL: &str = "http://127.0.0.1:1234";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Target {
-    /// Address of the service; if none is given, the one in Keystone's catalogue, or <http://127.0.0.1:1234>
+    /// Address of the service, with http:// if it names none; if none is given, the one in Keystone's catalogue, or <http://127.0.0.1:1234>
     #[arg(long, global = true, env = "ALLOT_URL", value_name = "URL")]
     pub url: Option<String>,
     /// File with certificates (PEM) of authorities to trust instead of the system's
@@ -71,6 +71,7 @@ impl Connection {
             }
             (_, named) => named.unwrap_or_else(|| DEFAULT_URL.to_owned()),
         };
+        let url = if url.contains("://") { url } else { format!("http://{url}") };
         let trimmed = url.trim_end_matches('/');
         // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
         let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
@@ -91,7 +92,11 @@ impl Connection {
             path.push(separator);
             path.extend([name, "=", &segment(value)]);
         }
-        self.send(&|| self.request(Method::GET, &path), ATTEMPTS).await
+        let answer = self.send(&|| self.request(Method::GET, &path), ATTEMPTS).await;
+        answer.map_err(|error| match error {
+            ClientError::Lost { url, reason } => ClientError::Silent { url, reason },
+            error => error,
+        })
     }
 
     /// Makes something.

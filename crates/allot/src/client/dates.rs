@@ -1,7 +1,7 @@
 //! Times and durations as people write and read them. The service knows minutes, in UTC.
 
-use jiff::civil::{DateTime, Time};
-use jiff::tz::TimeZone;
+use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, Unit};
 
 use super::ClientError;
@@ -16,21 +16,45 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Reads `now`, `+2h` and `-2h` (from now), `2030-01-02`, `2030-01-02 10:00`, the same with a zone or `Z`, `today 10:00`
-    /// and `tomorrow`. Without a zone, times are of `zone`.
+    /// Reads a point in time that lies ahead: `now`, `+2h` or `2h` (from now), `-2h`, `2030-01-02`, `2030-01-02 10:00`, the
+    /// same with a zone or `Z`, `today 10:00`, `tomorrow`; `13:00` and `monday 09:00` are the next ones. Without a zone,
+    /// times are of `zone`.
     pub(crate) fn parse(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
+        Self::read(text, now, Near::From(now), zone)
+    }
+
+    /// The same for an end: `13:00` and `monday` are the next ones after the `start`.
+    pub(crate) fn parse_end(
+        text: &str,
+        now: Timestamp,
+        start: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Self, ClientError> {
+        let after = minute(start).checked_add(SignedDuration::from_mins(1)).unwrap_or(start);
+        Self::read(text, now, Near::From(after), zone)
+    }
+
+    /// The same in a report of the past: `13:00` and `monday` are the last ones.
+    pub(crate) fn parse_past(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
+        Self::read(text, now, Near::Until(now), zone)
+    }
+
+    fn read(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Result<Self, ClientError> {
         let text = text.trim();
         if text == "now" {
             return Ok(Self::Now);
         }
-        if let Some(distance) = text.strip_prefix("now+").or_else(|| text.strip_prefix('+')) {
-            let distance = duration(distance)?;
-            return now.checked_add(distance).map(Self::At).map_err(|_| wrong(text));
+        let ahead = text.strip_prefix("now+").or_else(|| text.strip_prefix('+'));
+        if let Some(distance) = ahead {
+            return now.checked_add(duration(distance)?).map(Self::At).map_err(|_| wrong(text));
         }
         if let Some(distance) = text.strip_prefix("now-").or_else(|| text.strip_prefix('-')) {
             return now.checked_sub(duration(distance)?).map(Self::At).map_err(|_| wrong(text));
         }
-        instant(text, now, zone).map(Self::At).ok_or_else(|| wrong(text))
+        if let (Near::From(_), Ok(distance)) = (near, duration(text)) {
+            return now.checked_add(distance).map(Self::At).map_err(|_| wrong(text));
+        }
+        instant(text, now, near, zone).map(Self::At).ok_or_else(|| wrong(text))
     }
 
     /// The instant, if `now` is the present.
@@ -50,27 +74,95 @@ impl When {
     }
 }
 
+/// Which of the times that a clock or a weekday shows again and again is meant.
+#[derive(Clone, Copy, Debug)]
+enum Near {
+    /// The first one that is not before this.
+    From(Timestamp),
+    /// The last one that is not after this.
+    Until(Timestamp),
+}
+
 fn wrong(text: &str) -> ClientError {
     ClientError::Usage(format!(
-        "{text:?} is no time: write now, +2h, 2030-01-02, \"2030-01-02 10:00\", \"tomorrow 09:00\", or \
+        "{text:?} is no time: write now, +2h, 13:00, monday, 2030-01-02, \"2030-01-02 10:00\", \"tomorrow 09:00\", or \
          2030-01-02T10:00Z for UTC"
     ))
 }
 
-fn instant(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+fn instant(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(instant) = text.replacen(' ', "T", 1).parse::<Timestamp>() {
         return Some(instant);
     }
-    let (day, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
+    civil(text, now, near, zone)?.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp())
+}
+
+/// What a clock on the wall shows then.
+fn civil(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<DateTime> {
+    let text = text.to_lowercase();
+    if let Some(time) = time_of_day(&text) {
+        return nearest(time, near, zone, |_| true);
+    }
+    let separator =
+        text.find(' ').or_else(|| text.find('t').filter(|_| text.starts_with(|c: char| c.is_ascii_digit())));
+    let (day, time) = separator.map_or((text.as_str(), "00:00"), |at| (&text[..at], &text[at + 1..]));
+    let time = time_of_day(time.trim())?;
     let today = now.to_zoned(zone.clone()).date();
     let date = match day {
         "today" => today,
         "tomorrow" => today.tomorrow().ok()?,
-        day => day.parse().ok()?,
+        "yesterday" => today.yesterday().ok()?,
+        day => match weekday(day) {
+            Some(weekday) => return nearest(time, near, zone, |date| date.weekday() == weekday),
+            None => day.parse().ok()?,
+        },
     };
-    let time: Time = time.trim().parse().ok()?;
-    let local = DateTime::from_parts(date, time);
-    local.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp())
+    Some(DateTime::from_parts(date, time))
+}
+
+/// `9:00`, `09:00`, `09:00:30`.
+fn time_of_day(text: &str) -> Option<Time> {
+    let (hour, rest) = text.split_once(':')?;
+    let digits =
+        |part: &str| !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(hour) && rest.split(':').all(digits)).then(|| format!("{hour:0>2}:{rest}").parse().ok())?
+}
+
+fn weekday(text: &str) -> Option<Weekday> {
+    const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let place = NAMES.iter().position(|name| *name == text || name[..3] == *text)?;
+    Weekday::from_monday_zero_offset(i8::try_from(place).ok()?).ok()
+}
+
+/// The nearest day that is one of those meant, at that time.
+fn nearest(time: Time, near: Near, zone: &TimeZone, meant: impl Fn(Date) -> bool) -> Option<DateTime> {
+    let (Near::From(around) | Near::Until(around)) = near;
+    // To the minute, which is as exact as people say it.
+    let around = minute(around).to_zoned(zone.clone()).datetime();
+    let (step, day) = match near {
+        Near::From(_) => (1, around.date()),
+        Near::Until(_) => (-1, around.date()),
+    };
+    let days = (0..=7).filter_map(|days| day.checked_add(SignedDuration::from_hours(24 * days * step)).ok());
+    let mut times = days.filter(|date| meant(*date)).map(|date| DateTime::from_parts(date, time));
+    times.find(|time| if step > 0 { *time >= around } else { *time <= around })
+}
+
+/// What to say of a time that clocks do not show that day, or show twice; nothing of any other.
+pub(crate) fn oddity(text: &str, now: Timestamp, zone: &TimeZone) -> Option<String> {
+    let local = civil(text.trim(), now, Near::From(now), zone)?;
+    let offset = zone.to_ambiguous_timestamp(local).offset();
+    let taken = show(local.to_zoned(zone.clone()).ok()?.timestamp(), zone);
+    let local = local.strftime("%Y-%m-%d %H:%M");
+    match offset {
+        AmbiguousOffset::Unambiguous { .. } => None,
+        AmbiguousOffset::Gap { .. } => {
+            Some(format!("{local} is a time that clocks leave out that day: {taken} is taken for it"))
+        }
+        AmbiguousOffset::Fold { .. } => Some(format!(
+            "{local} is a time that clocks show twice that day: the first, {taken}, is taken; write the offset for the other"
+        )),
+    }
 }
 
 /// Reads a duration of full minutes, which is what the service knows.
@@ -100,14 +192,21 @@ pub(crate) fn shown(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show(instant, zone))
 }
 
-/// An instant as it is shown, to the minute.
+/// An instant as it is shown, to the minute; with its offset where clocks show that time twice.
 pub(crate) fn show(instant: Timestamp, zone: &TimeZone) -> String {
-    instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    shown_as(instant, zone, "%Y-%m-%d %H:%M")
+}
+
+fn shown_as(instant: Timestamp, zone: &TimeZone, format: &str) -> String {
+    let zoned = instant.to_zoned(zone.clone());
+    let twice = zone.to_ambiguous_timestamp(zoned.datetime()).is_ambiguous();
+    let offset = if twice { zoned.strftime("%:z").to_string() } else { String::new() };
+    format!("{}{offset}", zoned.strftime(format))
 }
 
 /// An instant as it is shown, to the second.
 pub(crate) fn show_seconds(instant: Timestamp, zone: &TimeZone) -> String {
-    instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    shown_as(instant, zone, "%Y-%m-%d %H:%M:%S")
 }
 
 /// What times are shown in: `UTC`, `local time (Europe/Rome)`.
@@ -163,10 +262,57 @@ mod tests {
             ("today 23:30", "2030-01-02 21:30"),
             ("tomorrow", "2030-01-02 22:00"),
             ("tomorrow 09:00", "2030-01-03 07:00"),
+            // It is a Wednesday, 12:20 by the clock on the wall.
+            ("2h", "2030-01-02 12:20"),
+            ("1d12h", "2030-01-03 22:20"),
+            ("13:00", "2030-01-02 11:00"),
+            ("12:20", "2030-01-02 10:20"),
+            ("9:00", "2030-01-03 07:00"),
+            ("monday", "2030-01-06 22:00"),
+            ("Tuesday 09:00", "2030-01-08 07:00"),
+            ("wed 14:00", "2030-01-02 12:00"),
+            ("wed", "2030-01-08 22:00"),
         ];
         for (text, wanted) in cases {
             assert_eq!(wire(text).as_deref(), Some(wanted), "{text}");
         }
+    }
+
+    #[test]
+    fn an_end_comes_after_the_start_and_a_report_looks_back() {
+        let (now, start) = (at("2030-01-02T10:20:30Z"), at("2030-01-05T11:00:00Z"));
+        for (text, end, past) in [
+            ("13:00", "2030-01-06 11:00", Some("2030-01-01 11:00")),
+            ("18:00", "2030-01-05 16:00", Some("2030-01-01 16:00")),
+            ("monday", "2030-01-06 22:00", Some("2029-12-30 22:00")),
+            ("wed 09:00", "2030-01-09 07:00", Some("2030-01-02 07:00")),
+            ("+2h", "2030-01-02 12:20", Some("2030-01-02 12:20")),
+            ("2h", "2030-01-02 12:20", None),
+        ] {
+            let read = When::parse_end(text, now, start, &zone()).ok().map(When::wire);
+            assert_eq!(read.as_deref(), Some(end), "{text}");
+            let read = When::parse_past(text, now, &zone()).ok().map(When::wire);
+            assert_eq!(read.as_deref(), past, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_that_clocks_leave_out_or_show_twice_are_told_apart() {
+        let new_york = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("a zone");
+        let now = at("2027-01-01T00:00:00Z");
+        let oddity = |text| super::oddity(text, now, &new_york).unwrap_or_default();
+        let gap = oddity("2027-03-14 02:30");
+        assert!(gap.contains("leave out") && gap.contains("2027-03-14 03:30 is taken"), "{gap}");
+        let fold = oddity("2027-11-07 01:30");
+        assert!(fold.contains("twice") && fold.contains("2027-11-07 01:30-04:00, is taken"), "{fold}");
+        for text in ["2027-03-14 03:30", "2027-11-07 02:30", "now", "+2h", "2027-11-07 01:30-05:00", "soon"] {
+            assert_eq!(oddity(text), "", "{text}");
+        }
+        let shown = |text| show(at(text), &new_york);
+        assert_eq!(shown("2027-11-07T05:30:00Z"), "2027-11-07 01:30-04:00");
+        assert_eq!(shown("2027-11-07T06:30:00Z"), "2027-11-07 01:30-05:00");
+        assert_eq!(shown("2027-11-07T07:30:00Z"), "2027-11-07 02:30");
+        assert_eq!(show_seconds(at("2027-11-07T05:30:07Z"), &new_york), "2027-11-07 01:30:07-04:00");
     }
 
     #[test]

@@ -131,7 +131,7 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
         for need in needed {
             steps.add_row([shown(&need.start, session), need.hosts.to_string()]);
         }
-        session.print(&text(&steps))?;
+        session.print(&text(&steps)?)?;
         if off.is_empty() {
             continue;
         }
@@ -141,7 +141,7 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
             let on_by = rest.on_by.as_deref().map_or("later".to_owned(), |time| shown(time, session));
             rests.add_row([rest.hypervisor_hostname, shown(&rest.off_from, session), on_by]);
         }
-        session.print(&text(&rests))?;
+        session.print(&text(&rests)?)?;
     }
     Ok(())
 }
@@ -184,7 +184,7 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
             pool.longest_boot_seconds.map_or(String::new(), |seconds| format!("{seconds} s")),
         ]);
     }
-    session.print(&text(&table))?;
+    session.print(&text(&table)?)?;
     let total = |name: &str| answer[name].as_f64().unwrap_or_default();
     session.print(&format!("Used: {:.2} kWh. Saved: {:.2} kWh", total("total_kwh"), total("saved_kwh")))?;
     if unknown > 0 {
@@ -214,5 +214,5 @@ async fn hosts(session: &mut Session<'_>) -> Result<(), ClientError> {
             if host.may_be_off { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

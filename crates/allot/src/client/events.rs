@@ -73,7 +73,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
                 print(&page, session)?;
             }
             // A service that is started anew goes on where it was.
-            Err(ClientError::Unreachable { .. } | ClientError::Lost { .. }) => {
+            Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) => {
                 tokio::time::sleep(RETRY).await;
             }
             Err(error) => return Err(error),

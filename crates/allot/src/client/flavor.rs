@@ -105,5 +105,5 @@ fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Resul
             format!("{} GiB", plain(&flavor["disk"])),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

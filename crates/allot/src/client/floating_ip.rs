@@ -96,7 +96,7 @@ fn print(answer: &Value, found: &[FloatingIp], session: &mut Session<'_>) -> Res
         let reservable = if ip.reservable { "yes" } else { "no" };
         table.add_row([&ip.address, &ip.network, reservable, &ip.id]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }
 
 /// The identifier of the address that is meant.

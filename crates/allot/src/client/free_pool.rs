@@ -178,7 +178,7 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
     let found: FreePool = read(&answer, "freepool")?;
     let hosts: Vec<Host> = read(&hosts, "hosts")?;
     print(&answer, &[found], session)?;
-    if hosts.is_empty() { Ok(()) } else { session.print(&table_of(&hosts, session.style)) }
+    if hosts.is_empty() { Ok(()) } else { session.print(&table_of(&hosts, &session.style)?) }
 }
 
 async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -227,5 +227,5 @@ fn print(answer: &Value, found: &[FreePool], session: &mut Session<'_>) -> Resul
             pool.end_action.clone().unwrap_or_else(|| "default".to_owned()),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

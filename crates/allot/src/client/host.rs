@@ -110,7 +110,7 @@ async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
         return session.print_json(&answer);
     }
     let hosts: Vec<Host> = read(&answer, "hosts")?;
-    session.print(&table_of(&hosts, session.style))
+    session.print(&table_of(&hosts, &session.style)?)
 }
 
 async fn show(host: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -189,7 +189,7 @@ async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result
         let hidden = if property["private"] == true { "yes" } else { "" };
         table.add_row([plain(&property["property"]), plain(&property["values"]), hidden.to_owned()]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }
 
 async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -205,7 +205,7 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
         if key == "allocation" { vec![read(&answer, key)?] } else { read(&answer, key)? };
     let hosts = all(session).await?;
     let leases = lease_names(session).await;
-    session.print(&allocated(&entries, &hosts, &leases, session.style, &session.zone))
+    session.print(&allocated(&entries, &hosts, &leases, &session.style, &session.zone)?)
 }
 
 /// Names of leases by identifier; those of other projects may be unknown.
@@ -247,9 +247,9 @@ fn capabilities(host: &Host) -> String {
     own.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn table_of(hosts: &[Host], style: Style) -> String {
+pub(super) fn table_of(hosts: &[Host], style: &Style) -> Result<String, ClientError> {
     if hosts.is_empty() {
-        return "There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned();
+        return Ok("There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned());
     }
     let mut table = style.table(&["ID", "NAME", "VCPUS", "MEMORY", "DISK", "RESERVABLE", "CAPABILITIES"]);
     for host in hosts {
@@ -281,9 +281,9 @@ fn allocated(
     entries: &[Allocation],
     hosts: &[Host],
     leases: &BTreeMap<String, Lease>,
-    style: Style,
+    style: &Style,
     zone: &TimeZone,
-) -> String {
+) -> Result<String, ClientError> {
     let mut table = style.table(&["HOST", "LEASE", "PROJECT", "STATUS", "START", "END"]);
     for entry in entries {
         let name = hosts.iter().find(|host| host.id == entry.resource_id);
@@ -303,7 +303,7 @@ fn allocated(
             ]);
         }
     }
-    format!("{}\nTimes are {}.", text(&table), zone_name(zone))
+    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
 }
 
 #[cfg(test)]
@@ -327,7 +327,7 @@ mod tests {
             " 1   node1  16     65536 MiB  1000 GiB  yes         gpu=True rack=r1",
             " 2   node2  8      1024 MiB   10 GiB    no",
         ];
-        let shown = table_of(&hosts(), Style { width: None });
+        let shown = table_of(&hosts(), &Style::default()).expect("a table");
         assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
     }
 
@@ -353,7 +353,8 @@ mod tests {
             " node2  -",
             "Times are UTC.",
         ];
-        let shown = allocated(&entries, &hosts(), &leases, Style { width: None }, &TimeZone::UTC);
+        let shown =
+            allocated(&entries, &hosts(), &leases, &Style::default(), &TimeZone::UTC).expect("a table");
         assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
     }
 

@@ -264,7 +264,7 @@ fn print_hosts(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
         let until = host["until"].as_str().map_or_else(String::new, |until| shown(until, &session.zone));
         table.add_row([plain(&host["host"]), allowed.to_owned(), until, plain(&host["reason"])]);
     }
-    session.print(&text(&table))?;
+    session.print(&text(&table)?)?;
     session.print(&format!("The instance would be {}.", plain(&answer["kind"])))
 }
 
@@ -307,7 +307,7 @@ fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(
             format!("{} GiB", plain(&instance["disk_gb"])),
         ]);
     }
-    session.print(&text(&table))?;
+    session.print(&text(&table)?)?;
     for instance in found.iter().filter(|instance| instance["status_reason"].is_string()) {
         let (name, why) = (plain(&instance["name"]), plain(&instance["status_reason"]));
         session.print(&format!("{name}: {why}"))?;

@@ -195,7 +195,7 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
             host.instances.into_iter().map(|instance| instance.name.unwrap_or(instance.id)).collect();
         table.add_row([host.name, instances.join(", ")]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }
 
 /// The address of the pool that is called so.
@@ -240,5 +240,5 @@ fn print(answer: &Value, found: &[LeasePool], session: &mut Session<'_>) -> Resu
             ratio(pool.ram_allocation_ratio),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

@@ -66,7 +66,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             one.lease_id.clone().unwrap_or_default(),
         ]);
     }
-    let text = format!("{}\nTimes are {}.", text(&table), zone_name(zone));
+    let text = format!("{}\nTimes are {}.", text(&table)?, zone_name(zone));
     session.print(&text)
 }
 

@@ -30,7 +30,8 @@ mod wire;
 use std::io::{self, Write};
 
 use ambient::{Clock, SystemClock};
-use clap::{Args, Parser, Subcommand};
+use clap::builder::Resettable;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use htools::io::{Io, SUCCESS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -82,58 +83,82 @@ pub(crate) struct Line {
 #[derive(Args, Clone, Debug)]
 struct Common {
     #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     target: Target,
     #[command(flatten)]
     login: login::Arguments,
-    /// Print the service's JSON
+}
+
+/// How results are shown.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+struct Output {
+    /// Print the service's JSON; the same as -o json
     #[arg(long, global = true)]
     json: bool,
+    /// What is printed: tables that fit the terminal, tables with all columns, or the service's JSON
+    #[arg(short, long = "output", global = true, value_enum, value_name = "FORMAT", default_value = "table")]
+    output: Format,
+    /// The columns of tables, in this order, by their headings: NAME,STATUS,ID
+    #[arg(long, global = true, value_name = "NAME,...", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
     /// Read and show times in UTC instead of local time
     #[arg(long, global = true)]
     utc: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables; columns that do not fit the terminal are left out
+    Table,
+    /// Tables with all columns
+    Wide,
+    /// The service's JSON
+    Json,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Leases: who has what from when to when
+    /// List, make, change and delete leases
     #[command(subcommand)]
     Lease(lease::Command),
-    /// Hosts that may be leased
+    /// List, add, change and remove hosts that may be leased
     #[command(subcommand)]
     Host(host::Command),
-    /// Where hosts are that nobody leases; for administrators
+    /// Pools of hosts that are not leased
     #[command(subcommand, name = "freepool")]
     FreePool(free_pool::Command),
-    /// Hosts of leases that run, as pools
+    /// Hosts of running leases, as pools
     #[command(subcommand, name = "leasepool")]
     LeasePool(lease_pool::Command),
-    /// Addresses that may be leased
+    /// List, add and remove addresses that may be leased
     #[command(subcommand, name = "floatingip")]
     FloatingIp(floating_ip::Command),
-    /// Sizes of instances that leases may name
+    /// List, add and remove sizes of instances
     #[command(subcommand)]
     Flavor(flavor::Command),
-    /// Instances that run in leases, or beside them, where there is no cloud
+    /// Start, list and delete instances, where there is no cloud
     #[command(subcommand)]
     Instance(instance::Command),
-    /// Times for maintenance of hosts; for administrators
+    /// Find and reserve times for the maintenance of hosts
     #[command(subcommand)]
     Maintenance(maintenance::Command),
-    /// Instances that make way for leases: when they do, and what they came to
+    /// Instances that are preempted by leases: when, and what they got done
     #[command(subcommand)]
     Preemptible(preemptible::Command),
-    /// Who has which host when, drawn as a chart
+    /// Draw who has which host when
     Calendar(calendar::Arguments),
-    /// What happened
+    /// Show what happened, and follow what happens
     Events(events::Arguments),
-    /// Who did what; for administrators
+    /// Show who did what
     Audit(audit::Arguments),
-    /// What was reserved and used, and what it costs
+    /// Show what was reserved and used, and what it costs
     Usage(usage::Arguments),
-    /// Which hosts may be off when, and what that saves; for administrators
+    /// Show which hosts may be off when, and what that saves
     #[command(subcommand)]
     Energy(energy::Command),
-    /// Where what is stored and what the fleet shows differ; exit status 1 if they do
+    /// Compare the database with the machines; exit status 1 if they differ
     Doctor(doctor::Arguments),
 }
 
@@ -149,6 +174,9 @@ pub(crate) enum ClientError {
     /// Nothing was done, and that is known.
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
+    /// A question got no answer; it changes nothing.
+    #[error("no answer from the service at {url}: {reason}")]
+    Silent { url: String, reason: String },
     /// Whether something was done is not known.
     #[error("the answer of the service at {url} was lost, so look whether it was done: {reason}")]
     Lost { url: String, reason: String },
@@ -171,7 +199,9 @@ impl ClientError {
         match self {
             Self::Refused { .. } | Self::Offered { .. } | Self::InVain(_) | Self::Output(_) => REFUSED,
             Self::Usage(_) => USAGE,
-            Self::Unreachable { .. } | Self::Lost { .. } | Self::Nonsense { .. } => UNREACHABLE,
+            Self::Unreachable { .. } | Self::Silent { .. } | Self::Lost { .. } | Self::Nonsense { .. } => {
+                UNREACHABLE
+            }
         }
     }
 
@@ -181,6 +211,11 @@ impl ClientError {
             Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
             Self::Refused { status: 401, .. } => {
                 Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
+            }
+            Self::Silent { reason, .. } | Self::Lost { reason, .. }
+                if reason.contains("CertificateRequired") =>
+            {
+                Some("the service wants a certificate of its clients: name one with --client-certificate")
             }
             Self::Unreachable { .. } => Some("start one with `allot serve`, or name another with --url"),
             _ => None,
@@ -196,6 +231,7 @@ pub(crate) struct Session<'a> {
     zone: TimeZone,
     style: Style,
     out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
 }
 
 impl Session<'_> {
@@ -213,6 +249,11 @@ impl Session<'_> {
     fn print(&mut self, text: &str) -> Result<(), ClientError> {
         Ok(writeln!(self.out, "{text}")?)
     }
+
+    /// Says something beside the results, on standard error.
+    fn note(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{}", shown::message(text));
+    }
 }
 
 /// A name as a part of an address.
@@ -225,11 +266,12 @@ fn segment(name: &str) -> String {
 /// Carries out a command (its name first); returns the exit status.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
-    let line = match Line::try_parse_from(words) {
+    let matches = without_empty_variables(Line::command()).try_get_matches_from(words);
+    let line = match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
         Ok(line) => line,
-        Err(error) => return crate::usage(&error, io),
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
-    let outcome = perform(line, io.out);
+    let outcome = perform(line, io);
     match outcome {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
@@ -244,13 +286,39 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     }
 }
 
-fn perform(line: Line, out: &mut dyn Write) -> Result<(), ClientError> {
-    let Common { target, login, json, utc } = line.common;
-    let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
+/// A variable that is set to nothing is as one that is not set: scripts empty what they cannot unset.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
+    })
+}
+
+/// What times are read and shown in: the user's own zone, or UTC if that is asked for or the zone is unknown.
+fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
+    if utc {
+        return TimeZone::UTC;
+    }
+    TimeZone::try_system().unwrap_or_else(|_| {
+        let named = std::env::var_os("TZ").filter(|name| !name.is_empty());
+        let why = match named {
+            Some(name) => format!("TZ={} is no time zone that is known here", name.to_string_lossy()),
+            None => "the time zone of this machine is not known".to_owned(),
+        };
+        let _ = writeln!(err, "Warning: {}; times are UTC", shown::message(&why));
+        TimeZone::UTC
+    })
+}
+
+fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
+    let Common { target, login, output: Output { json, output, columns, utc } } = line.common;
+    let json = json || output == Format::Json;
+    let zone = zone(utc, io.err);
+    let style = Style::of_output(output == Format::Wide, columns);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection = Connection::open(target, Login::new(login)?, json).await?;
-        let mut session = Session { connection, json, zone, style: Style::of_output(), out };
+        let mut session = Session { connection, json, zone, style, out: io.out, err: io.err };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,
             Command::Host(command) => host::run(command, &mut session).await,

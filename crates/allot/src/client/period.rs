@@ -26,7 +26,7 @@ impl Past {
         let mut query = Vec::new();
         for (name, text) in [("start", &self.from), ("end", &self.to)] {
             if let Some(text) = text {
-                let instant = When::parse(text, now, &session.zone)?.instant(now);
+                let instant = When::parse_past(text, now, &session.zone)?.instant(now);
                 query.push((name, instant.to_string()));
             }
         }

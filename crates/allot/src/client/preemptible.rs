@@ -90,7 +90,7 @@ async fn projects(command: ProjectCommand, session: &mut Session<'_>) -> Result<
                     time.map_or_else(|| "by the settings".to_owned(), |time| shown(time, &session.zone));
                 table.add_row([plain(&project["pattern"]), time]);
             }
-            session.print(&text(&table))
+            session.print(&text(&table)?)
         }
     }
 }
@@ -123,7 +123,7 @@ async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError
             time(&instance["departure"]["gone_by"]),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }
 
 async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -144,5 +144,5 @@ async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientE
     if let Some(part) = found["utilisation_gained"].as_f64() {
         table.add_row(["utilisation gained".to_owned(), format!("{:.1} %", 100.0 * part)]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

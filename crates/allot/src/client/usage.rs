@@ -228,7 +228,7 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
         let cells = stepwise.then_some(start).into_iter().chain(columns.iter().map(named)).chain(figures);
         table.add_row(cells.collect::<Vec<_>>());
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }
 
 /// Hours to a hundredth.
@@ -285,7 +285,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
             line.amount,
         ]);
     }
-    session.print(&text(&table))?;
+    session.print(&text(&table)?)?;
     let (total, currency) = (&answer["total"], &answer["currency"]);
     let said = format!("Total: {} {}", total.as_str().unwrap_or("?"), currency.as_str().unwrap_or_default());
     session.print(said.trim_end())
@@ -344,5 +344,5 @@ async fn events(arguments: &Events, session: &mut Session<'_>) -> Result<(), Cli
             entry.reason.unwrap_or_default(),
         ]);
     }
-    session.print(&text(&table))
+    session.print(&text(&table)?)
 }

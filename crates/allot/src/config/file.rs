@@ -5,7 +5,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, Setting, TABLE};
+use super::{ConfigError, TABLE};
+use crate::nearest::nearest;
 
 /// A value of the file.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Reader<'_> {
                 path: self.path.to_owned(),
                 line,
                 key: key.to_owned(),
-                nearest: nearest(key),
+                nearest: nearest(key, TABLE.iter().map(|setting| setting.key)),
             }),
         }
     }
@@ -87,27 +88,4 @@ fn text(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Datetime(_) | DeValue::Table(_) => return None,
     })
-}
-
-/// The setting that was meant, if a few letters make the difference.
-fn nearest(key: &str) -> Option<&'static str> {
-    let by_distance = |setting: &&Setting| distance(key, setting.key);
-    let nearest = TABLE.iter().min_by_key(by_distance)?;
-    (distance(key, nearest.key) <= 1 + key.len() / 5).then_some(nearest.key)
-}
-
-/// How many letters must be put in, taken out or changed (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for j in 0..b.len() {
-            let change = corner + usize::from(letter != b[j]);
-            corner = row[j + 1];
-            row[j + 1] = change.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -34,7 +34,11 @@ const PAST: SignedDuration = SignedDuration::from_hours(73);
 
 /// The demonstration's command line.
 #[derive(Debug, Parser)]
-#[command(name = "demo", about = "Show the leasing service with leases past, present and coming")]
+#[command(
+    name = "demo",
+    bin_name = "allot demo",
+    about = "Show the leasing service with leases past, present and coming"
+)]
 struct Line {
     #[command(flatten)]
     arguments: Arguments,
@@ -88,7 +92,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let line = match Line::try_parse_from(arguments) {
         Ok(line) => line,
-        Err(error) => return crate::usage(&error, io),
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     match show(&line.arguments, io) {
         Ok(()) => SUCCESS,

@@ -77,11 +77,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let line = match Line::try_parse_from(words) {
         Ok(line) => line,
-        Err(error) => {
-            let stream: &mut dyn io::Write = if error.use_stderr() { io.err } else { io.out };
-            let printed = write!(stream, "{}", error.render());
-            return if error.use_stderr() || printed.is_err() { NO_ANSWER } else { SUCCESS };
-        }
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     // Nodes and instances are named by others.
     let (mut out, mut err) = (Escaping(io.out), Escaping(io.err));

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     let command = command().name("allot serve").bin_name("allot serve");
     let matches = match command.try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => return crate::usage(&error, io),
+        Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
     let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));

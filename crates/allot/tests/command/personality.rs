@@ -87,9 +87,16 @@ fn install_links_leaves_files_of_others_alone() {
 }
 
 #[test]
-fn install_links_needs_one_directory_that_exists() {
+fn install_links_makes_the_one_directory_that_it_needs() {
     assert_eq!(allot(&["install-links"]).status, 2);
     assert_eq!(allot(&["install-links", "a", "b"]).status, 2);
-    let missing = fresh("missing");
-    assert_eq!(allot(&["install-links", missing.to_str().expect("a plain path")]).status, 1);
+    let missing = fresh("missing").join("deep");
+    let ran = allot(&["install-links", missing.to_str().expect("a plain path")]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(missing.join("hbal").is_symlink());
+    for help in ["--help", "-h"] {
+        let ran = allot(&["install-links", help]);
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+        assert!(ran.out.contains("Usage: allot install-links <DIR>"), "{}", ran.out);
+    }
 }

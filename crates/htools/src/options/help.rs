@@ -33,6 +33,36 @@ pub(super) fn usage(program: Program) -> String {
     out
 }
 
+/// An option as other forms of help show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionHelp {
+    /// Its letter, if it has one.
+    pub short: Option<char>,
+    /// Its name, without dashes.
+    pub long: &'static str,
+    /// What its value is called, if it takes one.
+    pub value: Option<&'static str>,
+    /// The value may be left out.
+    pub optional_value: bool,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// The options of a program, in the order of its help.
+pub fn described(program: Program) -> Vec<OptionHelp> {
+    let described = |flag: &Flag| OptionHelp {
+        short: flag.short,
+        long: flag.long,
+        value: match flag.argument {
+            Argument::None => None,
+            Argument::Required(what) | Argument::Optional(what) => Some(what),
+        },
+        optional_value: matches!(flag.argument, Argument::Optional(_)),
+        help: flag.help,
+    };
+    flags(program).map(described).collect()
+}
+
 /// Options with their descriptions, in columns.
 pub(super) fn list(flags: &[&Flag]) -> String {
     let rows: Vec<(String, String)> = flags.iter().map(|f| (short_form(f), long_form(f))).collect();

@@ -8,7 +8,7 @@ mod help;
 mod table;
 mod values;
 
-pub use help::version_text;
+pub use help::{OptionHelp, described, version_text};
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use std::time::Duration;

@@ -65,7 +65,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let offers: Vec<Offer> = read(&json!({ "offers": offers }), "offers")?;
     let rows = rows(&hosts, &taken, &leases, &offers, arguments.by.as_deref());
     let chart = Chart { from, to, now, rows };
-    let width = arguments.width.or(session.style.width).unwrap_or(PLAIN_COLUMNS);
+    let width = arguments.width.or(session.style.width.filter(|width| *width > 0)).unwrap_or(PLAIN_COLUMNS);
     let ink = ink(arguments, session);
     session.print(&draw::draw(&chart, usize::from(width), ink, &session.zone))
 }

@@ -21,11 +21,12 @@ pub(crate) struct Arguments {
     /// How long a best-effort lease may wait for its start: 90m, 2h, 1d12h; or until when, written like --start
     #[arg(long, value_name = "DURATION|WHEN")]
     timeout: Option<String>,
-    /// From when: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; of a best-effort lease, not before
+    /// From when: now, +2h, 13:00, monday, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; of a best-effort lease,
+    /// not before
     #[arg(long, value_name = "WHEN", default_value = "now")]
     start: String,
     /// Until when, written like --start
-    #[arg(long, value_name = "WHEN", required_unless_present = "length")]
+    #[arg(long, value_name = "WHEN")]
     end: Option<String>,
     /// For how long: 90m, 2h, 3d, 1d12h, 1w; with --end, for so long at any time from --start to --end
     #[arg(long = "for", id = "length", value_name = "DURATION")]
@@ -39,12 +40,6 @@ pub(crate) struct Arguments {
     /// Let preemptible instances run on hosts of the lease that it does not use
     #[arg(long)]
     backfill: bool,
-    #[command(flatten)]
-    reservations: Reservations,
-    #[command(flatten)]
-    suiting: Suiting,
-    #[command(flatten)]
-    recurring: Recurring,
     /// Where its hosts are to be, or how its instances are spread, as `location=same`; may be repeated. `allot lease
     /// hints` lists what there is
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
@@ -61,6 +56,12 @@ pub(crate) struct Arguments {
     /// Repeat an earlier request with this key: if it was served, its lease is shown and no other is made
     #[arg(long, value_name = "TEXT")]
     key: Option<String>,
+    #[command(flatten)]
+    reservations: Reservations,
+    #[command(flatten)]
+    suiting: Suiting,
+    #[command(flatten)]
+    recurring: Recurring,
 }
 
 #[derive(Args, Debug)]
@@ -218,7 +219,10 @@ fn document(text: &str) -> Result<Value, String> {
 }
 
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let body = body(arguments, session.now().await, &session.zone)?;
+    let now = session.now().await;
+    let body = body(arguments, now, &session.zone)?;
+    let times = [Some(&arguments.start), arguments.end.as_ref(), arguments.recurring.until.as_ref()];
+    super::note_oddities(times, now, session);
     if arguments.dry_run {
         let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;
         let answer = answer.map_err(|error| offers::refused(error, session))?;
@@ -256,12 +260,12 @@ fn body(
 ) -> Result<Value, ClientError> {
     let start = When::parse(&arguments.start, now, zone)?;
     let end = match (&arguments.end, &arguments.length) {
-        (Some(end), _) => When::parse(end, now, zone)?,
+        (Some(end), _) => When::parse_end(end, now, start.instant(now), zone)?,
         (None, Some(length)) => {
             let end = start.instant(now).checked_add(duration(length)?);
             When::At(end.map_err(|_| ClientError::Usage(format!("--for {length}: that is too long")))?)
         }
-        (None, None) => return Err(ClientError::Usage("say --end or --for".to_owned())),
+        (None, None) => return Err(ClientError::Usage("say how long: --for 2h, or --end".to_owned())),
     };
     let reservations = reservations(&arguments.reservations, &arguments.suiting)?;
     if reservations.is_empty() {
@@ -509,7 +513,7 @@ mod tests {
     fn incomplete_requests_are_refused_before_they_are_sent() {
         let cases = [
             ("web --for 1h", "nothing is asked for"),
-            ("web --hosts 1", "--end"),
+            ("web --hosts 1", "say how long: --for 2h, or --end"),
             ("web --hosts 0 --for 1h", "the least and the most"),
             ("web --hosts 3-2 --for 1h", "the least and the most"),
             ("web --instances 1 --for 1h", "needs --vcpus"),

@@ -50,7 +50,7 @@ pub(super) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
         let values = if hint["values"].is_array() { words(&hint["values"]) } else { plain(&hint["domain"]) };
         table.add_row([plain(&hint["name"]), values, words(&hint["not_with"]), plain(&hint["description"])]);
     }
-    session.print(&text(&table))?;
+    session.print(&text(&table)?)?;
     match answer["least_hosts"].as_u64() {
         Some(least) if least > 0 => {
             session.print(&format!("At least {least} host(s) have to match the hints of a lease."))

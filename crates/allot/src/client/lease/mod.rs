@@ -10,7 +10,9 @@ mod suiting;
 mod update;
 mod wait;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use leases::status::LeaseStatus;
 use serde_json::Value;
 
 use super::wire::{Lease, read};
@@ -54,8 +56,8 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Only those in this status, as PENDING or ACTIVE
-    #[arg(long, value_name = "STATUS")]
+    /// Only those in this status
+    #[arg(long, value_name = "STATUS", value_parser = statuses(&[]), ignore_case = true)]
     status: Option<String>,
     /// Only those of this name
     #[arg(long, value_name = "NAME")]
@@ -114,7 +116,7 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
         return session.print_json(&answer);
     }
     let leases: Vec<Lease> = read(&answer, "leases")?;
-    let text = show::list(leases, session.style, &session.zone);
+    let text = show::list(leases, &session.style, &session.zone)?;
     session.print(&text)
 }
 
@@ -173,6 +175,25 @@ async fn hosts_of(lease: &Lease, session: &Session<'_>) -> Result<Vec<String>, C
         })
     };
     Ok(hosts.into_iter().filter(taken).map(|host| host.hypervisor_hostname).collect())
+}
+
+/// Says of times of a command line that clocks do not show them that day, or twice.
+fn note_oddities<const N: usize>(
+    times: [Option<&String>; N],
+    now: jiff::Timestamp,
+    session: &mut Session<'_>,
+) {
+    for time in times.into_iter().flatten() {
+        if let Some(oddity) = super::dates::oddity(time, now, &session.zone) {
+            session.note(&format!("Note: {oddity}"));
+        }
+    }
+}
+
+/// The statuses of leases, and others.
+fn statuses(others: &[&'static str]) -> PossibleValuesParser {
+    let known = LeaseStatus::ALL.into_iter().map(LeaseStatus::name);
+    PossibleValuesParser::new(known.chain(others.iter().copied()))
 }
 
 /// The identifier of the lease that is meant.

@@ -70,7 +70,7 @@ pub(super) async fn waitlist(session: &mut Session<'_>) -> Result<(), ClientErro
         return session.print_json(&answer);
     }
     let waiting: Vec<Waiting> = read(&answer, "waitlist")?;
-    let text = line(&waiting, session.style, &session.zone);
+    let text = line(&waiting, &session.style, &session.zone)?;
     session.print(&text)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<
         return session.print_json(answer);
     }
     let Series { id, leases, skipped } = read(answer, "series")?;
-    let text = super::show::list(leases, session.style, &session.zone);
+    let text = super::show::list(leases, &session.style, &session.zone)?;
     session.print(&text)?;
     for Skipped { start_date, reason } in skipped {
         session.print(&format!("Left out: {}: {reason}", shown(&start_date, &session.zone)))?;
@@ -135,13 +135,13 @@ fn print(document: &Value, session: &mut Session<'_>) -> Result<(), ClientError>
         return session.print_json(document);
     }
     let offers: Vec<Offer> = read(document, "offers")?;
-    let text = table(&offers, session.style, &session.zone);
+    let text = table(&offers, &session.style, &session.zone)?;
     session.print(&text)
 }
 
-fn table(offers: &[Offer], style: Style, zone: &TimeZone) -> String {
+fn table(offers: &[Offer], style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
     if offers.is_empty() {
-        return "Nothing is offered.".to_owned();
+        return Ok("Nothing is offered.".to_owned());
     }
     let mut table = style.table(&["OFFER", "START", "END", "RESERVED", "HOLDS UNTIL", "ID"]);
     for offer in offers {
@@ -157,12 +157,12 @@ fn table(offers: &[Offer], style: Style, zone: &TimeZone) -> String {
     }
     let held = offers.iter().any(|offer| offer.id.is_some());
     let how = if held { " Accept one with `allot lease accept ID`." } else { "" };
-    format!("{}\nTimes are {}.{how}", text(&table), zone_name(zone))
+    Ok(format!("{}\nTimes are {}.{how}", text(&table)?, zone_name(zone)))
 }
 
-fn line(waiting: &[Waiting], style: Style, zone: &TimeZone) -> String {
+fn line(waiting: &[Waiting], style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
     if waiting.is_empty() {
-        return "Nobody waits.".to_owned();
+        return Ok("Nobody waits.".to_owned());
     }
     let mut table = style.table(&["PLACE", "NAME", "START", "END", "RESERVED", "WAITS UNTIL", "ID"]);
     for entry in waiting {
@@ -178,5 +178,5 @@ fn line(waiting: &[Waiting], style: Style, zone: &TimeZone) -> String {
             entry.id.clone(),
         ]);
     }
-    format!("{}\nTimes are {}.", text(&table), zone_name(zone))
+    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
 }

@@ -37,12 +37,12 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
         return session.print_json(&answer);
     }
     let plan: Plan = read(&answer, "plan")?;
-    let shown = show(&plan, session.style);
+    let shown = show(&plan, &session.style)?;
     session.print(&shown)
 }
 
-fn show(plan: &Plan, style: Style) -> String {
-    let Some(summary) = &plan.summary else { return "Nobody is moved for this lease.".to_owned() };
+fn show(plan: &Plan, style: &Style) -> Result<String, ClientError> {
+    let Some(summary) = &plan.summary else { return Ok("Nobody is moved for this lease.".to_owned()) };
     let mut lines = vec![summary.text()];
     let left = summary.instances_to_move.saturating_sub(plan.moved + plan.gone);
     let gone = if plan.gone == 0 { String::new() } else { format!(", {} have gone elsewhere", plan.gone) };
@@ -52,9 +52,9 @@ fn show(plan: &Plan, style: Style) -> String {
         for mov in moves {
             table.add_row([&mov.instance_id, &mov.from_host, &mov.to_host, &mov.state]);
         }
-        lines.push(text(&table));
+        lines.push(text(&table)?);
     }
-    lines.join("\n")
+    Ok(lines.join("\n"))
 }
 
 impl PlanSummary {
@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn a_plan_is_shown_with_how_far_it_is() {
         let mov = |id: &str, state: &str| json!({"instance_id": id, "from_host": "node1", "to_host": "node2", "state": state});
-        let shown = show(&plan(&json!([mov("one", "moved"), mov("two", "moving")])), Style { width: None });
+        let shown = show(&plan(&json!([mov("one", "moved"), mov("two", "moving")])), &Style::default())
+            .expect("text");
         let wanted = "\
 1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
 1 moved, 1 to go
@@ -104,6 +105,6 @@ mod tests {
  one       node1  node2  moved
  two       node1  node2  moving";
         assert_eq!(shown, wanted);
-        assert!(show(&plan(&Value::Null), Style { width: None }).ends_with("1 moved, 1 to go"));
+        assert!(show(&plan(&Value::Null), &Style::default()).expect("text").ends_with("1 moved, 1 to go"));
     }
 }

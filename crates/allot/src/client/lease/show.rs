@@ -2,14 +2,15 @@
 
 use jiff::tz::TimeZone;
 
+use crate::client::ClientError;
 use crate::client::dates::{length, of_answer, shown, zone_name};
 use crate::client::table::{Style, text};
 use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
 
 /// Leases by start.
-pub(super) fn list(mut leases: Vec<Lease>, style: Style, zone: &TimeZone) -> String {
+pub(super) fn list(mut leases: Vec<Lease>, style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
     if leases.is_empty() {
-        return "There are no leases.".to_owned();
+        return Ok("There are no leases.".to_owned());
     }
     leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
     let mut table = style.table(&["NAME", "PROJECT", "STATUS", "START", "END", "RESERVED", "ID"]);
@@ -24,7 +25,7 @@ pub(super) fn list(mut leases: Vec<Lease>, style: Style, zone: &TimeZone) -> Str
             lease.id.clone(),
         ]);
     }
-    format!("{}\nTimes are {}.", text(&table), zone_name(zone))
+    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
 }
 
 /// One lease with everything.
@@ -158,7 +159,7 @@ Times are UTC.";
             reservations: Vec::new(),
             ..lease()
         };
-        let shown = list(vec![lease(), earlier], Style { width: None }, &TimeZone::UTC);
+        let shown = list(vec![lease(), earlier], &Style::default(), &TimeZone::UTC).expect("a table");
         let wanted = [
             " NAME  PROJECT  STATUS            START             END               RESERVED   ID",
             " ci    p1       ACTIVE            2029-01-01 00:00  2030-01-04 12:00             ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
@@ -170,6 +171,7 @@ Times are UTC.";
 
     #[test]
     fn no_leases_are_said_to_be_none() {
-        assert_eq!(list(Vec::new(), Style { width: Some(80) }, &TimeZone::UTC), "There are no leases.");
+        let none = list(Vec::new(), &Style::default(), &TimeZone::UTC).expect("no table");
+        assert_eq!(none, "There are no leases.");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// New start, as now, +2h, "2030-01-02 10:00"
+    /// New start, as now, +2h, 13:00, monday, "2030-01-02 10:00"
     #[arg(long, value_name = "WHEN")]
     start: Option<String>,
     /// New end, written like --start; `now` ends the lease
@@ -60,7 +60,9 @@ pub(crate) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = super::identify(&arguments.lease, session).await?;
     let present: Lease = read(&super::get(&id, session).await?, "lease")?;
-    let body = body(arguments, &present, session.now().await, &session.zone)?;
+    let now = session.now().await;
+    let body = body(arguments, &present, now, &session.zone)?;
+    super::note_oddities([arguments.start.as_ref(), arguments.end.as_ref()], now, session);
     if arguments.dry_run {
         let path = format!("/v1/leases/{id}?dry_run=true");
         let answer = session.connection.put(&path, &body).await;
@@ -88,7 +90,11 @@ fn body(
         ("before_end_date", &arguments.before_end_at),
     ] {
         if let Some(when) = when {
-            body.insert(key.to_owned(), json!(When::parse(when, now, zone)?.wire()));
+            let read = match (key, of_answer(&present.start_date)) {
+                ("end_date", Some(start)) => When::parse_end(when, now, start.max(now), zone)?,
+                _ => When::parse(when, now, zone)?,
+            };
+            body.insert(key.to_owned(), json!(read.wire()));
         }
     }
     body.extend(arguments.backfill.map(|backfill| ("backfill".to_owned(), json!(backfill))));

@@ -1,0 +1,305 @@
+//! Help: all commands as one tree, grouped by who uses them, and what is said of a command line that is wrong.
+
+use clap::builder::ValueHint;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use htools::io::{Io, SUCCESS, USAGE};
+use htools::options::{OptionHelp, Program, described};
+use leases::text::escaped;
+
+use crate::nearest::nearest;
+use crate::{client, database, demo, manual, questions, serve};
+
+/// Every command once, by who uses it.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("See it work", &["demo"]),
+    ("Reserve machines", &["lease", "calendar", "instance", "preemptible", "events", "usage"]),
+    (
+        "Offer machines (for operators)",
+        &[
+            "serve",
+            "host",
+            "freepool",
+            "leasepool",
+            "floatingip",
+            "flavor",
+            "maintenance",
+            "energy",
+            "audit",
+            "doctor",
+            "database",
+        ],
+    ),
+    (
+        "Place the instances of a Ganeti cluster",
+        &[
+            "hail", "hbal", "hcheck", "hinfo", "hspace", "hroller", "hsqueeze", "hscan", "harep", "drain",
+            "whatif", "fit",
+        ],
+    ),
+    ("Set up this command", &["completions", "man", "hash", "install-links", "help", "version"]),
+];
+
+/// All commands as one, for what is generated. Running them is left to those who know them.
+pub(crate) fn tree() -> Command {
+    let with_common_options = |mut command: Command| {
+        // Building gives each subcommand the options that all have.
+        command.build();
+        command.get_subcommands().cloned().collect::<Vec<_>>()
+    };
+    let tree = Command::new("allot")
+        .about("Reserves machines for a time, and decides where virtual machines go")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands([serve::command(), demo::command(), database::command()])
+        .subcommands(with_common_options(client::Line::command()))
+        .subcommands(with_common_options(questions::command()))
+        .subcommands(with_common_options(manual::command()))
+        .subcommands(Program::ALL.iter().map(|program| ganeti(*program)))
+        .subcommand(
+            Command::new("help")
+                .about("Show this text, or the help of a command")
+                .arg(Arg::new("command").value_name("COMMAND").num_args(0..)),
+        )
+        .subcommand(Command::new("version").about("Show the version"));
+    with_value_hints(tree)
+}
+
+/// A shell completes names of files only where a file is wanted.
+fn with_value_hints(command: Command) -> Command {
+    command
+        .mut_args(|arg| {
+            let named = arg.get_value_names().unwrap_or_default().iter();
+            let file = named.clone().any(|name| name.contains("FILE") || name.contains("DIR"));
+            match arg.get_value_hint() {
+                ValueHint::Unknown if !file && arg.get_action().takes_values() => {
+                    arg.value_hint(ValueHint::Other)
+                }
+                _ => arg,
+            }
+        })
+        .mut_subcommands(with_value_hints)
+}
+
+/// One of Ganeti's programs, with the options of its own table.
+fn ganeti(program: Program) -> Command {
+    let option = |option: OptionHelp| {
+        let arg = Arg::new(option.long).long(option.long).help(option.help);
+        let arg = match option.short {
+            Some(short) => arg.short(short),
+            None => arg,
+        };
+        match option.value {
+            None => arg.action(ArgAction::Count),
+            Some(value) if option.optional_value => {
+                arg.value_name(value).num_args(0..=1).require_equals(true)
+            }
+            Some(value) => arg.value_name(value).action(ArgAction::Append),
+        }
+    };
+    let command = Command::new(program.name())
+        .about(purpose(program))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(described(program).into_iter().map(option));
+    match program {
+        Program::Hail => command.arg(Arg::new("request").value_name("FILE").help("The request")),
+        Program::Hscan => {
+            command.arg(Arg::new("cluster").value_name("CLUSTER").num_args(0..).help("Clusters to ask"))
+        }
+        _ => command,
+    }
+}
+
+fn purpose(program: Program) -> &'static str {
+    match program {
+        Program::Hail => "Say where a new or moved instance goes (iallocator)",
+        Program::Harep => "Repair broken instances, as far as tags allow",
+        Program::Hbal => "Balance a node group",
+        Program::Hcheck => "Check a cluster, and say whether balancing helps",
+        Program::Hinfo => "Describe a cluster",
+        Program::Hroller => "Group nodes that may be rebooted together",
+        Program::Hscan => "Save clusters to files",
+        Program::Hspace => "Say how many instances still fit",
+        Program::Hsqueeze => "Find nodes that may be switched off",
+    }
+}
+
+/// The help of the whole: every command with what it does.
+pub(crate) fn general() -> String {
+    let tree = tree();
+    let mut text = format!(
+        "Usage: allot COMMAND [ARGUMENT...]\n\n{}.\n",
+        tree.get_about().map(ToString::to_string).unwrap_or_default()
+    );
+    for (heading, names) in GROUPS {
+        text.push_str(&format!("\n{heading}:\n"));
+        for name in names {
+            let about = tree.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {name:<14}{about}\n"));
+        }
+    }
+    text.push_str(
+        "
+`allot help COMMAND` shows what a command takes, `allot help lease create` what a
+part of it does. Ganeti's programs also run under their own names (links to this
+binary), or under the name in the environment variable HTOOLS.
+",
+    );
+    text
+}
+
+/// Whether a command has commands of its own.
+pub(crate) fn has_subcommands(command: &str) -> bool {
+    tree().find_subcommand(command).is_some_and(Command::has_subcommands)
+}
+
+/// What is said of a word that is no command.
+pub(crate) fn unknown(word: &str) -> String {
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+    let meant = nearest(&word.to_lowercase(), names).map(|name| format!("did you mean `{name}`? "));
+    let word: String = word.chars().take(MOST_QUOTED).collect();
+    format!(
+        "Error: there is no command `{}`\nHint: {}`allot help` lists all commands\n",
+        escaped(&word),
+        meant.unwrap_or_default()
+    )
+}
+
+/// Characters that are quoted of what somebody typed.
+const MOST_QUOTED: usize = 200;
+
+/// Says in two lines what is wrong with a command line, or prints the help that was asked for; returns the exit
+/// status. `arguments` begin with the name of the command.
+pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>) -> u8 {
+    if !error.use_stderr() {
+        return if write!(io.out, "{}", error.render()).is_ok() { SUCCESS } else { USAGE };
+    }
+    // Nothing is wrong: a command was named whose parts one has to know.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = write!(io.err, "{}", error.render());
+        return USAGE;
+    }
+    let meant = meant(error).map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
+    let path = path(arguments);
+    let _ = writeln!(io.err, "Error: {}", escaped(&complaint(error)));
+    let _ = writeln!(io.err, "Hint: {}`{path} --help` shows how", escaped(&meant));
+    USAGE
+}
+
+/// The parser's complaint in one line, without its usage and tips.
+fn complaint(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let paragraphs = text.split("\n\n").map(str::trim_start);
+    let paragraphs = paragraphs
+        .take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more information"));
+    let lines = paragraphs.filter(|part| !part.starts_with("tip:")).flat_map(str::lines);
+    lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The word that the parser thinks was meant.
+fn meant(error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        // The most similar one is the last.
+        ContextValue::Strings(words) => words.last().cloned(),
+        _ => None,
+    })
+}
+
+/// The command that is meant, as far as its words are known: `allot lease create`.
+fn path(arguments: &[String]) -> String {
+    let (mut path, mut command) = ("allot".to_owned(), &tree());
+    for word in arguments {
+        if let Some(next) = command.find_subcommand(word) {
+            path.push(' ');
+            path.push_str(next.get_name());
+            command = next;
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_has_every_command_once() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let tree = tree();
+        let mut known: Vec<&str> = tree.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(grouped, known);
+        for line in general().lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for name in known {
+            let lines = general().lines().filter(|line| line.starts_with(&format!("  {name} "))).count();
+            assert_eq!(lines, 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_command_option_and_heading_says_what_it_is() {
+        fn check(path: &str, command: &Command) {
+            assert!(command.get_about().is_some(), "{path} does not say what it does");
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some() || path == "allot help", "{path} {arg} has no help");
+            }
+            for next in command.get_subcommands() {
+                check(&format!("{path} {}", next.get_name()), next);
+            }
+        }
+        check("allot", &tree());
+    }
+
+    #[test]
+    fn options_are_under_the_headings_that_they_belong_to() {
+        let tree = tree();
+        let find = |path: &[&str], option: &str| {
+            let command =
+                path.iter().fold(&tree, |command, name| command.find_subcommand(name).expect("a command"));
+            let option =
+                command.get_arguments().find(|arg| arg.get_long() == Some(option)).expect("an option");
+            option.get_help_heading().map(str::to_owned)
+        };
+        let create = ["lease", "create"];
+        for option in ["hint", "dry-run", "waitlist", "wait", "key", "start", "for", "end", "type"] {
+            assert_eq!(find(&create, option), None, "--{option}");
+        }
+        for (option, heading) in [
+            ("hosts", "What is reserved"),
+            ("every", "Again and again"),
+            ("zone", "What whole hosts must be like"),
+            ("url", "Connection"),
+            ("token", "Login"),
+            ("os-username", "Login at Keystone"),
+            ("json", "Output"),
+            ("utc", "Output"),
+            ("columns", "Output"),
+        ] {
+            assert_eq!(find(&create, option).as_deref(), Some(heading), "--{option}");
+        }
+    }
+
+    #[test]
+    fn commands_that_do_not_exist_are_two_lines_with_the_one_that_was_meant() {
+        let wanted = "Error: there is no command `leases`\nHint: did you mean `lease`? `allot help` lists all commands\n";
+        assert_eq!(unknown("leases"), wanted);
+        assert_eq!(unknown("\u{1b}[2J").lines().count(), 2);
+        assert!(unknown(&"x".repeat(100_000)).len() < 400);
+    }
+
+    #[test]
+    fn a_command_is_found_among_options() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(path(&words("lease create web --hosts")), "allot lease create");
+        assert_eq!(path(&words("lease --json create")), "allot lease create");
+        assert_eq!(path(&words("demo --nothing")), "allot demo");
+    }
+}

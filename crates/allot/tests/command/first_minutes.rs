@@ -1,0 +1,157 @@
+//! What somebody sees who tries the command for the first time: help, mistakes, and the words of waiting.
+
+use crate::service::{Running, database};
+use crate::shell::{allot, command, run};
+
+/// Every path of words that `--help` knows, by the commands that it lists.
+fn commands_of(help: &str) -> Vec<String> {
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    listed.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+}
+
+#[test]
+fn help_of_a_command_is_the_same_however_it_is_asked_for() {
+    let general = allot(&["help"]);
+    assert_eq!((general.status, general.err.as_str()), (0, ""));
+    assert_eq!(general.out, allot(&["--help"]).out);
+    let named = general.out.lines().filter_map(|line| line.strip_prefix("  "));
+    let names: Vec<&str> = named.filter_map(|line| line.split_whitespace().next()).collect();
+    for name in ["lease", "usage", "energy", "preemptible", "maintenance", "database", "hbal", "drain"] {
+        assert_eq!(names.iter().filter(|known| **known == name).count(), 1, "{name}");
+    }
+    for name in names.iter().filter(|name| !["help", "version"].contains(name)) {
+        let own = allot(&[name, "--help"]);
+        assert_eq!((own.status, own.err.as_str()), (0, ""), "{name}");
+        assert_eq!(allot(&["help", name]).out, own.out, "{name}");
+        let usage = own.out.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+        let named = usage.starts_with(&format!("Usage: allot {name}"))
+            || usage.starts_with(&format!("Usage: {name} "));
+        assert!(named, "{name}: {usage}");
+        for part in commands_of(&own.out) {
+            let of_part = allot(&[name, &part, "--help"]).out;
+            assert!(!of_part.is_empty());
+            assert_eq!(allot(&["help", name, &part]).out, of_part, "{name} {part}");
+            assert_eq!(allot(&[name, "help", &part]).out, of_part, "{name} {part}");
+        }
+    }
+    assert_eq!(allot(&["lease", "help"]).out, allot(&["lease", "--help"]).out);
+}
+
+#[test]
+fn mistakes_take_two_lines_and_name_what_was_meant() {
+    for (words, wrong, hint) in [
+        ("leases list", "there is no command `leases`", "did you mean `lease`? `allot help`"),
+        ("calender", "there is no command `calender`", "did you mean `calendar`?"),
+        ("xyzzy", "there is no command `xyzzy`", "`allot help` lists all commands"),
+        ("lease creat web", "unrecognized subcommand 'creat'", "did you mean `create`? `allot lease --help`"),
+        ("lease create", "<NAME>", "`allot lease create --help`"),
+        ("lease create web --host 1", "'--host'", "did you mean `--hosts`? `allot lease create --help`"),
+        ("lease create web --hosts", "'--hosts", "`allot lease create --help`"),
+        (
+            "lease create web --hosts 1 --type now",
+            "schedule, immediate, best-effort",
+            "`allot lease create --help`",
+        ),
+        ("lease list --status waiting", "'waiting' for '--status", "`allot lease list --help`"),
+        ("demo --sped 3", "'--sped'", "did you mean `--speed`? `allot demo --help`"),
+        ("serve --lisen 1", "'--lisen'", "did you mean `--listen`? `allot serve --help`"),
+        ("database copi a b", "'copi'", "did you mean `copy`? `allot database --help`"),
+        ("drain", "<NODE>", "`allot drain --help`"),
+        ("hash tokn", "'tokn'", "did you mean `token`? `allot hash --help`"),
+        ("help leases", "there is no command `leases`", "did you mean `lease`?"),
+    ] {
+        let ran = allot(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{words}: {}", ran.err);
+        let lines: Vec<&str> = ran.err.lines().collect();
+        assert_eq!(lines.len(), 2, "{words}: {}", ran.err);
+        assert!(lines[0].starts_with("Error: ") && lines[0].contains(wrong), "{words}: {}", ran.err);
+        assert!(lines[1].starts_with("Hint: ") && lines[1].contains(hint), "{words}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_lease_without_a_length_is_asked_for_one() {
+    let secret = run(command()
+        .env("ALLOT_URL", "http://127.0.0.1:1")
+        .env("ALLOT_TOKEN", "t")
+        .args(["lease", "create", "web", "--hosts", "1"]));
+    assert_eq!((secret.status, secret.err.as_str()), (2, "Error: say how long: --for 2h, or --end\n"));
+}
+
+#[test]
+fn addresses_without_a_scheme_and_variables_set_to_nothing_are_fine() {
+    let service = Running::start(&database(), &[]);
+    let bare = service.url.strip_prefix("http://").expect("no TLS");
+    for url in [bare.to_owned(), format!("{bare}/v1/"), service.url.clone()] {
+        let ran = run(command().env("ALLOT_URL", &url).args(["lease", "list"]));
+        assert_eq!((ran.status, ran.out.as_str()), (0, "There are no leases.\n"), "{url}: {}", ran.err);
+    }
+    let mut empty = command();
+    for name in
+        ["ALLOT_CA_FILE", "OS_CACERT", "ALLOT_CLIENT_CERTIFICATE", "ALLOT_TOKEN", "ALLOT_USER", "OS_AUTH_URL"]
+    {
+        empty.env(name, "");
+    }
+    let ran = run(empty.env("ALLOT_URL", bare).args(["lease", "list"]));
+    assert_eq!((ran.status, ran.out.as_str()), (0, "There are no leases.\n"), "{}", ran.err);
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn who_waits_is_told_what_for() {
+    let service = Running::start(&database(), &["--simulated-timing", "immediate"]);
+    service.says("host create r1-h01");
+    let late = service.allot("lease create later --hosts 1 --start +2d --for 1h");
+    assert_eq!((late.status, late.err.as_str()), (0, ""));
+    let waited = service.allot("lease wait later --timeout 0m");
+    assert_eq!(waited.status, 1);
+    let first = waited.err.lines().next().unwrap_or_default();
+    assert!(first.starts_with("lease later is PENDING and waits for 20"), "{}", waited.err);
+    let ready = service.allot("lease create now --hosts 1 --for 1h --wait");
+    assert_eq!(ready.status, 0, "{}", ready.err);
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn odd_times_are_noted_and_unknown_zones_are_warned_of() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01");
+    let create = |zone: &str, start: &str| {
+        let words = ["lease", "create", "t", "--hosts", "1", "--start", start, "--for", "1h", "--dry-run"];
+        run(command().env("ALLOT_URL", &service.url).env("TZ", zone).args(words))
+    };
+    let gap = create("America/New_York", "2027-03-14 02:30");
+    assert!(
+        gap.err.starts_with("Note: 2027-03-14 02:30 ") && gap.err.contains("03:30 is taken"),
+        "{}",
+        gap.err
+    );
+    let fold = create("America/New_York", "2027-11-07 01:30");
+    assert!(
+        fold.out.contains("2027-11-07 01:30-04:00") && fold.out.contains("2027-11-07 01:30-05:00"),
+        "{}",
+        fold.out
+    );
+    assert!(fold.err.contains("twice"), "{}", fold.err);
+    let bad = create("Nowhere/Bad", "2027-11-07 01:30");
+    assert_eq!(bad.err, "Warning: TZ=Nowhere/Bad is no time zone that is known here; times are UTC\n");
+    assert!(bad.out.contains("Times are UTC."), "{}", bad.out);
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn columns_of_tables_can_be_chosen() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01");
+    let chosen = service.says("host list --columns name,id");
+    assert_eq!(chosen.split_whitespace().collect::<Vec<_>>(), ["NAME", "ID", "r1-h01", "1"]);
+    let unknown = service.allot("host list --columns color");
+    assert_eq!(unknown.status, 2);
+    assert!(unknown.err.contains("--columns color: this table has ID, NAME, VCPUS"), "{}", unknown.err);
+    assert_eq!(
+        service.json("host list"),
+        serde_json::from_str::<serde_json::Value>(&service.says("host list -o json")).expect("JSON")
+    );
+    assert_eq!(service.stop(), 0);
+}
