@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leases::work::{Budget, Stop};
+use store::StoreError;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
@@ -18,7 +19,7 @@ use crate::writing::Writer;
 use crate::{Service, ServiceError};
 
 /// Of the work that a decision may cost, the part that it may cost with the write lock.
-const QUICK: u64 = 20;
+pub(crate) const QUICK: u64 = 20;
 /// How often a decision that costs more is made without the write lock. If others have committed something each time, it
 /// is made with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;
@@ -98,6 +99,32 @@ impl Service {
         }
         let decided = self.decide(&decide)?;
         Ok((writer, decided))
+    }
+
+    /// Decides for the loop, which goes before all clients: without the write lock, so that clients commit meanwhile.
+    /// The write lock comes with what is found. If somebody has committed by then, nothing counts as found yet; after
+    /// so many times in a row it is decided with the write lock.
+    pub(crate) async fn decided_by_loop<T>(
+        &self,
+        find: impl Fn(&Budget) -> Option<T>,
+    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
+        let find = || find(&Budget::new(self.settings.decision_work));
+        let known = self.state().revision;
+        let Some(found) = beside_requests(find) else { return Ok(None) };
+        let writer = self.loop_writer().await?;
+        if self.state().revision == known {
+            self.progress().conflicts = 0;
+            return Ok(Some((writer, found)));
+        }
+        let conflicts = {
+            let mut progress = self.progress();
+            (progress.conflicts, progress.unfinished) = (progress.conflicts + 1, true);
+            progress.conflicts
+        };
+        if conflicts < AHEAD {
+            return Ok(None);
+        }
+        Ok(beside_requests(find).map(|found| (writer, found)))
     }
 
     /// Decides here and now, with the budget of a decision, until the client leaves. For who has a place.

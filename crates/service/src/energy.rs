@@ -245,19 +245,13 @@ impl Service {
 
     /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
     /// there was.
-    pub(crate) async fn repack(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
-        let moved = {
+    pub(crate) async fn repack(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let find = |budget: &Budget| {
             let state = self.snapshot();
-            let Some(moved) = beside_requests(|| self.repacked(&state, now, budget)) else {
-                return Ok(false);
-            };
-            rehoused(&state, vec![moved], now)
+            let moved = self.repacked(&state, now, budget)?;
+            Some(rehoused(&state, vec![moved], now))
         };
+        let Some((writer, moved)) = self.decided_by_loop(find).await? else { return Ok(false) };
         let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
             let mut commit = Commit::new(now);
             rehouse(&mut commit, moved.to_vec());

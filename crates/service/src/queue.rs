@@ -15,7 +15,7 @@ use leases::work::Budget;
 use store::{Commit, InstanceRecord, StoreError, Version, Write};
 
 use crate::Service;
-use crate::deciding::beside_requests;
+use crate::deciding::{QUICK, beside_requests};
 use crate::instances::{change, seize};
 use crate::notices;
 use crate::state::State;
@@ -53,23 +53,16 @@ impl Service {
     }
 
     /// Starts instances that wait, as far as there is room. Says whether there was any to start.
-    pub(crate) async fn start_queued(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
+    pub(crate) async fn start_queued(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let starts = {
             let state = self.snapshot();
             if self.progress().queue_tried == Some(state.revision) {
                 return Ok(false);
             }
-            beside_requests(|| self.startable(&state, now, budget))
+            let budget = Budget::new(self.settings.decision_work);
+            beside_requests(|| self.startable(&state, now, &budget))
         };
         if starts.is_empty() {
-            // Until something changes: as time goes on gaps become shorter only.
-            let known = self.state().revision;
-            self.progress().queue_tried = Some(known);
             return Ok(false);
         }
         let commit_of = |starts: &[Start]| Commit {
@@ -82,14 +75,24 @@ impl Service {
         writer.commit_all_or_each(&starts, commit_of, tell).await
     }
 
-    /// Those that wait for which there is room now, in the order of their creation.
+    /// Those that wait for which there is room now, in the order of their creation, or behind those that were tried in the
+    /// last cycle. The write lock is held meanwhile, so as many are tried as take a small part of the work of a decision, and
+    /// one at least.
     fn startable(&self, state: &State, now: Timestamp, budget: &Budget) -> Vec<Start> {
         let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
         let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();
         if waiting.is_empty() || !self.settings.preemption.allowed {
+            self.progress().queue_tried = Some(state.revision);
             return Vec::new();
         }
         waiting.sort_by_key(|record| (record.created_at, record.instance.id));
+        let (mut began, mut last) = (state.revision, None);
+        if let Some((earlier, after)) = self.progress().queue_resumes.take()
+            && let Some(position) = waiting.iter().position(|record| record.instance.id == after)
+        {
+            (began, last) = (earlier, Some(after));
+            waiting.drain(..=position);
+        }
         let backfill = self.backfill(state, InstanceKind::Preemptible, now);
         let admission = Admission {
             backfill: backfill.as_ref(),
@@ -100,9 +103,14 @@ impl Service {
         let (mut in_vain, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {
             let terms = (record.instance.owner.project.clone(), record.instance.size);
+            if budget.spent() >= (budget.limit() / QUICK).max(1) {
+                self.progress().queue_resumes = last.map(|last| (began, last));
+                break;
+            }
             if starts.len() == AT_ONCE || in_vain.contains(&terms) {
                 continue;
             }
+            last = Some(record.instance.id);
             let Some(host) = self.gap_for(&admission, &record.instance, &observed) else {
                 in_vain.push(terms);
                 continue;
@@ -120,6 +128,13 @@ impl Service {
             writes.extend(seized.insert(host).then(|| seize(known)));
             starts.push((record, writes));
         }
+        let mut progress = self.progress();
+        if starts.is_empty() && progress.queue_resumes.is_none() {
+            // Until something changes: as time goes on gaps become shorter only. Those that were tried before the last
+            // change are tried again.
+            progress.queue_tried = Some(began);
+        }
+        progress.unfinished |= progress.queue_tried != Some(state.revision);
         starts
     }
 

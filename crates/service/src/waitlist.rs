@@ -15,12 +15,11 @@ use leases::terms::ReservationTerms;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
-use crate::deciding::beside_requests;
 use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::{asked_by, forget};
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
 use crate::{Caller, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
@@ -99,13 +98,9 @@ impl Service {
     }
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
-    pub(crate) async fn serve(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
-        let Some((before, lease)) = beside_requests(|| self.servable(now, budget)) else { return Ok(false) };
+    pub(crate) async fn serve(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let found = self.decided_by_loop(|budget| self.servable(now, budget)).await?;
+        let Some((writer, (before, lease))) = found else { return Ok(false) };
         let served = LeaseRecord {
             lease,
             version: before.version.next(),

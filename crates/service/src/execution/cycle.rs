@@ -5,7 +5,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Plan, Step};
 use leases::status::LeaseStatus;
-use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
 use super::plan::planned_for;
@@ -19,6 +18,8 @@ pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
+/// In so many cycles in a row passes are left out.
+const MOST_LEFT_OUT: u32 = 3;
 /// When a pass goes on that has come to no end: clients are served meanwhile.
 const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
 
@@ -61,12 +62,12 @@ impl Service {
             self.count_what_is_held().await?;
             self.progress().uncounted = false;
         }
-        let writer = self.loop_writer().await?;
+        let mut writer = self.loop_writer().await?;
         {
             let mut progress = self.progress();
             (progress.others_committed, progress.unfinished) = (false, false);
         }
-        self.record_outcomes(&writer).await?;
+        let recorded = self.record_outcomes(&writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
@@ -83,19 +84,16 @@ impl Service {
         let healed = self.heal(&writer, now).await?;
         let mut moved = self.expire(&writer, now).await?;
         // What starts or ends now does not wait for what may as well be done in the next cycle.
-        let may_wait = self.passes_may_wait(now);
-        let budget = Budget::new(self.settings.decision_work);
+        let may_wait = self.passes_may_wait(recorded, now);
         if !may_wait {
-            moved |= self.serve(&writer, now, &budget).await?
-                | self.hasten(&writer, now, &budget).await?
-                | self.repack(&writer, now, &budget).await?;
+            drop(writer);
+            moved |= self.serve(now).await? | self.hasten(now).await? | self.repack(now).await?;
+            writer = self.loop_writer().await?;
         }
-        // After these, since whoever was given a host may have been given one that a guest is to go to. What is started
-        // depends on it, so it may cost as much as if nothing had been done before.
-        let budget = Budget::new(self.settings.decision_work);
-        moved |= self.hunt_anew(&writer, now, &budget).await? | self.depart(&writer, now, &budget).await?;
+        // After these, since whoever was given a host may have been given one that a guest is to go to.
+        moved |= self.hunt_anew(&writer, now).await? | self.depart(&writer, now).await?;
         if !may_wait {
-            moved |= self.start_queued(&writer, now, &budget).await?;
+            moved |= self.start_queued(&writer, now).await?;
         }
         moved |= self.announce(&writer, now).await? | self.relocate(&writer, now).await?;
         let state = self.snapshot();
@@ -122,19 +120,20 @@ impl Service {
         Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
     }
 
-    /// Whether passes that are not needed for what is due are left out of this cycle: if a lease starts or ends now, but
-    /// not twice in a row, since it may not get on.
-    fn passes_may_wait(&self, now: Timestamp) -> bool {
+    /// Whether passes that are not needed for what is due are left out of this cycle: if a lease starts or ends now, or
+    /// a step has ended that one may have waited for; but not for long, since there may always be some.
+    fn passes_may_wait(&self, recorded: bool, now: Timestamp) -> bool {
         let state = self.state();
         let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
         let ends = |record: &Arc<LeaseRecord>| {
             record.lease.status == LeaseStatus::Active && record.lease.window.end() <= now
         };
-        let due = starts || state.leases.going().any(ends);
+        let due = recorded || starts || state.leases.going().any(ends);
         let mut progress = self.progress();
-        progress.passes_left_out = due && !progress.passes_left_out;
-        progress.unfinished |= progress.passes_left_out;
-        progress.passes_left_out
+        let left_out = due && progress.passes_left_out < MOST_LEFT_OUT;
+        progress.passes_left_out = if left_out { progress.passes_left_out + 1 } else { 0 };
+        progress.unfinished |= left_out;
+        left_out
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned

@@ -22,14 +22,10 @@ const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 impl Service {
     /// Moves a lease that waits to an earlier time, if there is one: in each cycle the one that was asked for first.
     /// Says whether there was any.
-    pub(super) async fn hasten(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
-        let Some(change) = beside_requests(|| self.hastened(now, budget)) else { return Ok(false) };
-        self.commit_changes(writer, vec![change], now).await
+    pub(super) async fn hasten(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let found = self.decided_by_loop(|budget| self.hastened(now, budget)).await?;
+        let Some((writer, change)) = found else { return Ok(false) };
+        self.commit_changes(&writer, vec![change], now).await
     }
 
     fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
@@ -73,13 +69,9 @@ impl Service {
     }
 
     /// Plans a hunt anew that does not hold, if there is one: in each cycle one. Says whether there was any.
-    pub(super) async fn hunt_anew(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
-        let Some(change) = beside_requests(|| self.hunted_anew(now, budget)) else { return Ok(false) };
+    pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let budget = Budget::new(self.settings.decision_work);
+        let Some(change) = beside_requests(|| self.hunted_anew(now, &budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 
@@ -115,13 +107,9 @@ impl Service {
 
     /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether there
     /// was any.
-    pub(super) async fn depart(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<bool, StoreError> {
-        let Some(change) = beside_requests(|| self.departure(now, budget)) else { return Ok(false) };
+    pub(super) async fn depart(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let budget = Budget::new(self.settings.decision_work);
+        let Some(change) = beside_requests(|| self.departure(now, &budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 

@@ -104,7 +104,7 @@ impl Service {
 
     async fn record_last_outcomes(&self) -> Result<(), StoreError> {
         let writer = self.loop_writer().await?;
-        self.record_outcomes(&writer).await
+        self.record_outcomes(&writer).await.map(drop)
     }
 
     /// Returns when somebody else has committed something since the last cycle: what we commit ourselves wakes the

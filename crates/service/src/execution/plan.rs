@@ -72,15 +72,24 @@ impl Service {
     /// The plan for the leases that matter now. Conclusions from what is not there are left out while that is
     /// not certain: a lease whose step is under way may get a host at any moment.
     pub(super) fn plan(&self, state: &State, now: Timestamp) -> Plan {
-        let mut progress = self.progress();
-        let rules = self.plan_rules(&progress);
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
-        let records = state.instances.iter().map(AsRef::as_ref);
-        let gone = progress.gone(records, |host| state.hosts.contains_key(&host));
-        let world = World::new(&progress.observed, &state.history, &rules, now);
-        let (others_leaving, asleep) = (&progress.others_leaving, &state.asleep);
+        // What takes long is not done with this lock: figures and checks of health need it.
+        let (rules, observed, gone, others_leaving) = {
+            let mut progress = self.progress();
+            let records = state.instances.iter().map(AsRef::as_ref);
+            let gone = progress.gone(records, |host| state.hosts.contains_key(&host));
+            (
+                self.plan_rules(&progress),
+                Arc::clone(&progress.observed),
+                gone,
+                progress.others_leaving.clone(),
+            )
+        };
+        let world = World::new(&observed, &state.history, &rules, now);
+        let (others_leaving, asleep) = (&others_leaving, &state.asleep);
         let world = World { instances: &instances, others_leaving, gone: &gone, asleep, ..world };
-        let mut plan = plan::plan(state.due(&progress.observed, rules.horizon(now)), world);
+        let mut plan = plan::plan(state.due(&observed, rules.horizon(now)), world);
+        let progress = self.progress();
         if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
             // Who makes way for it is not known yet.
             let all = plan.steps.len();

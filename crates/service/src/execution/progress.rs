@@ -150,8 +150,10 @@ pub(crate) struct Progress {
     pub to_serve: Tour,
     /// A pass of this cycle goes on in the next one.
     pub unfinished: bool,
-    /// Passes that may wait were left out of the last cycle, since something was due.
-    pub passes_left_out: bool,
+    /// Passes that may wait were left out of so many cycles in a row, since something was due.
+    pub passes_left_out: u32,
+    /// How often in a row somebody has committed while a pass decided.
+    pub conflicts: usize,
     /// Hunts that do not hold could not be planned anew; when to try again.
     pub hunt_again_at: Option<Timestamp>,
     /// When hosts that boot or shut down are to be looked at again.
@@ -167,6 +169,9 @@ pub(crate) struct Progress {
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// What was known when there was room for nobody who waits to be started anew.
     pub queue_tried: Option<Revision>,
+    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one that
+    /// was tried.
+    pub queue_resumes: Option<(Revision, GuestId)>,
     /// Those of whom it is known that there is no other gap for them.
     pub relocations_tried: Option<Tried>,
     /// Others have committed something that no cycle has seen yet.

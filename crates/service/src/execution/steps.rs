@@ -84,11 +84,11 @@ impl Service {
         progress.outcomes.push(Finished { claim: step.claim, result });
     }
 
-    /// Records what became of steps, so that they can be claimed again.
-    pub(super) async fn record_outcomes(&self, writer: &Writer<'_>) -> Result<(), StoreError> {
+    /// Records what became of steps, so that they can be claimed again. Says whether there was anything to record.
+    pub(super) async fn record_outcomes(&self, writer: &Writer<'_>) -> Result<bool, StoreError> {
         let outcomes = self.progress().outcomes.clone();
         if outcomes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let now = self.now();
         let memory = self.memory().await;
@@ -107,7 +107,7 @@ impl Service {
         if let Some(advance) = advance {
             writer.advanced(&memory, advance).await;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Claims steps, as many as may be carried out at once: first those that have failed least often, so that

@@ -11,7 +11,7 @@ use store::Revision;
 
 /// Of the work that the passes of a cycle may cost, the part after which none begins another entry: the rest is for the
 /// entry that was begun.
-const SHARE: u64 = 4;
+const SHARE: u64 = 8;
 
 /// What entries are tried on: the revision, and hosts with guests that nobody may remove.
 pub(crate) type Known = (Revision, BTreeSet<HostId>);
@@ -59,7 +59,7 @@ impl Tour {
         let mut last = resumes.map(|position| id(&entries[position]));
         let mut tried_any = false;
         for entry in &entries[first..] {
-            if budget.spent() >= budget.limit() / SHARE {
+            if budget.spent() >= (budget.limit() / SHARE).max(1) {
                 self.under_way = last.map(|last| (began, last));
                 return Found::Unfinished;
             }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_pass_that_is_too_long_goes_on_where_it_stopped_and_comes_to_every_entry() {
         let mut tour = Tour::default();
-        let share = 160;
+        let share = 320;
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![5, 6, 7, 8], Found::Unfinished));
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![9, 10], Found::Nothing));
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn what_changes_meanwhile_does_not_send_a_pass_back_to_its_first_entries() {
         let mut tour = Tour::default();
-        assert_eq!(go_on(&mut tour, 1, 160, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 2, 160, &[6]), (vec![5, 6], Found::One(6)));
-        assert_eq!(go_on(&mut tour, 3, 160, &[6]), (vec![7, 8, 9, 10], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 1, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 2, 320, &[6]), (vec![5, 6], Found::One(6)));
+        assert_eq!(go_on(&mut tour, 3, 320, &[6]), (vec![7, 8, 9, 10], Found::Unfinished));
         assert_eq!(go_on(&mut tour, 3, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
     }
 
@@ -154,7 +154,7 @@ mod tests {
             budget.charge(entry.1);
             None::<()>
         };
-        let entries = [(1, 20), (2, 90), (3, 1)];
+        let entries = [(1, 10), (2, 95), (3, 1)];
         let found = tour.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
         assert_eq!((tried.take(), found), (vec![1, 2], Found::Unfinished));
         let budget = Budget::new(100);

@@ -119,7 +119,7 @@ fn best_effort(number: usize) -> Ask {
     let start = Minute::now().plus(60);
     let mut body = body(number, &json!([whole_hosts(200, 200)]));
     body["lease_type"] = json!("best-effort");
-    body["timeout"] = json!("30d");
+    body["timeout"] = json!("7d");
     (body["start_date"], body["end_date"]) = (json!(start.sent()), json!(start.plus(600).sent()));
     post("/v1/leases", body)
 }
