@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use axum::http::StatusCode;
 use jiff::SignedDuration;
 use leases::enforcement::Enforcement;
 use leases::project::ProjectId;
@@ -35,6 +36,33 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of everything that happens.
     pub webhook: Option<WebhookConfig>,
+    /// The status of answers that say that there is not enough of what is asked for.
+    pub shortage_status: ShortageStatus,
+}
+
+/// The status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
+/// takes 400 and 500 as final and asks again forever after any other; Blazar answers 500.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u16")]
+pub struct ShortageStatus(pub(crate) StatusCode);
+
+impl Default for ShortageStatus {
+    fn default() -> Self {
+        Self(StatusCode::BAD_REQUEST)
+    }
+}
+
+impl TryFrom<u16> for ShortageStatus {
+    type Error = &'static str;
+
+    fn try_from(status: u16) -> Result<Self, Self::Error> {
+        match status {
+            400 => Ok(Self(StatusCode::BAD_REQUEST)),
+            409 => Ok(Self(StatusCode::CONFLICT)),
+            500 => Ok(Self(StatusCode::INTERNAL_SERVER_ERROR)),
+            _ => Err("it may be 400, 409 or 500"),
+        }
+    }
 }
 
 impl Default for Config {
@@ -48,6 +76,7 @@ impl Default for Config {
             enforcement: EnforcementConfig::default(),
             limits: Limits::default(),
             webhook: None,
+            shortage_status: ShortageStatus::default(),
         }
     }
 }

@@ -60,9 +60,32 @@ fn with_answers(mut document: OpenApi) -> OpenApi {
             } else {
                 complete_operation(operation);
             }
+            describe_answers(operation);
         }
     }
     document
+}
+
+/// Gives every answer a description: OpenAPI requires one, also where the status and the schema say it all.
+fn describe_answers(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        if response.description.is_empty() {
+            let description = match status.as_str() {
+                "200" | "300" => "What is asked for",
+                "201" => "It is created",
+                "202" => "It is accepted, and will be done",
+                "204" => "It is done",
+                "400" => "The request is malformed, or cannot be met",
+                "403" => "The caller may not do that",
+                "404" => "There is no such thing, or the caller may not know of it",
+                "409" => "It contradicts what there is",
+                "503" => "The store or the fleet does not answer",
+                _ => "See the error message in the body",
+            };
+            description.clone_into(&mut response.description);
+        }
+    }
 }
 
 fn complete_operation(operation: &mut Operation) {

@@ -67,7 +67,14 @@ pub(crate) struct ApiError {
     shape: Shape,
     /// When the client may ask again, seconds from now.
     retry_after: Option<u64>,
+    /// There is not enough of what is asked for: the operator says which status that has.
+    shortage: bool,
 }
+
+/// The extension of an answer that says that there is not enough of what is asked for: the error, to be written again
+/// with the status that the operator has set.
+#[derive(Clone, Debug)]
+struct Shortage(ApiError);
 
 /// The shapes of bodies.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +96,7 @@ impl ApiError {
             offers: Vec::new(),
             shape: Shape::Application,
             retry_after,
+            shortage: false,
         }
     }
 
@@ -135,6 +143,11 @@ impl ApiError {
     /// A fault of the service. What it is goes to the log.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+    }
+
+    /// There is not enough of what is asked for. The status is that of [`crate::Config::shortage_status`] by default.
+    pub fn shortage(message: impl Into<String>) -> Self {
+        Self { shortage: true, ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
     /// The same with what could be had instead.
@@ -185,7 +198,13 @@ impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {
         match &error {
             ServiceError::Refused(refusal) => {
-                Self::new(refused(refusal), refusal.to_string()).with_hint(refusal.hint())
+                let text = refusal.to_string();
+                let error = if is_shortage(refusal) {
+                    Self::shortage(text)
+                } else {
+                    Self::new(refused(refusal), text)
+                };
+                error.with_hint(refusal.hint())
             }
             ServiceError::NotFound(what) => Self::new(StatusCode::NOT_FOUND, what.to_string()),
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
@@ -195,7 +214,7 @@ impl From<ServiceError> for ApiError {
             ServiceError::OverQuota(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::OverUsage(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::NoHost(why) => Self::new(StatusCode::CONFLICT, why.to_string()),
-            ServiceError::NotStarted(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
+            ServiceError::NotStarted(_) => Self::shortage(error.to_string()),
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),
             ServiceError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
             ServiceError::Store(store::StoreError::Corrupt(_)) => {
@@ -211,18 +230,27 @@ impl From<ServiceError> for ApiError {
     }
 }
 
-/// The status of a refusal. Blazar has 500 for what is 409 here: nothing is broken.
+/// Whether there is not enough of what is asked for, or no telling whether there is within the work that a decision may
+/// cost. Blazar answers 500; addresses are 400 there as well.
+fn is_shortage(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
+        | Refusal::WouldLoseHosts(_)
+        | Refusal::TooCostly(_) => true,
+        Refusal::NoHunt { refusal, .. } => is_shortage(refusal),
+        _ => false,
+    }
+}
+
+/// The status of a refusal that is no shortage.
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Terms(TermsError::BeforeEndOutOfLimits) | Refusal::Quota(_) => StatusCode::FORBIDDEN,
         Refusal::NoHunt { refusal, .. } => refused(refusal),
         // Its client has gone.
         Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
-        | Refusal::TooCostly(_)
-        | Refusal::Busy
+        Refusal::Busy
         | Refusal::ResourceType(_)
-        | Refusal::WouldLoseHosts(_)
         | Refusal::OnlyAmount(_)
         | Refusal::WouldLoseSlots(_)
         | Refusal::FlavorIsFixed(_) => StatusCode::CONFLICT,
@@ -238,7 +266,9 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::StartInPast
         | Refusal::DeadlineInPast
         | Refusal::StartAfterDeadline
-        | Refusal::NotEnough { resource: Resource::FloatingIps, .. }
+        | Refusal::NotEnough { .. }
+        | Refusal::WouldLoseHosts(_)
+        | Refusal::TooCostly(_)
         | Refusal::FloatingIpTaken(_)
         | Refusal::Started
         | Refusal::Over
@@ -248,8 +278,19 @@ fn refused(refusal: &Refusal) -> StatusCode {
     }
 }
 
+/// Writes the answer anew with the status that the operator has set, if it says that there is not enough.
+pub(crate) fn with_shortage_status(response: Response, status: StatusCode) -> Response {
+    match response.extensions().get::<Shortage>() {
+        Some(Shortage(error)) if error.status != status => {
+            ApiError { status, shortage: false, ..error.clone() }.into_response()
+        }
+        _ => response,
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let shortage = self.shortage.then(|| Shortage(self.clone()));
         let (code, message) = (self.status.as_u16(), self.message);
         let mut response = match self.shape {
             Shape::Application => {
@@ -279,6 +320,9 @@ impl IntoResponse for ApiError {
         }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(shortage) = shortage {
+            response.extensions_mut().insert(shortage);
         }
         response
     }

@@ -38,7 +38,7 @@ pub use auth::{
 };
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, RateLimit,
-    TlsConfig, WebhookConfig,
+    ShortageStatus, TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
 pub use policy::{Policy, PolicyError, Rule, Target};

@@ -3,10 +3,10 @@
 
 use api::v1::Limits;
 use axum::body::Bytes;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::document;
-use crate::error::ApiError;
+use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
     audit, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools,
@@ -99,6 +99,7 @@ pub fn router(app: App) -> axum::Router {
         .route("/openapi.json", axum::routing::get(serve_document))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
+        .layer(map_response_with_state(app.clone(), shortage_status))
         .layer(from_fn(version::version))
         .layer(from_fn_with_state(app.clone(), current::current))
         .layer(from_fn_with_state(app.clone(), authenticate::authenticate))
@@ -107,6 +108,10 @@ pub fn router(app: App) -> axum::Router {
         .with_state(app);
     // Around the router, because the address has to be rewritten before its route is looked for.
     axum::Router::new().fallback_service(inner.map_request(suffix::strip))
+}
+
+async fn shortage_status(State(app): State<App>, response: Response) -> Response {
+    with_shortage_status(response, app.inner.config.shortage_status.0)
 }
 
 async fn not_found() -> ApiError {

@@ -10,6 +10,7 @@ use leases::lease::EndAction;
 use leases::preemption::{Class, Mark};
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
+use server::ShortageStatus;
 
 use super::value::{
     AuthChoice, DatabaseChoice, FleetChoice, Kept, LogFormat, Properties, Span, TimingChoice, Value,
@@ -33,8 +34,9 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 16] = [
+const HEADINGS: [(&str, &str); 17] = [
     ("", "Service"),
+    ("api", "Answers of the API"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
@@ -127,6 +129,10 @@ settings! {
     "name" name: Option<String> = "" as "NAME";
     /// Name of the region that this service is of; leases that name another are refused
     "region" region: Option<String> = "" as "NAME";
+
+    /// Status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator shows
+    /// 400 and 500 to its user and asks again forever after any other; Blazar answers 500
+    "api.shortage_status" shortage_status: ShortageStatus = "400" as "STATUS";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";

@@ -13,6 +13,7 @@ use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
 use serde_json::{Deserializer, Value as Json};
+use server::ShortageStatus;
 use store_postgres::{AddressError, Servers};
 
 /// A kind of value.
@@ -56,6 +57,13 @@ macro_rules! numbers {
     )+};
 }
 numbers!(u32, u64, usize);
+
+impl Value for ShortageStatus {
+    fn parse(text: &str) -> Result<Self, String> {
+        let status = text.parse::<u16>().ok().and_then(|status| Self::try_from(status).ok());
+        status.ok_or_else(|| "write 400, 409 or 500".to_owned())
+    }
+}
 
 /// Nothing is written for none.
 impl<T: Value> Value for Option<T> {

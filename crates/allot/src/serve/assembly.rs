@@ -520,6 +520,7 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             ..server::Limits::default()
         },
         webhook: webhook(configuration)?,
+        shortage_status: configuration.shortage_status,
     })
 }
 

@@ -45,9 +45,14 @@ impl<'a> Fields<'a> {
         self.object.get(name)
     }
 
-    /// The field, unless it is absent or null.
+    /// An optional field: nothing if it is absent or null.
     pub fn given(&mut self, name: &'static str) -> Option<&'a Value> {
         self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// An optional field of which "" says nothing: it is how typed clients send what was not set, as null.
+    pub fn filled(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.given(name).filter(|value| value.as_str() != Some(""))
     }
 
     /// The field, which must be there; null counts as there.

@@ -241,7 +241,8 @@ pub struct Property {
     pub values: Option<Vec<String>>,
 }
 
-/// A property after a change of its visibility.
+/// A property after a change of its visibility. Its dates have microseconds, as those of leases and unlike those of other
+/// records: Blazar writes them so here, and gophercloud reads nothing else.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ResourceProperty {
     /// Its identifier, a UUID.
@@ -265,8 +266,8 @@ impl From<&PropertyRecord> for ResourceProperty {
             resource_type: "physical:host".to_owned(),
             property_name: record.name.clone(),
             private: record.private,
-            created_at: created_at(record.created_at),
-            updated_at: record.updated_at.map(created_at),
+            created_at: date(record.created_at),
+            updated_at: record.updated_at.map(date),
         }
     }
 }
@@ -284,6 +285,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// gophercloud takes every field that it does not know for an extra capability of the host.
+    #[test]
+    fn a_host_has_the_fields_that_blazar_has_and_no_more() {
+        let record = HostRecord {
+            host: leases::host::Host::new(HostId(7), "node7", 16, 65_536, 1000),
+            version: store::Version::FIRST,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            updated_at: None,
+        };
+        let shown = serde_json::to_value(Host::from(&record)).expect("JSON");
+        let shown: Vec<&str> = shown.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut blazars: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "name").collect();
+        blazars.sort_unstable();
+        assert_eq!(shown, blazars);
+    }
 
     #[test]
     fn a_host_is_named_by_name_or_number() {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use leases::ids::ReservationId;
+use jiff::Timestamp;
 use leases::lease as domain;
-use leases::status::EventStatus;
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
 use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
@@ -38,7 +37,8 @@ pub struct Lease {
     pub lease_state: String,
     /// Until when it must have started, if it must. Not in Blazar.
     pub timeout_date: Option<String>,
-    /// Whose instances are moved out of its way; null if nobody's are. Not in Blazar.
+    /// Whose instances are moved out of its way; absent if nobody's are. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSummary>,
     /// Always null: there are no trusts.
     pub trust_id: Option<String>,
@@ -67,7 +67,7 @@ pub struct Lease {
     /// The leases that it recurs with. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_id: Option<String>,
-    /// What it comes to; not in lists. Not in Blazar.
+    /// Its usage; only where it is asked for with `?detail=true`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
 }
@@ -180,8 +180,8 @@ pub struct Instances {
     pub survives: Option<String>,
     /// The flavor to start instances with: the identifier of the reservation.
     pub flavor_id: String,
-    /// The number of the host aggregate.
-    pub aggregate_id: u32,
+    /// The number of the host aggregate; null where the fleet is no cloud that has aggregates.
+    pub aggregate_id: Option<u32>,
     /// The server group to start instances in, if there is an affinity.
     pub server_group_id: Option<String>,
 }
@@ -227,7 +227,7 @@ impl From<&LeaseRecord> for Lease {
             backfill: lease.backfill,
             scheduler_hints: SchedulerHints::of(&lease.hints),
             created_at: created_at(record.created_at),
-            updated_at: record.updated_at.map(created_at),
+            updated_at: Some(created_at(last_changed(record))),
             reservations: lease.reservations.iter().map(|r| reservation(record, r)).collect(),
             events: lease.events().iter().map(|event| event_of(record, event)).collect(),
             series_id: lease.series.map(|series| series.to_string()),
@@ -245,7 +245,7 @@ fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reser
         missing_resources: reservation.missing_resources,
         resources_changed: reservation.resources_changed,
         created_at: created_at(record.created_at),
-        updated_at: record.updated_at.map(created_at),
+        updated_at: Some(created_at(last_changed(record))),
         resource: resource(record, reservation),
     }
 }
@@ -265,7 +265,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
         resource_properties: wording.resource_properties.clone(),
         survives: slots.survives.map(ToString::to_string),
         flavor_id: reservation.id.to_string(),
-        aggregate_id: aggregate(reservation.id),
+        aggregate_id: None,
         server_group_id: (slots.affinity != Affinity::Any).then(|| reservation.id.to_string()),
     };
     match &reservation.terms {
@@ -304,11 +304,6 @@ fn owned<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String
     texts.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// A number for the reservation that a client may show; nothing depends on it.
-fn aggregate(id: ReservationId) -> u32 {
-    (id.0 as u32) >> 1
-}
-
 fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {
     // An event's identifier follows from its lease's: there is one of each kind.
     let kind = 1 + event.kind as u128;
@@ -319,8 +314,12 @@ fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {
         time: date(event.at),
         status: event.status.name().to_owned(),
         created_at: created_at(record.created_at),
-        updated_at: (event.status != EventStatus::Undone)
-            .then(|| record.updated_at.map(created_at))
-            .flatten(),
+        updated_at: record.updated_at.map(created_at),
     }
+}
+
+/// When the lease was last changed. Making it counts, as in Blazar, which writes a new lease twice; for its events it does
+/// not count.
+fn last_changed(record: &LeaseRecord) -> Timestamp {
+    record.updated_at.unwrap_or(record.created_at)
 }

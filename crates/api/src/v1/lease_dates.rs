@@ -14,6 +14,9 @@ use super::fields::{Fields, text};
 /// the deadline (spec §5.1).
 const CARRIER: &str = "lease_type:";
 
+/// The names that the date of an event has: in requests of Blazar's clients, and in its answers and Heat's templates.
+const EVENT_DATES: [&str; 2] = ["event_date", "time"];
+
 /// From when to when, or as soon as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseDates {
@@ -49,7 +52,7 @@ impl LeaseDates {
         let now = dates.now;
         let said = Said::read(fields, events)?;
         let named = said.lease_type.unwrap_or(Named::Schedule);
-        let duration = fields.given("duration");
+        let duration = fields.filled("duration");
         let needed: &[&'static str] = match (named, duration) {
             (Named::Schedule, None) => &["name", "start_date", "end_date"],
             (Named::Schedule, Some(_)) => &["name", "start_date"],
@@ -57,18 +60,17 @@ impl LeaseDates {
             (_, Some(_)) => &["name"],
         };
         fields.require(needed)?;
-        let start = match fields.get("start_date") {
-            Some(date) if named == Named::Schedule || !date.is_null() => {
-                read_date("start_date", date, dates)?
-            }
-            _ => minute(now),
+        let start = match fields.filled("start_date") {
+            Some(date) => read_date("start_date", date, dates)?,
+            None if named == Named::Schedule => return Err(RequestError::Missing("start_date".to_owned())),
+            None => minute(now),
         };
         if named == Named::Immediate && start != minute(now) {
             return Err(RequestError::malformed("start_date", "now, or absent, for an IMMEDIATE lease"));
         }
         let mut within = None;
-        let window = match (duration, fields.get("end_date")) {
-            (Some(duration), Some(end)) if !end.is_null() => {
+        let window = match (duration, fields.filled("end_date")) {
+            (Some(duration), Some(end)) => {
                 if named != Named::Schedule {
                     let expected = "absent where there is an end_date, unless the lease is a SCHEDULE lease";
                     return Err(RequestError::malformed("duration", expected));
@@ -77,9 +79,10 @@ impl LeaseDates {
                 within = Some(Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?);
                 Window::starting(start, read_duration("duration", duration)?)
             }
-            (Some(duration), _) => Window::starting(start, read_duration("duration", duration)?),
-            (None, end) => {
-                let end = read_date("end_date", end.unwrap_or(&Value::Null), dates)?;
+            (Some(duration), None) => Window::starting(start, read_duration("duration", duration)?),
+            (None, None) => return Err(RequestError::Missing("end_date".to_owned())),
+            (None, Some(end)) => {
+                let end = read_date("end_date", end, dates)?;
                 Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?
             }
         };
@@ -91,9 +94,9 @@ impl LeaseDates {
 impl<'a> Said<'a> {
     fn read(fields: &mut Fields<'a>, events: &'a [Value]) -> Result<Self, RequestError> {
         let mut said = Self {
-            lease_type: fields.given("lease_type").map(|value| named("lease_type", value)).transpose()?,
-            timeout: fields.given("timeout"),
-            timeout_date: fields.given("timeout_date"),
+            lease_type: fields.filled("lease_type").map(|value| named("lease_type", value)).transpose()?,
+            timeout: fields.filled("timeout"),
+            timeout_date: fields.filled("timeout_date"),
         };
         for event in events {
             let Some(name) = event["event_type"].as_str().and_then(|name| name.strip_prefix(CARRIER)) else {
@@ -104,7 +107,13 @@ impl<'a> Said<'a> {
             }
             said.lease_type = Some(named("events", &Value::from(name))?);
             if said.lease_type == Some(Named::BestEffort) && said.timeout.or(said.timeout_date).is_none() {
-                said.timeout_date = event.get("event_date").filter(|date| !date.is_null());
+                let date = EVENT_DATES.iter().find_map(|name| unless_unset(&event[*name]));
+                said.timeout_date = Some(date.ok_or_else(|| {
+                    let expected =
+                        "with the latest start as event_date or time where the type of lease is best-effort, or a \
+                         timeout beside them";
+                    RequestError::malformed("events", expected)
+                })?);
             }
         }
         Ok(said)
@@ -143,6 +152,10 @@ impl<'a> Said<'a> {
             }
         })
     }
+}
+
+fn unless_unset(value: &Value) -> Option<&Value> {
+    (!value.is_null() && value.as_str() != Some("")).then_some(value)
 }
 
 fn named(field: &'static str, value: &Value) -> Result<Named, RequestError> {

@@ -57,14 +57,14 @@ impl LeaseRequest {
         let LeaseDates { window, lease_type, within } =
             LeaseDates::read(&mut fields, events, dates, deadlines)?;
         let name = name(fields.required("name")?)?;
-        let before_end = fields.given("before_end_date");
+        let before_end = fields.filled("before_end_date");
         let before_end = before_end.map(|value| read_date("before_end_date", value, dates)).transpose()?;
-        let end_action = fields.given("end_action").map(end_action).transpose()?;
+        let end_action = fields.filled("end_action").map(end_action).transpose()?;
         let repeat =
-            fields.given("repeat").map(|value| Repeat::read(value, dates, limits.series)).transpose()?;
-        let waits = fields.given("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
+            fields.filled("repeat").map(|value| Repeat::read(value, dates, limits.series)).transpose()?;
+        let waits = fields.filled("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let backfill = backfill(&mut fields)?.unwrap_or(false);
-        let hints = fields.given("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
+        let hints = fields.filled("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
         let (mut reservations, mut wording) = (Vec::new(), Vec::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > limits.reservations {
@@ -108,13 +108,14 @@ impl LeaseUpdate {
     pub fn read(body: &Value, now: Timestamp, lease: &Lease, limits: &Limits) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         let dates = Dates::new(now, limits);
-        let mut date =
-            |field: &'static str| fields.given(field).map(|value| read_date(field, value, dates)).transpose();
+        let mut date = |field: &'static str| {
+            fields.filled(field).map(|value| read_date(field, value, dates)).transpose()
+        };
         let mut update = Self::default();
         update.changes.start = date("start_date")?;
         update.changes.end = date("end_date")?;
         update.changes.before_end = date("before_end_date")?;
-        update.changes.name = fields.get("name").map(name).transpose()?;
+        update.changes.name = fields.filled("name").map(name).transpose()?;
         update.changes.backfill = backfill(&mut fields)?;
         check_backfill(
             update.changes.backfill == Some(true),
@@ -133,7 +134,7 @@ impl LeaseUpdate {
         let mut unknown = Vec::new();
         for (position, value) in entries.iter().enumerate() {
             let mut fields = Fields::entry("reservations", position, value)?;
-            let id = fields.given("id").ok_or(RequestError::Missing("reservation ID".to_owned()))?;
+            let id = fields.filled("id").ok_or(RequestError::Missing("reservation ID".to_owned()))?;
             let id = text("id", id)?;
             let reservation = parse_uuid(&id).and_then(|uuid| lease.reservation(ReservationId(uuid)));
             let Some(reservation) = reservation else {
@@ -159,7 +160,7 @@ fn name(value: &Value) -> Result<String, RequestError> {
 
 /// Whether preemptible instances may run on hosts that the lease does not use, if that is said.
 fn backfill(fields: &mut Fields<'_>) -> Result<Option<bool>, RequestError> {
-    fields.given("backfill").map(|value| boolean("backfill", value)).transpose()
+    fields.filled("backfill").map(|value| boolean("backfill", value)).transpose()
 }
 
 /// Refuses to have preemptible instances on whole hosts where none are reserved.

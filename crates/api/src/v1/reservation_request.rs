@@ -54,8 +54,8 @@ fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Request
     for property in read_properties(fields)? {
         terms.properties.apply(property);
     }
-    terms.before_end = fields.get("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
-    terms.pool.name = fields.given("pool_name").map(pool_name).transpose()?;
+    terms.before_end = fields.given("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
+    terms.pool.name = fields.filled("pool_name").map(pool_name).transpose()?;
     let wording =
         Wording { hypervisor_properties: hypervisor.wording, resource_properties: resource.wording };
     Ok((ReservationTerms::Hosts(terms), wording))
@@ -113,7 +113,7 @@ fn flavor_instances(
         return Err(RequestError::AffinityOfFlavor);
     }
     // What clients copy from the other type of instances; the flavor says it all.
-    if fields.given("resource_properties").is_some_and(|value| value.as_str() != Some("")) {
+    if fields.filled("resource_properties").is_some_and(|value| value.as_str() != Some("")) {
         let expected = "empty: what hosts must be like follows from the flavor";
         return Err(RequestError::malformed("resource_properties", expected));
     }
@@ -150,7 +150,7 @@ pub(crate) fn read_change(
     reservation: &Reservation,
 ) -> Result<(TermsChange, Wording), RequestError> {
     let same_type = |value: &Value| value.as_str() == Some(reservation.terms.resource_type());
-    if fields.get("resource_type").is_some_and(|value| !same_type(value)) {
+    if fields.filled("resource_type").is_some_and(|value| !same_type(value)) {
         return Err(RequestError::ResourceTypeChanged);
     }
     if !fields.has_more() {
@@ -173,19 +173,19 @@ pub(crate) fn read_change(
 
 fn change_hosts(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), RequestError> {
     let mut change = HostsChange {
-        min: fields.get("min").map(|value| number_of_hosts("min", value)).transpose()?,
-        max: fields.get("max").map(|value| number_of_hosts("max", value)).transpose()?,
+        min: fields.filled("min").map(|value| number_of_hosts("min", value)).transpose()?,
+        max: fields.filled("max").map(|value| number_of_hosts("max", value)).transpose()?,
         properties: read_properties(fields)?,
-        before_end: fields.get("before_end").map(before_end).transpose()?,
+        before_end: fields.given("before_end").map(before_end).transpose()?,
         ..HostsChange::default()
     };
     let mut wording = Wording::default();
-    if let Some(value) = fields.get("hypervisor_properties") {
+    if let Some(value) = fields.given("hypervisor_properties") {
         let read = read_expression(value)?;
         change.hypervisor = Some(read.requirement);
         wording.hypervisor_properties = Some(read.wording.unwrap_or_default());
     }
-    if let Some(value) = fields.get("resource_properties") {
+    if let Some(value) = fields.given("resource_properties") {
         let read = read_expression(value)?;
         change.resource = Some(read.requirement);
         wording.resource_properties = Some(read.wording.unwrap_or_default());
@@ -197,11 +197,11 @@ fn change_instances(
     fields: &mut Fields<'_>,
     size: &InstanceSize,
 ) -> Result<(TermsChange, Wording), RequestError> {
-    let vcpus = fields.get("vcpus").map(|value| count("vcpus", value, 1)).transpose()?;
-    let memory_mib = fields.get("memory_mb").map(|value| count("memory_mb", value, 1)).transpose()?;
-    let disk_gib = fields.get("disk_gb").map(|value| count("disk_gb", value, 0)).transpose()?;
+    let vcpus = fields.filled("vcpus").map(|value| count("vcpus", value, 1)).transpose()?;
+    let memory_mib = fields.filled("memory_mb").map(|value| count("memory_mb", value, 1)).transpose()?;
+    let disk_gib = fields.filled("disk_gb").map(|value| count("disk_gb", value, 0)).transpose()?;
     let mut change = InstancesChange {
-        amount: fields.get("amount").map(positive_amount).transpose()?,
+        amount: fields.filled("amount").map(positive_amount).transpose()?,
         affinity: fields.get("affinity").map(affinity).transpose()?,
         ..InstancesChange::default()
     };
@@ -213,7 +213,7 @@ fn change_instances(
         )?);
     }
     let mut wording = Wording::default();
-    if let Some(value) = fields.get("resource_properties") {
+    if let Some(value) = fields.given("resource_properties") {
         let read = read_expression(value)?;
         change.requirement = Some(read.requirement);
         wording.resource_properties = Some(read.wording.unwrap_or_default());
@@ -222,11 +222,11 @@ fn change_instances(
 }
 
 fn change_floating_ips(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), RequestError> {
-    let network = fields.get("network_id").map(|value| text("network_id", value)).transpose()?;
+    let network = fields.filled("network_id").map(|value| text("network_id", value)).transpose()?;
     let change = FloatingIpsChange {
         network: network.map(NetworkId),
-        amount: fields.get("amount").map(|value| amount(value, 0)).transpose()?,
-        required: fields.get("required_floatingips").map(|value| addresses(Some(value))).transpose()?,
+        amount: fields.filled("amount").map(|value| amount(value, 0)).transpose()?,
+        required: fields.filled("required_floatingips").map(|value| addresses(Some(value))).transpose()?,
     };
     Ok((TermsChange::FloatingIps(change), Wording::default()))
 }

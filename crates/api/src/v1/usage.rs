@@ -87,7 +87,7 @@ pub struct LeaseUsage {
 }
 
 impl LeaseUsage {
-    /// Of a lease that comes to that.
+    /// Of a lease, from its start to its end and until now.
     pub fn new(whole: &Totals, so_far: &Totals) -> Self {
         Self { reserved: whole.into(), reserved_so_far: so_far.into(), used: (&so_far.in_leases).into() }
     }

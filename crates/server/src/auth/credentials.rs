@@ -22,6 +22,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// Whether the request has neither token nor password.
+    pub fn is_empty(&self) -> bool {
+        self.token.is_none() && self.password.is_none()
+    }
+
     /// Those of a request.
     pub fn of(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Extensions, StatusCode};
+use axum::http::{Extensions, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -27,6 +27,13 @@ pub(crate) fn public(path: &str) -> bool {
 /// What is public, and limited nevertheless: where passwords can be tried.
 pub(crate) fn limited(path: &str) -> bool {
     path.starts_with("/identity/v3/")
+}
+
+/// A request as load balancers send it to find out whether the service is up: kolla-ansible's `HAProxy` takes a backend
+/// for up if `OPTIONS /` without a token is answered 401, as Keystone's middleware does in front of Blazar. It costs
+/// nothing and comes from the address of all clients behind the load balancer, so it is not limited.
+fn health_check(request: &Request) -> bool {
+    request.uri().path() == "/" && matches!(*request.method(), Method::OPTIONS | Method::HEAD)
 }
 
 /// Where the request comes from; not known where there is no socket.
@@ -60,6 +67,10 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     }
     let peer = peer(request.extensions());
     let address = peer.map(Client::Address);
+    let credentials = Credentials::of(request.headers(), peer);
+    if health_check(&request) && !authentication.open && credentials.is_empty() {
+        return ApiError::unauthorized(authentication.basic).into_response();
+    }
     if public(request.uri().path()) {
         if !limited(request.uri().path()) {
             return next.run(request).await;
@@ -73,7 +84,6 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         }
         return next.run(request).await;
     }
-    let credentials = Credentials::of(request.headers(), peer);
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     if credentials.password.is_some()
         && let Err(wait) = may_fail(&app, address.as_ref())

@@ -257,7 +257,7 @@ async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
         let body = WaitlistEntryBody { waitlist_entry: entry(app, created.lease.lease.id)? };
         (StatusCode::ACCEPTED, Json(body)).into_response()
     } else {
-        let body = LeaseBody { lease: shown(app, &created.lease).await };
+        let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
         (StatusCode::CREATED, Json(body)).into_response()
     };
     if created.repeated {
@@ -296,10 +296,10 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
     Ok(record)
 }
 
-/// The lease with what it comes to, as answers about one lease have it (spec CLS-12).
-pub(super) async fn shown(app: &App, record: &LeaseRecord) -> Lease {
+/// The lease with its usage (requirement CLS-12).
+async fn with_usage(app: &App, record: &LeaseRecord) -> Lease {
     let usage = app.service().lease_usage(record).await;
-    // The lease itself is known; that it cannot be said what it comes to is no reason not to show it.
+    // The lease itself is known; that its usage is unknown is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
     Lease { usage, ..Lease::from(record) }
@@ -313,16 +313,23 @@ pub(super) fn target(record: &LeaseRecord) -> Target<'_> {
 /// A lease.
 #[utoipa::path(
     get, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "show_lease",
-    params(("lease_id" = String, Path, description = "The lease")),
+    params(
+        ("lease_id" = String, Path, description = "The lease"),
+        ("detail" = Option<String>, Query, description = "With its usage, which Blazar does not have; any text means yes"),
+    ),
     responses((status = 200, body = LeaseBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
     State(app): State<App>,
     session: Session,
     Path(id): Path<String>,
+    options: Options,
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
-    Ok(Json(LeaseBody { lease: shown(&app, &record).await }))
+    // Stock clients print all fields that there are.
+    let lease =
+        if options.is_set("detail") { with_usage(&app, &record).await } else { Lease::from(&*record) };
+    Ok(Json(LeaseBody { lease }))
 }
 
 /// How a lease gets hosts that others have instances on, and how far that is.
@@ -400,7 +407,7 @@ pub(crate) async fn update(
         Ok(updated) => updated,
         Err(error) => return Err(not_changed(&app, &session, id, &changes, error, hold).await),
     };
-    Ok(Json(LeaseBody { lease: shown(&app, &updated).await }))
+    Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))
 }
 
 /// Deletes a lease, in whatever state it is.

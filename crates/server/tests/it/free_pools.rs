@@ -60,5 +60,5 @@ async fn fp_a_lease_asks_for_hosts_of_a_pool_by_its_name_or_by_what_it_says() {
     let member = site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await;
     let foreign = site.send_as("foreign", Method::POST, "/v1/leases", Some(&lease)).await.error();
     assert_eq!(member.status, 201, "{}", member.text);
-    assert_eq!(foreign.0, 409, "the pool is for another project: {}", foreign.1);
+    assert_eq!(foreign.0, 400, "the pool is for another project: {}", foreign.1);
 }

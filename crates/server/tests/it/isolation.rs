@@ -54,7 +54,7 @@ const ROWS: [Row; 83] = [
     row("POST", "/v1/leases")
         .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true"), ("hold_offers", "true")])
         .sending(lease_of_the_same),
-    row("GET", "/v1/leases/{lease_id}"),
+    row("GET", "/v1/leases/{lease_id}").with(&[("detail", "1")]),
     row("GET", "/v1/leases/{lease_id}/plan"),
     row("PUT", "/v1/leases/{lease_id}")
         .with(&[("dry_run", "true"), ("hold_offers", "true")])
@@ -237,7 +237,7 @@ impl Theirs {
         let mut hosts = crate::site::hosts_lease(9, 9, "2030-02-02 10:00", "2030-02-02 11:00");
         hosts["name"] = json!("their secret wish");
         let held = site.send_as("foreign", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await;
-        let offer = held.ok(409)["offers"][0].clone();
+        let offer = held.ok(400)["offers"][0].clone();
         hosts["waitlist"] = json!(true);
         let waits = site.send_as("foreign", Method::POST, "/v1/leases", Some(&hosts)).await.ok(202);
         let waits = waits["waitlist_entry"].clone();

@@ -16,7 +16,7 @@ async fn cls_10_b_a_refusal_says_what_could_be_had_instead() {
     let site = Site::open().await;
     site.add_hosts(2).await;
     site.lease(&hosts_lease(1, 1, TEN, ELEVEN)).await;
-    let body = site.post("/v1/leases", &hosts_lease(2, 2, TEN, ELEVEN)).await.ok(409);
+    let body = site.post("/v1/leases", &hosts_lease(2, 2, TEN, ELEVEN)).await.ok(400);
     assert_eq!(body["error_message"], "Not enough hosts available");
     let offers = body["offers"].as_array().expect("offers");
     let kinds: Vec<_> = offers.iter().map(|offer| text(&offer["kind"])).collect();
@@ -34,7 +34,7 @@ async fn cls_10_e_an_offer_that_is_held_is_shown_and_accepted_by_one_call() {
     let site = Site::open().await;
     site.add_hosts(1).await;
     site.lease(&hosts_lease(1, 1, TEN, ELEVEN)).await;
-    let body = site.post("/v1/leases?hold_offers=true", &hosts_lease(1, 1, TEN, ELEVEN)).await.ok(409);
+    let body = site.post("/v1/leases?hold_offers=true", &hosts_lease(1, 1, TEN, ELEVEN)).await.ok(400);
     let offer = &body["offers"][0];
     let path = format!("/v1/offers/{}", text(&offer["id"]));
     assert_eq!(offer["expires_at"], "2030-01-01T10:01:30.000000");
@@ -56,7 +56,7 @@ async fn cls_10_e_an_offer_can_be_declined() {
     let site = Site::open().await;
     site.add_hosts(1).await;
     site.lease(&hosts_lease(1, 1, TEN, ELEVEN)).await;
-    let body = site.post("/v1/leases?hold_offers=true", &hosts_lease(1, 1, TEN, ELEVEN)).await.ok(409);
+    let body = site.post("/v1/leases?hold_offers=true", &hosts_lease(1, 1, TEN, ELEVEN)).await.ok(400);
     let path = format!("/v1/offers/{}", text(&body["offers"][0]["id"]));
     assert_eq!(site.delete(&path).await.status, 204);
     assert_eq!(site.delete(&path).await.status, 404);
@@ -70,9 +70,9 @@ async fn cls_10_c_a_refused_change_says_what_the_lease_could_become() {
     site.lease(&hosts_lease(1, 1, "2030-01-02 12:00", "2030-01-02 13:00")).await;
     let path = format!("/v1/leases/{}", text(&lease["id"]));
     let longer = json!({"end_date": "2030-01-02 12:30"});
-    let said = site.put(&format!("{path}?dry_run=true"), &longer).await.ok(409);
+    let said = site.put(&format!("{path}?dry_run=true"), &longer).await.ok(400);
     assert!(said["offers"][0]["id"].is_null());
-    let held = site.put(&format!("{path}?hold_offers=true"), &longer).await.ok(409);
+    let held = site.put(&format!("{path}?hold_offers=true"), &longer).await.ok(400);
     let offers = held["offers"].as_array().expect("offers");
     let shorter = offers.iter().find(|offer| offer["kind"] == "shorter_duration").expect("until noon");
     assert_eq!((&shorter["lease_id"], &shorter["lease"]["id"]), (&lease["id"], &lease["id"]));
@@ -134,7 +134,7 @@ async fn cls_10_h_leases_that_recur_are_made_listed_and_deleted_together() {
     assert!(listed["leases"].as_array().expect("leases").iter().all(|lease| lease["series_id"] == id));
     assert_eq!(site.get(&format!("/v1/series/{id}")).await.ok(200)["series"]["id"], id);
     let (status, refused) = site.post("/v1/leases", &weekly).await.error();
-    assert_eq!((status, refused.as_str()), (409, "2030-01-02T10:00:00.000000: Not enough hosts available"));
+    assert_eq!((status, refused.as_str()), (400, "2030-01-02T10:00:00.000000: Not enough hosts available"));
     assert_eq!(site.delete(&format!("/v1/series/{id}")).await.status, 204);
     assert_eq!(site.get(&format!("/v1/series/{id}")).await.status, 404);
     weekly["waitlist"] = json!(true);

@@ -53,7 +53,7 @@ async fn cls_05_properties_are_checked_stored_and_returned() {
         ("image_properties", json!({"hw_architecture": "aarch64"}), "ImagePropertiesFilter"),
     ] {
         let refused = site.post("/v1/leases", &like(1, &json!({ name: value }))).await;
-        assert_eq!(refused.error(), (409, "Not enough hosts available".to_owned()), "{name}");
+        assert_eq!(refused.error(), (400, "Not enough hosts available".to_owned()), "{name}");
         assert!(hint(&refused).contains("0 of 4 hosts left, 4 "), "{}", hint(&refused));
         assert!(hint(&refused).ends_with(&format!("({filter})")), "{}", hint(&refused));
     }
@@ -85,7 +85,7 @@ async fn cls_05_properties_of_a_lease_can_be_changed() {
         json!({"reservations": [entry]})
     };
     let refused = site.put(&path, &change(json!({"vcpus": 17}))).await;
-    assert_eq!(refused.error().0, 409);
+    assert_eq!(refused.error().0, 400);
     let changed = site.put(&path, &change(json!({"vcpus": null, "extra_specs": {"vcpus": "<= 16"}}))).await;
     let reservation = changed.ok(200)["lease"]["reservations"][0].clone();
     assert!(reservation.get("vcpus").is_none());
@@ -108,7 +108,7 @@ async fn cls_06_expressions_and_extra_specs_find_the_same_hosts() {
     ] {
         for properties in [json!({"extra_specs": specs}), json!({"resource_properties": expression})] {
             let refused = site.post("/v1/leases", &like(5, &properties)).await;
-            assert_eq!(refused.error().0, 409);
+            assert_eq!(refused.error().0, 400);
             let left = format!("reservation 1 needs 5 hosts: {hosts} of 4 hosts left");
             assert!(hint(&refused).starts_with(&left), "{properties}: {}", hint(&refused));
         }
@@ -136,7 +136,7 @@ async fn cls_07_filters_are_chosen_in_the_settings_and_named_in_refusals() {
     let expected = "reservation 1 needs 2 hosts: 1 of 4 hosts left, 1 kept from leases (IsolatedHostsFilter), \
                     1 for other projects (AggregateMultiTenancyIsolation), \
                     1 against the operator's rules (NotTheFirst)";
-    assert_eq!((refused.error().0, hint(&refused).as_str()), (409, expected));
+    assert_eq!((refused.error().0, hint(&refused).as_str()), (400, expected));
     let left_out = site.post("/v1/leases", &like(1, &json!({"vcpus": 1}))).await;
     let text = "vcpus is not supported here: the operator has left CoreFilter out";
     assert_eq!(left_out.error(), (400, text.to_owned()));

@@ -43,7 +43,7 @@ async fn cls_02_a_the_answer_to_an_immediate_lease_says_that_it_is_active() {
     assert_eq!((lease["status"].as_str(), state(&lease)), (Some("ACTIVE"), ("IMMEDIATE", "ACTIVE")));
     assert_eq!(lease["end_date"], "2030-01-01T11:00:00.000000");
     let refused = site.post("/v1/leases", &of_type("IMMEDIATE", 1)).await;
-    assert_eq!(refused.error(), (409, "Not enough hosts available".to_owned()));
+    assert_eq!(refused.error(), (400, "Not enough hosts available".to_owned()));
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(1));
 }
 
@@ -64,7 +64,7 @@ async fn cls_02_a_an_immediate_lease_that_could_not_start_is_answered_so_and_gon
     }
     site.clock.set("2030-01-01T10:02:00Z".parse().expect("an instant"));
     let (status, message) = request.await.error();
-    assert_eq!(status, 409);
+    assert_eq!(status, 400);
     assert!(message.starts_with("The lease could not start at once"), "{message}");
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"], json!([]));
 }

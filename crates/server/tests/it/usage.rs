@@ -33,7 +33,7 @@ async fn an_hour_later(site: &Site) {
 #[tokio::test]
 async fn cls_12_a_lease_shows_what_it_has_reserved_and_used() {
     let (site, lease) = used(Site::guarded().await).await;
-    let path = format!("/v1/leases/{}", lease["id"].as_str().expect("text"));
+    let path = format!("/v1/leases/{}?detail=true", lease["id"].as_str().expect("text"));
     let usage = get(&site, "member", &path).await["lease"]["usage"].clone();
     let hours = number(&usage["reserved"]["host_hours"]);
     assert!(hours > 3.9 && hours <= 4.0, "two hosts for two hours: {usage}");
@@ -50,6 +50,8 @@ async fn cls_12_a_lease_shows_what_it_has_reserved_and_used() {
     assert_eq!(later["used"]["instances_started"], 0);
     let list = get(&site, "member", "/v1/leases").await;
     assert!(list["leases"][0].get("usage").is_none(), "lists stay fast");
+    let short = get(&site, "member", path.trim_end_matches("?detail=true")).await;
+    assert!(short["lease"].get("usage").is_none(), "stock clients print all that there is");
 }
 
 #[tokio::test]
@@ -57,7 +59,7 @@ async fn cls_12_a_lease_that_waits_shows_what_is_foreseen() {
     let site = Site::open().await;
     site.add_hosts(1).await;
     let lease = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 13:00")).await;
-    let path = format!("/v1/leases/{}", lease["id"].as_str().expect("text"));
+    let path = format!("/v1/leases/{}?detail=true", lease["id"].as_str().expect("text"));
     let usage = site.get(&path).await.ok(200)["lease"]["usage"].clone();
     assert_eq!(usage["reserved"]["host_hours"], 3.0);
     assert_eq!(usage["reserved"]["core_hours"], 48.0);

@@ -125,7 +125,7 @@ impl Acknowledged {
         match caller.put(&format!("/v1/leases/{id}"), &json!({"end_date": end.sent()})) {
             // What was asked for before without an answer may still be done after this.
             Ok(Answer { status: 200, .. }) => known.end = end,
-            Ok(Answer { status: 409, .. }) => {}
+            Ok(answer) if answer.status == 409 || answer.is_shortage() => {}
             Ok(answer) if answer.status < 500 => bail!("the extension was refused: {answer:?}"),
             _ => known.doubt.ends.push(end),
         }

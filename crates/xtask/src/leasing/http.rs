@@ -32,6 +32,11 @@ impl Answer {
         bail!("answered {} where {status} was expected: {}", self.status, self.body)
     }
 
+    /// Whether there are not enough hosts for what was asked for. The status is a setting, so the text tells.
+    pub fn is_shortage(&self) -> bool {
+        self.status >= 400 && self.message() == "Not enough hosts available"
+    }
+
     /// What the service says about an error.
     pub fn message(&self) -> &str {
         self.body["error_message"].as_str().unwrap_or_default()

@@ -30,11 +30,28 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     // Generated requests would wait for notifications as long as they are let.
     let launch = Launch::new(ours, directory.path()).with(["--limits-notification-wait", "1s"]);
     let mut server = launch.start()?;
-    let mut tally = generated(&python, &mut server, directory.path(), None)?;
+    let mut tally = valid(&python, server.caller(), directory.path())?;
+    tally += generated(&python, &mut server, directory.path(), None)?;
     let existing = things(server.caller())?;
     std::fs::write(directory.path().join("schemathesis.toml"), existing).context("cannot write a file")?;
     // What is deleted would not exist for the rest.
     tally += generated(&python, &mut server, directory.path(), Some("DELETE"))?;
+    Ok(tally)
+}
+
+/// Whether a validator that others have written takes the description for a valid one.
+fn valid(python: &Python, caller: &Caller, home: &Path) -> Result<Tally> {
+    let file = home.join("openapi.json");
+    let document = caller.get("/openapi.json")?.expect(200)?;
+    std::fs::write(&file, document.to_string()).context("cannot write a file")?;
+    let mut command = python.program("openapi-spec-validator", home);
+    let output = command.arg(&file).output().context("cannot run openapi-spec-validator")?;
+    let mut tally = Tally::default();
+    tally.count(output.status.success());
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].concat();
+        report_failure(format!("openapi-spec-validator: {}", String::from_utf8_lossy(&said)));
+    }
     Ok(tally)
 }
 

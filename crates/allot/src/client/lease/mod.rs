@@ -138,7 +138,7 @@ async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), Clie
 }
 
 async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
-    session.connection.get(&format!("/v1/leases/{id}"), &[]).await
+    session.connection.get(&format!("/v1/leases/{id}"), &[("detail", "true".to_owned())]).await
 }
 
 /// Prints one lease; its hosts too, if the user may know them.

@@ -77,10 +77,10 @@ impl Cloud {
         while accepted < leases {
             let requests: Vec<Value> = (0..(leases - accepted).min(1000)).map(|_| self.lease()).collect();
             for answer in together(caller, "/v1/leases", requests) {
-                match answer?.status {
-                    201 => accepted += 1,
-                    409 => refused += 1,
-                    status => bail!("a lease was answered with {status}"),
+                match answer? {
+                    Answer { status: 201, .. } => accepted += 1,
+                    answer if answer.is_shortage() => refused += 1,
+                    answer => bail!("a lease was answered with {}", answer.status),
                 }
             }
             if refused > REFUSALS * (accepted + 1000) {

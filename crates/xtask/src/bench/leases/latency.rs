@@ -78,7 +78,7 @@ async fn client(http: &Http, requests: &[Value]) -> Result<Times> {
         let started = Instant::now();
         let created = http.send(Method::POST, "/v1/leases", Some(request)).await?;
         times.create.push(started.elapsed());
-        if created.status == 409 {
+        if created.is_shortage() {
             continue;
         }
         let created = created.expect(201)?;

@@ -37,10 +37,9 @@ fn refused(caller: &Caller, cloud: &mut Cloud, samples: usize, path: &str) -> Re
         let started = Instant::now();
         let answer = caller.wait(caller.http().send(Method::POST, path, Some(&request)))?;
         let took = started.elapsed();
-        if answer.status == 409 {
+        if answer.is_shortage() {
             times.push(took);
-            let body = answer.expect(409)?;
-            offers += body["offers"].as_array().map_or(0, Vec::len);
+            offers += answer.body["offers"].as_array().map_or(0, Vec::len);
             continue;
         }
         accepted += 1;

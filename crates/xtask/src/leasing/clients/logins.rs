@@ -16,8 +16,8 @@ use crate::run::Executable;
 use crate::tally::Tally;
 
 /// Known to everybody, and good for nothing but these tests.
-const TOKEN: &str = "a-token-only-for-tests";
-const PASSWORD: &str = "only for tests";
+pub(super) const TOKEN: &str = "a-token-only-for-tests";
+pub(super) const PASSWORD: &str = "only for tests";
 
 const TOKENS: &str = r#"
 [[tokens]]
@@ -141,6 +141,23 @@ fn start(ours: &Executable, login: Login, directory: &Path) -> Result<Server> {
     let file = directory.join("auth.toml");
     fs::write(&file, content).with_context(|| format!("cannot write {}", file.display()))?;
     Launch::new(ours, directory).with_auth(&format!("{method}:{}", file.display())).start()
+}
+
+/// A service that wants tokens, of which [`TOKEN`] is one.
+pub(super) fn with_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
+    start(ours, Login::Token, directory)
+}
+
+/// A service with a small Keystone, where `tester` has the password [`PASSWORD`], that takes [`TOKEN`] as well.
+pub(super) fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
+    let methods = [Login::Keystone, Login::Token].map(|login| {
+        let (method, content) = login.served();
+        let file = directory.join(format!("{method}.toml"));
+        let written = fs::write(&file, content).with_context(|| format!("cannot write {}", file.display()));
+        written.map(|()| format!("{method}:{}", file.display()))
+    });
+    let methods = methods.into_iter().collect::<Result<Vec<_>>>()?.join(",");
+    Launch::new(ours, directory).with_auth(&methods).start()
 }
 
 /// A host and a lease come and go.

@@ -1,11 +1,14 @@
-//! The stock clients: every command of `blazar` and of `openstack reservation`, against the service.
+//! The stock clients: every command of `blazar` and of `openstack reservation`, Apache Libcloud, and what clients that
+//! cannot be installed here rely on, against the service.
 //!
 //! Each shell has a service of its own, so that they can run side by side. What a command did is looked up by
 //! other means than the shell.
 
 mod addresses;
+mod contracts;
 mod hosts;
 mod leases;
+mod libcloud;
 mod logins;
 mod shell;
 mod values;
@@ -49,6 +52,8 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         tally += shell?;
     }
     tally += logins::run(ours, &python)?;
+    tally += contracts::run(ours)?;
+    tally += libcloud::run(ours, &python)?;
     Ok(tally)
 }
 

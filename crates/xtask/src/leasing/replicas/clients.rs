@@ -103,7 +103,7 @@ impl Client {
                 Ok(Answer { status: 201, body }) if soon => {
                     self.later.insert(text(&body["lease"], "id")?.to_owned());
                 }
-                Ok(Answer { status: 409, .. }) => self.acknowledged.delete_doubtful(caller, &self.name),
+                Ok(answer) if answer.is_shortage() => self.acknowledged.delete_doubtful(caller, &self.name),
                 _ => {}
             }
             return Ok(());
