@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use jiff::{SignedDuration, Timestamp, Unit};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit};
 
 use super::ClientError;
 
@@ -167,12 +167,21 @@ pub(crate) fn oddity(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Stri
 
 /// Reads a duration of full minutes, which is what the service knows.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
-    let read = crate::duration::parse(text).filter(|duration| duration.as_secs() % 60 == 0);
-    read.ok_or_else(|| {
+    let read = crate::duration::parse(text).or_else(|| as_the_service(text));
+    read.filter(|duration| duration.as_nanos() % SignedDuration::from_mins(1).as_nanos() == 0).ok_or_else(|| {
         ClientError::Usage(format!(
-            "{text:?} is no duration: write minutes, hours, days or weeks as in 90m, 2h, 3d, 1d12h, 1w"
+            "{text:?} is no duration of whole minutes: write minutes, hours, days or weeks as in 90m, 2h, 3d, \
+             1d12h, 1w, P1DT12H"
         ))
     })
+}
+
+/// Reads a duration as the service does: `P1DT4H`, `1d 4h`. A day has 24 hours, and months have no length.
+fn as_the_service(text: &str) -> Option<SignedDuration> {
+    // `10:00:00` is a time of day here.
+    let span: Span = text.trim().parse().ok().filter(|_| !text.contains(':'))?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    (!duration.is_negative()).then_some(duration)
 }
 
 /// The beginning of the minute: what the service takes `now` for.
@@ -336,8 +345,13 @@ mod tests {
     fn durations_have_full_minutes() {
         assert_eq!(duration("1d12h").ok(), Some(SignedDuration::from_hours(36)));
         assert_eq!(duration("120s").ok(), Some(SignedDuration::from_mins(2)));
-        assert!(duration("30s").is_err());
-        assert!(duration("soon").is_err());
+        for text in ["P1DT12H", "p1dt12h", "PT36H", "1d 12h", "2160 minutes"] {
+            assert_eq!(duration(text).ok(), Some(SignedDuration::from_hours(36)), "{text}");
+        }
+        for text in ["30s", "PT30S", "PT1H0.5S", "soon", "10:00:00", "P1M", "1mo", "P1Y", "-P1D", "-1h", "P", "PT"] {
+            let error = duration(text).expect_err(text).to_string();
+            assert!(error.contains("whole minutes"), "{text}: {error}");
+        }
     }
 
     #[test]

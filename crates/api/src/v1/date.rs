@@ -1,8 +1,8 @@
 //! Dates, of which there are three forms: of a lease, of a record, and of a request.
 
-use jiff::civil::DateTime;
-use jiff::fmt::temporal::DateTimePrinter;
-use jiff::tz::TimeZone;
+use jiff::civil::{DateTime, Time};
+use jiff::fmt::temporal::{DateTimePrinter, Pieces};
+use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -45,36 +45,80 @@ impl Dates {
         Self { now, latest: limits.latest(now) }
     }
 
-    /// Refuses an instant that is too far in the future.
+    /// Refuses an instant that is later than dates can be.
     pub fn check(&self, parameter: &'static str, instant: Timestamp) -> Result<(), RequestError> {
-        if instant <= self.latest {
-            return Ok(());
-        }
-        let shown = |instant: Timestamp| instant.strftime("%Y-%m-%d %H:%M").to_string();
-        Err(RequestError::TooFar { parameter, date: shown(instant), latest: shown(self.latest) })
+        if instant <= self.latest { Ok(()) } else { Err(self.too_late(parameter, shown(instant))) }
+    }
+
+    fn too_late(&self, parameter: &'static str, date: String) -> RequestError {
+        RequestError::TooLate { parameter, date, latest: shown(self.latest) }
     }
 }
 
-/// The date of a request in the field of that name: `now`, or `YYYY-MM-DD HH:MM` in UTC (spec §1.8). `now` is the current
-/// minute.
+fn shown(instant: Timestamp) -> String {
+    instant.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// A date as it is written, with its seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// That instant.
+    At(Timestamp),
+    /// A date that the calendar has, and later than any instant.
+    Beyond,
+}
+
+/// Reads a date in one of the forms that answers have, or of RFC 3339: `2030-01-02 10:00`, `2030-01-02T10:00:00.000000`,
+/// `2030-01-02T10:00:00+02:00`, `2030-01-02`. Without an offset it is UTC; without a time it is midnight. Nothing if it is
+/// none of these.
+pub fn read_written(text: &str) -> Option<Written> {
+    // A sign would be read as that of the year.
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let (civil, offset) = match DateTime::strptime("%Y-%m-%d %H:%M", text) {
+        Ok(civil) => (civil, Offset::UTC),
+        Err(_) => {
+            let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.time_zone_annotation().is_none())?;
+            let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
+            (pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight())), offset)
+        }
+    };
+    Some(offset.to_timestamp(civil).map_or(Written::Beyond, Written::At))
+}
+
+/// The date of a request in the field of that name: `now`, or one that [`read_written`] reads. Dates of requests have
+/// whole minutes: `now` is the beginning of the current minute, and seconds are left out.
 pub(crate) fn read_date(
     parameter: &'static str,
     value: &Value,
     dates: Dates,
 ) -> Result<Timestamp, RequestError> {
+    read_instant(parameter, value, dates).map(minute)
+}
+
+/// The same for a date that there may be already: one that is sent as it is keeps its seconds, so that whoever sends
+/// back what was answered changes nothing.
+pub(crate) fn read_date_beside(
+    present: Timestamp,
+    parameter: &'static str,
+    value: &Value,
+    dates: Dates,
+) -> Result<Timestamp, RequestError> {
+    let instant = read_instant(parameter, value, dates)?;
+    Ok(if instant == present { instant } else { minute(instant) })
+}
+
+fn read_instant(parameter: &'static str, value: &Value, dates: Dates) -> Result<Timestamp, RequestError> {
     let wrong = || RequestError::Date(python::shown(value));
     let text = value.as_str().ok_or_else(wrong)?;
     if text == "now" {
         return Ok(minute(dates.now));
     }
-    // A sign would be read as that of the year.
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(wrong());
+    match read_written(text).ok_or_else(wrong)? {
+        Written::At(instant) => dates.check(parameter, instant).map(|()| instant),
+        Written::Beyond => Err(dates.too_late(parameter, text.to_owned())),
     }
-    let civil = DateTime::strptime("%Y-%m-%d %H:%M", text).map_err(|_| wrong())?;
-    let instant = TimeZone::UTC.to_timestamp(civil).map_err(|_| wrong())?;
-    dates.check(parameter, instant)?;
-    Ok(instant)
 }
 
 #[cfg(test)]
@@ -88,17 +132,39 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_now_or_of_one_format() {
+    fn a_date_is_now_or_of_a_form_that_answers_have_or_rfc_3339() {
         let dates = Dates::new(at("2030-01-02T10:11:12.5Z"), &Limits::default());
         let read_date = |value: &Value| read_date("end_date", value, dates);
         assert_eq!(read_date(&json!("now")), Ok(at("2030-01-02T10:11:00Z")));
-        assert_eq!(read_date(&json!("2030-02-28 23:59")), Ok(at("2030-02-28T23:59:00Z")));
+        for (text, wanted) in [
+            ("2030-02-28 23:59", "2030-02-28T23:59:00Z"),
+            ("2030-2-8 3:05", "2030-02-08T03:05:00Z"),
+            ("2030-02-28", "2030-02-28T00:00:00Z"),
+            ("2030-02-28 10:00:00", "2030-02-28T10:00:00Z"),
+            ("2030-02-28T10:00:59.999999", "2030-02-28T10:00:00Z"),
+            ("2030-02-28T10:00", "2030-02-28T10:00:00Z"),
+            ("2030-02-28T10:00Z", "2030-02-28T10:00:00Z"),
+            ("2030-02-28t10:00:00z", "2030-02-28T10:00:00Z"),
+            ("2030-02-28T10:00:00.25+02:00", "2030-02-28T08:00:00Z"),
+            ("2030-02-28 10:00:00-05:30", "2030-02-28T15:30:00Z"),
+        ] {
+            assert_eq!(read_date(&json!(text)), Ok(at(wanted)), "{text}");
+        }
+        for instant in [at("2030-02-28T10:11:12.5Z"), at("2030-02-28T10:11:12Z")] {
+            for text in [date(instant), created_at(instant), instant.to_string()] {
+                assert!(read_date(&json!(text)).is_ok(), "{text}");
+            }
+        }
         for wrong in [
             "bad",
             "Bogus-date 13:13",
             "2030-02-30 10:00",
-            "2030-02-28 10:00:00",
-            "2030-02-28",
+            "2030-02-28 24:00",
+            "2030-02-28T10:00:00[Europe/Rome]",
+            "2030-02-28T10:00:00+02:00[Europe/Rome]",
+            "2030-02-28T10:00:00 CET",
+            "10:00",
+            "1893456000",
             "",
             "-2027-01-02 10:00",
             "+2027-01-02 10:00",
@@ -113,13 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn a_date_that_is_too_far_in_the_future_is_refused_with_the_latest_that_will_do() {
+    fn a_date_that_is_too_late_is_refused_with_the_latest_that_will_do() {
         let dates = Dates::new(at("2026-11-25T00:00:00Z"), &Limits::default());
         let read = |text: &str| read_date("end_date", &json!(text), dates);
         assert!(read("2050-12-27 10:00").is_ok() && read("2126-11-26 00:00").is_ok());
-        let wanted = "Malformed parameter end_date: 9998-12-31 00:00 is too far in the future, and may be \
-                      2126-11-26 00:00 at the latest";
-        assert_eq!(read("9998-12-31 00:00").expect_err("too far").to_string(), wanted);
+        for text in ["9998-12-31 00:00", "9999-12-31 23:58", "9999-12-31T23:59:59-12:00"] {
+            let wanted = format!(
+                "Malformed parameter end_date: {text} is later than dates can be: 2126-11-26 00:00 at the latest"
+            );
+            assert_eq!(read(text).expect_err("too late").to_string(), wanted);
+        }
         assert!(read("2126-11-26 00:01").is_err());
     }
 

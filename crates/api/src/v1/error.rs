@@ -78,11 +78,12 @@ pub enum RequestError {
         /// The operator's setting that says so.
         setting: &'static str,
     },
-    /// A date that is too far in the future.
+    /// A date that is later than dates can be.
     #[error(
-        "Malformed parameter {parameter}: {date} is too far in the future, and may be {latest} at the latest"
+        "Malformed parameter {parameter}: {} is later than dates can be: {latest} at the latest",
+        Quoted(.date)
     )]
-    TooFar {
+    TooLate {
         /// Which.
         parameter: &'static str,
         /// The date.
@@ -204,7 +205,12 @@ impl RequestError {
             Self::TooLong { setting: Some(setting), .. }
             | Self::TooMany { setting, .. }
             | Self::TooLarge { setting, .. } => Some(format!("the operator's setting is {setting}")),
-            Self::TooFar { .. } => Some("the operator's setting is limits.dates_ahead".to_owned()),
+            Self::Date(_) => Some(
+                "dates are UTC unless they say otherwise: 2030-01-02 10:00, 2030-01-02T10:00:00, \
+                 2030-01-02T10:00:00+02:00, or now"
+                    .to_owned(),
+            ),
+            Self::TooLate { .. } => Some("the operator's setting is limits.dates_ahead".to_owned()),
             Self::ControlCharacter { .. } => {
                 let what = "control characters, ends of lines and marks of the direction of writing";
                 Some(format!("leave out {what}"))

@@ -77,9 +77,9 @@ impl LeaseDates {
                 }
                 let end = read_date("end_date", end, dates)?;
                 within = Some(Window::new(start, end).map_err(|_| TermsError::EndNotAfterStart)?);
-                Window::starting(start, read_duration("duration", duration)?)
+                Window::starting(start, read_minutes("duration", duration)?)
             }
-            (Some(duration), None) => Window::starting(start, read_duration("duration", duration)?),
+            (Some(duration), None) => Window::starting(start, read_minutes("duration", duration)?),
             (None, None) => return Err(RequestError::Missing("end_date".to_owned())),
             (None, Some(end)) => {
                 let end = read_date("end_date", end, dates)?;
@@ -167,12 +167,20 @@ fn named(field: &'static str, value: &Value) -> Result<Named, RequestError> {
     }
 }
 
-/// A duration: `P1DT4H`, or `1d 4h`. A day has 24 hours.
+/// A duration: `P1DT4H`, or `1d4h`. A day has 24 hours.
 pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
-    let wrong = || RequestError::malformed(field, "a duration such as P1DT4H or 1d 4h");
+    let wrong = || RequestError::malformed(field, "a duration such as P1DT4H or 1d4h");
     let span: Span = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     if duration > SignedDuration::ZERO { Ok(duration) } else { Err(wrong()) }
+}
+
+/// The same of whole minutes, as dates have them.
+pub(super) fn read_minutes(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
+    let duration = read_duration(field, value)?;
+    let rest = duration.as_nanos() % SignedDuration::from_mins(1).as_nanos();
+    let expected = "a duration of whole minutes, such as P1DT4H or 1d4h";
+    if rest == 0 { Ok(duration) } else { Err(RequestError::malformed(field, expected)) }
 }
 
 #[cfg(test)]
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn cls_01_d_a_duration_stands_for_an_end() {
-        for duration in ["P1DT4H", "1d 4h", "PT28H"] {
+        for duration in ["P1DT4H", "1d 4h", "1d4h", "PT28H", "1680m", "PT100800S"] {
             let body = json!({"name": "l", "start_date": "2030-01-02 10:00", "duration": duration});
             let dates = LeaseDates {
                 window: window("2030-01-02T10:00:00Z", "2030-01-03T14:00:00Z"),
@@ -217,6 +225,8 @@ mod tests {
             assert_eq!(read(&body), Ok(dates));
         }
         for duration in [json!("P1M"), json!("-1d"), json!("0s"), json!(5), json!("soon"), json!("P9999999Y")]
+            .into_iter()
+            .chain([json!("30s"), json!("PT1M0.5S"), json!("1h 1s"), json!("0.1m")])
         {
             let body = json!({"name": "l", "start_date": "now", "duration": duration});
             assert!(matches!(read(&body), Err(RequestError::Malformed { .. })), "{duration}");

@@ -11,7 +11,7 @@ use leases::terms::{ReservationTerms, Terms};
 use serde_json::Value;
 use store::Wording;
 
-use super::date::{Dates, read_date};
+use super::date::{Dates, read_date, read_date_beside};
 use super::error::RequestError;
 use super::fields::{Fields, boolean, list, read_name, text};
 use super::hints::read_hints;
@@ -108,13 +108,17 @@ impl LeaseUpdate {
     pub fn read(body: &Value, now: Timestamp, lease: &Lease, limits: &Limits) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         let dates = Dates::new(now, limits);
-        let mut date = |field: &'static str| {
-            fields.filled(field).map(|value| read_date(field, value, dates)).transpose()
+        let mut date = |field: &'static str, present: Option<Timestamp>| {
+            let read = |value| match present {
+                Some(present) => read_date_beside(present, field, value, dates),
+                None => read_date(field, value, dates),
+            };
+            fields.filled(field).map(read).transpose()
         };
         let mut update = Self::default();
-        update.changes.start = date("start_date")?;
-        update.changes.end = date("end_date")?;
-        update.changes.before_end = date("before_end_date")?;
+        update.changes.start = date("start_date", Some(lease.window.start()))?;
+        update.changes.end = date("end_date", Some(lease.window.end()))?;
+        update.changes.before_end = date("before_end_date", lease.before_end)?;
         update.changes.name = fields.filled("name").map(name).transpose()?;
         update.changes.backfill = backfill(&mut fields)?;
         check_backfill(

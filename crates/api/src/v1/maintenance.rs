@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::date::{Dates, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, list};
-use super::lease_dates::read_duration;
+use super::lease_dates::{read_duration, read_minutes};
 use super::limits::Limits;
 
 /// How far ahead a time is looked for if a request does not say.
@@ -53,7 +53,7 @@ impl MaintenanceRequest {
     /// Reads the body of `POST /maintenance`.
     pub fn read(body: &Value, now: Timestamp, limits: &Limits) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
-        let length = read_duration("duration", fields.required("duration")?)?;
+        let length = read_minutes("duration", fields.required("duration")?)?;
         let margin = fields.given("margin").map(|value| read_duration("margin", value)).transpose()?;
         let dates = Dates::new(now, limits);
         let mut date = |name| fields.given(name).map(|value| read_date(name, value, dates)).transpose();

@@ -32,7 +32,7 @@ mod reservation_request;
 mod usage;
 
 pub use audit::AuditEntry;
-pub use date::{created_at, date, minute};
+pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};
 pub use error::{ErrorBody, RequestError};

@@ -34,7 +34,7 @@ impl Repeat {
         let wrong = || RequestError::malformed("repeat.every", "a time such as 1w, 1d or 1mo");
         let every = fields.required("every")?;
         let every: Span = every.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
-        if every.signum() <= 0 {
+        if every.signum() <= 0 || has_seconds(&every) {
             return Err(wrong());
         }
         let times = fields.given("times").map(|value| count("repeat.times", value, 1)).transpose()?;
@@ -89,6 +89,17 @@ impl Repeat {
         let (parameter, value) = ("repeat".to_owned(), format!("more than {} leases", self.most));
         Err(RequestError::TooLarge { parameter, value, most: self.most.into(), setting: "limits.series" })
     }
+}
+
+/// Whether it is no number of whole minutes: dates have no seconds.
+fn has_seconds(span: &Span) -> bool {
+    let parts = [
+        i128::from(span.get_seconds()) * 1_000_000_000,
+        i128::from(span.get_milliseconds()) * 1_000_000,
+        i128::from(span.get_microseconds()) * 1000,
+        i128::from(span.get_nanoseconds()),
+    ];
+    parts.into_iter().sum::<i128>() % 60_000_000_000 != 0
 }
 
 /// Leases that were made together.

@@ -4,6 +4,7 @@ mod audit;
 mod authentication;
 mod authorisation;
 mod contract;
+mod dates;
 mod energy;
 mod enforcement;
 mod free_pools;

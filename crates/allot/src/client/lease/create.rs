@@ -227,7 +227,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;
         let answer = answer.map_err(|error| offers::refused(error, session))?;
         if answer["series"].is_object() {
-            return offers::print_series(&answer, session);
+            return offers::print_series_preview(&answer, session);
         }
         return super::print_preview(&answer, session);
     }

@@ -106,8 +106,22 @@ struct Skipped {
     reason: String,
 }
 
-/// Prints leases that recur.
+/// Prints leases that recur and have been made.
 pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let how = |id: &str| format!("Delete those that have not started with `allot lease delete-series {id}`.");
+    print_leases_of_series(answer, how, session)
+}
+
+/// Prints leases that would recur. There is nothing to delete: the identifiers are nobody's.
+pub(super) fn print_series_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    print_leases_of_series(answer, |_| "Nothing has been done.".to_owned(), session)
+}
+
+fn print_leases_of_series(
+    answer: &Value,
+    last_line: impl FnOnce(&str) -> String,
+    session: &mut Session<'_>,
+) -> Result<(), ClientError> {
     if session.json {
         return session.print_json(answer);
     }
@@ -117,7 +131,7 @@ pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<
     for Skipped { start_date, reason } in skipped {
         session.print(&format!("Left out: {}: {reason}", shown(&start_date, &session.zone)))?;
     }
-    session.print(&format!("Delete those that have not started with `allot lease delete-series {id}`."))
+    session.print(&last_line(&id))
 }
 
 pub(super) async fn delete_series(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {

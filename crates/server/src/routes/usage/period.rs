@@ -1,7 +1,8 @@
 //! Periods of which usage is asked.
 
+use api::v1::{Written, read_written};
 use axum::http::StatusCode;
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use leases::window::Window;
@@ -56,13 +57,12 @@ fn utc(civil: DateTime) -> Option<Timestamp> {
 
 /// The instant of that name, if there is one.
 pub(super) fn instant(options: &Options, name: &str, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
-    options.parsed(name, |text| {
-        if text == "now" {
-            return Some(now);
-        }
-        let civil = || DateTime::strptime("%Y-%m-%d %H:%M", text).ok();
-        let day = || Some(Date::strptime("%Y-%m-%d", text).ok()?.to_datetime(Time::midnight()));
-        text.parse::<Timestamp>().ok().or_else(|| utc(civil().or_else(day)?))
+    options.parsed(name, |text| match text {
+        "now" => Some(now),
+        _ => match read_written(text)? {
+            Written::At(instant) => Some(instant),
+            Written::Beyond => Some(Timestamp::MAX),
+        },
     })
 }
 
