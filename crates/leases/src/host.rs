@@ -89,6 +89,21 @@ impl Host {
         }
     }
 
+    /// The properties that every host has; all others are extra capabilities.
+    pub const FIELDS: [&'static str; 11] = [
+        "id",
+        "hypervisor_hostname",
+        "service_name",
+        "vcpus",
+        "memory_mb",
+        "local_gb",
+        "cpu_info",
+        "hypervisor_type",
+        "hypervisor_version",
+        "availability_zone",
+        "reservable",
+    ];
+
     /// What instances may use of it.
     pub fn capacity(&self) -> Resources {
         Resources {
@@ -199,5 +214,17 @@ impl Inventory {
     /// Takes a floating IP away.
     pub fn remove_floating_ip(&mut self, id: FloatingIpId) -> Option<FloatingIp> {
         self.floating_ips.remove(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_the_fields_and_nothing_else_by_itself() {
+        let host = Host::new(HostId(1), "n", 1, 1, 1);
+        assert!(Host::FIELDS.into_iter().all(|field| host.property(field).is_some()));
+        assert_eq!(host.property("rack"), None);
     }
 }

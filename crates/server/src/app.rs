@@ -228,6 +228,15 @@ impl Session {
         }
     }
 
+    /// The same user acting for that project, which must be the user's own unless the user is an administrator. What is
+    /// done then is recorded as done by the user for that project.
+    pub fn for_project(self, app: &App, project: ProjectId, rule: Rule) -> Result<Self, ApiError> {
+        if project != self.identity.project && !self.is_admin(app) {
+            return Err(ApiError::forbidden(rule));
+        }
+        Ok(Self { identity: Identity { project, ..self.identity }, ..self })
+    }
+
     /// Refuses unless the policy allows the caller to do that.
     pub fn allow(&self, app: &App, rule: Rule) -> Result<(), ApiError> {
         self.allow_on(app, rule, &Target::caller(&self.identity))

@@ -160,6 +160,12 @@ impl ApiError {
         Self { message: format!("{date}: {}", self.message), ..self }
     }
 
+    /// The same with one more hint, if there is any.
+    pub fn adding_hint(self, more: Option<String>) -> Self {
+        let hint = [self.hint.clone(), more].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        self.with_hint((!hint.is_empty()).then_some(hint))
+    }
+
     fn with_hint(self, hint: Option<String>) -> Self {
         Self { hint: hint.map(bounded), ..self }
     }

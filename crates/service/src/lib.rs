@@ -28,6 +28,7 @@ mod offers;
 mod places;
 mod placing;
 mod preemptible_projects;
+mod properties;
 mod proposals;
 mod queue;
 mod reading;
@@ -65,6 +66,7 @@ pub use lease_pools::LeasePoolHost;
 pub use leasing::series::{Missing, NewSeries, Series};
 pub use listing::{Page, Position};
 pub use offers::{OfferLimits, Offers};
+pub use properties::{properties_of_changes, properties_of_terms};
 pub use settings::Settings;
 pub use suspension::Acceptable;
 pub use types::{

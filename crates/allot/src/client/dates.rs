@@ -348,7 +348,9 @@ mod tests {
         for text in ["P1DT12H", "p1dt12h", "PT36H", "1d 12h", "2160 minutes"] {
             assert_eq!(duration(text).ok(), Some(SignedDuration::from_hours(36)), "{text}");
         }
-        for text in ["30s", "PT30S", "PT1H0.5S", "soon", "10:00:00", "P1M", "1mo", "P1Y", "-P1D", "-1h", "P", "PT"] {
+        for text in
+            ["30s", "PT30S", "PT1H0.5S", "soon", "10:00:00", "P1M", "1mo", "P1Y", "-P1D", "-1h", "P", "PT"]
+        {
             let error = duration(text).expect_err(text).to_string();
             assert!(error.contains("whole minutes"), "{text}: {error}");
         }

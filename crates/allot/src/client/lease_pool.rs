@@ -59,6 +59,9 @@ pub(crate) struct Create {
     /// What hosts must match; may be repeated
     #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = pair)]
     specs: Vec<(String, String)>,
+    /// The project that it is for; another than one's own for administrators
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<String>,
     /// What becomes of its instances at the end
     #[arg(long, value_name = "ACTION")]
     end_action: Option<EndAction>,
@@ -130,6 +133,9 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                 "duration": arguments.duration, "extra_specs": object(arguments.specs)});
             if let Some(action) = arguments.end_action {
                 body["end_action"] = json!(action.name());
+            }
+            if let Some(project) = arguments.project {
+                body["project_id"] = json!(project);
             }
             let answer = session.connection.post("/v1/leasepools", &body).await?;
             print_one(&answer, session)

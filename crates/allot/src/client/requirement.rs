@@ -7,10 +7,11 @@
 //! expression := term { "or" term }
 //! term       := factor { "and" factor }
 //! factor     := "not" factor | "(" expression ")" | comparison
-//! comparison := name ("=" | "==" | "!=" | "<" | "<=" | ">" | ">=") value | name "in" value { "," value }
+//! comparison := name ("=" | "==" | "!=" | "<" | "<=" | ">" | ">=") value | name "in" values
+//! values     := value { "," value } | "(" value { "," value } ")"
 //! ```
 //!
-//! Values with blanks are put between quotation marks.
+//! Names and values with blanks, or that are words of the language, are put between quotation marks.
 
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ pub(crate) fn parse(text: &str) -> Result<String, ClientError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
-    /// A value between quotation marks.
+    /// A name or a value between quotation marks.
     Quoted(String),
     Operator(&'static str),
     Open,
@@ -166,25 +167,38 @@ impl Parser {
     }
 
     fn comparison(&mut self) -> Result<Value, String> {
-        let name = match self.next() {
-            Some(Token::Word(name)) => name,
+        let (name, property) = match self.next() {
+            Some(Token::Word(name)) => (name.clone(), format!("${}", name.trim_start_matches('$'))),
+            Some(Token::Quoted(name)) if !name.is_empty() => (name.clone(), format!("${name}")),
             Some(token) => return Err(format!("a property's name is missing before {}", token.shown())),
             None => return Err("a property's name is missing at the end".to_owned()),
         };
-        let property = format!("${}", name.trim_start_matches('$'));
         if self.takes("in") {
-            let mut list = vec![json!("in"), json!(property), json!(self.value(&name)?)];
-            while self.peek() == Some(&Token::Comma) {
-                self.position += 1;
-                list.push(json!(self.value(&name)?));
-            }
+            let mut list = vec![json!("in"), json!(property)];
+            list.extend(self.values(&name)?.into_iter().map(Value::from));
             return Ok(Value::Array(list));
         }
         match self.next() {
             Some(Token::Operator(operator)) => Ok(json!([operator, property, self.value(&name)?])),
             _ => Err(format!(
-                "{name:?} is compared with nothing: write {name}=VALUE, {name}>=NUMBER or {name} in A,B"
+                "{name:?} is compared with nothing: write {name}=VALUE, {name}>=NUMBER or {name} in A,B; a name or a \
+                 value with blanks stands between quotation marks, as \"gpu model\"=\"A100 80GB\""
             )),
+        }
+    }
+
+    /// Values between commas, with brackets around them or without.
+    fn values(&mut self, name: &str) -> Result<Vec<String>, String> {
+        let bracket = self.peek() == Some(&Token::Open);
+        self.position += usize::from(bracket);
+        let mut values = vec![self.value(name)?];
+        while self.peek() == Some(&Token::Comma) {
+            self.position += 1;
+            values.push(self.value(name)?);
+        }
+        match bracket.then(|| self.next()) {
+            None | Some(Some(Token::Close)) => Ok(values),
+            _ => Err("a bracket is not closed".to_owned()),
         }
     }
 
@@ -218,6 +232,15 @@ mod tests {
             ("a=1 and (b=2 or c=3)", r#"["and",["==","$a","1"],["or",["==","$b","2"],["==","$c","3"]]]"#),
             ("not gpu=none", r#"["not",["==","$gpu","none"]]"#),
             ("gpu in A100, H100", r#"["in","$gpu","A100","H100"]"#),
+            ("rack in (r1,r2)", r#"["in","$rack","r1","r2"]"#),
+            ("(rack in ( r1 )) and a=1", r#"["and",["in","$rack","r1"],["==","$a","1"]]"#),
+            (r#""gpu model"="A100 80GB""#, r#"["==","$gpu model","A100 80GB"]"#),
+            (r#"not 'gpu model' in ("A100 80GB",H100)"#, r#"["not",["in","$gpu model","A100 80GB","H100"]]"#),
+            (
+                r#""and"=1 and "not"!=2 or "in" in 3"#,
+                r#"["or",["and",["==","$and","1"],["!=","$not","2"]],["in","$in","3"]]"#,
+            ),
+            (r#""$x"=1"#, r#"["==","$$x","1"]"#),
             (
                 "cpu=\"EPYC 9354\" AND $arch.bits='64'",
                 r#"["and",["==","$cpu","EPYC 9354"],["==","$arch.bits","64"]]"#,
@@ -240,6 +263,12 @@ mod tests {
             ("rack", "compared with nothing"),
             ("rack=", "value of \"rack\" is missing"),
             ("=r1", "name is missing"),
+            ("''=r1", "name is missing"),
+            ("gpu model=A100", "between quotation marks"),
+            ("rack in (r1,r2", "not closed"),
+            ("rack in (r1,)", "value of \"rack\" is missing"),
+            ("rack in ()", "value of \"rack\" is missing"),
+            ("rack in (r1 or r2)", "not closed"),
             ("rack=r1 and", "missing at the end"),
             ("(rack=r1", "not closed"),
             ("rack=r1)", "unexpectedly"),

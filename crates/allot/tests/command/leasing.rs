@@ -45,6 +45,15 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert_eq!(service.says("lease waitlist"), "Nobody waits.\n");
     let flexible = service.says("lease create any --hosts 4 --start +5d --end +6d --for 3h");
     assert!(flexible.contains("lasts 3h"), "{flexible}");
+    let recurs = "lease create unreal --hosts 1 --start +8d --for P1DT4H --every 1w --times 2";
+    let would = service.says(&format!("{recurs} --dry-run"));
+    assert_eq!(would.matches("unreal").count(), 2, "{would}");
+    assert!(would.ends_with("Nothing has been done.\n") && !would.contains("elete"), "{would}");
+    assert!(!service.says("lease list").contains("unreal"));
+    let seconds = service.allot("lease create never --hosts 1 --for 90s");
+    assert!(seconds.status == 2 && seconds.err.contains("whole minutes"), "{}", seconds.err);
+    let mistyped = service.allot("lease create never --hosts 1 --for 1h --where 'rak in (r1,r2)'");
+    assert!(mistyped.err.contains("no host has a property rak; there is rack"), "{}", mistyped.err);
     let weekly = service.says("lease create course --hosts 1 --start +8d --for 2h --every 1w --times 3");
     assert_eq!(weekly.matches("course").count(), 3, "{weekly}");
     let series = service.json("lease list --name course")["leases"][0]["series_id"].clone();
@@ -146,10 +155,11 @@ fn fp_lp_pools_are_dealt_with_from_a_command_line() {
     let none = service.allot("leasepool create more --hosts 2 --for 1h");
     assert!(none.status == 1 && none.err.contains("Not enough hosts available"), "{}", none.err);
     service.says("leasepool delete mine");
-    let made = service.says("leasepool create more --hosts 1 --for 1h");
+    let made = service.says("leasepool create more --hosts 1 --for 1h --project physics");
     assert!(made.contains("more"), "{made}");
-    let lease =
-        service.json("leasepool list")["leasepools"][0]["lease_id"].as_str().expect("an id").to_owned();
+    let pools = service.json("leasepool list --project physics")["leasepools"].clone();
+    assert_eq!((pools.as_array().map(Vec::len), &pools[0]["project_id"]), (Some(1), &"physics".into()));
+    let lease = pools[0]["lease_id"].as_str().expect("an id").to_owned();
     assert_eq!(
         service.json(&format!("lease show {lease}"))["lease"]["end_action"],
         "keep",

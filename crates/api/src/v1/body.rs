@@ -195,14 +195,14 @@ pub struct LeaseCreate {
     /// possible, but before its timeout. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_type: Option<String>,
-    /// From when: `now`, or UTC as `YYYY-MM-DD HH:MM`. Of a best-effort lease, the earliest start. Only scheduled
+    /// From when: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. Of a best-effort lease, the earliest start. Only scheduled
     /// leases need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_date: Option<String>,
     /// Until when; or a `duration`. Of a best-effort lease, only how long it is after the start matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_date: Option<String>,
-    /// For how long, instead of an end: `P1DT4H`, `1d 4h`. With an end: for so long at any time from `start_date` to
+    /// For how long, instead of an end: `P1DT4H`, `1d4h`, of whole minutes. With an end: for so long at any time from `start_date` to
     /// `end_date`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
@@ -278,7 +278,7 @@ pub struct MaintenanceCreate {
     /// How long nobody may have the host before and after it; ten minutes if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<String>,
-    /// It does not begin before this: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    /// It does not begin before this: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
     /// It is over by then; four weeks later if not given.
@@ -401,7 +401,7 @@ pub struct LeaseChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, max_length = 80)]
     pub name: Option<String>,
-    /// A new start: `now`, or UTC as `YYYY-MM-DD HH:MM`.
+    /// A new start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_date: Option<String>,
     /// A new end.
@@ -479,7 +479,7 @@ pub struct LeasePoolCreate {
     /// What its hosts must match.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_specs: BTreeMap<String, String>,
-    /// For how long: `P1DT4H`, `1d 4h`.
+    /// For how long: `P1DT4H`, `1d4h`; whole minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
     /// Until when, instead.
@@ -488,6 +488,12 @@ pub struct LeasePoolCreate {
     /// What becomes of guests at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
+    /// The project that it is for; administrators only, if it is not the caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// The same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<String>,
 }
 
 /// What is to be different of a lease pool; null takes back what was said.

@@ -144,8 +144,9 @@ pub fn swapped_host(body: &Value) -> Result<HostId, RequestError> {
 }
 
 /// Reads the body of `POST /leasepools`: a lease that starts at once, of hosts that make one pool. Returns it as the body
-/// of `POST /leases`.
-pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
+/// of `POST /leases`, and which project it is for, if that is said: as `project_id`, or as `tenant_id` as in the
+/// blueprint.
+pub fn lease_of_pool(body: &Value) -> Result<(Value, Option<String>), RequestError> {
     let mut fields = Fields::body(body)?;
     fields.require(&["host_count"])?;
     let count = count("host_count", fields.required("host_count")?, 1)?;
@@ -154,6 +155,11 @@ pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
         "hypervisor_properties": "", "resource_properties": "", "pool_name": name});
     if let Some(specs) = fields.given("extra_specs") {
         reservation["extra_specs"] = specs.clone();
+    }
+    let mut project = |field| fields.given(field).map(|value| project_id(field, value)).transpose();
+    let (project, tenant) = (project("project_id")?, project("tenant_id")?);
+    if project.as_ref().zip(tenant.as_ref()).is_some_and(|(project, tenant)| project != tenant) {
+        return Err(RequestError::malformed("tenant_id", "the same as project_id, or absent"));
     }
     let mut lease = Map::new();
     let lease_name: String = name.as_deref().unwrap_or("lease pool").chars().take(LEASE_NAME).collect();
@@ -164,7 +170,11 @@ pub fn lease_of_pool(body: &Value) -> Result<Value, RequestError> {
     }
     fields.finish()?;
     lease.insert("reservations".to_owned(), json!([reservation]));
-    Ok(Value::Object(lease))
+    Ok((Value::Object(lease), project.or(tenant)))
+}
+
+fn project_id(field: &'static str, value: &Value) -> Result<String, RequestError> {
+    read_name(field, &strict_text(field, value)?, NAME)
 }
 
 pub(super) fn pool_name(value: &Value) -> Result<String, RequestError> {
@@ -205,14 +215,27 @@ mod tests {
     #[test]
     fn lp_1_a_pool_is_asked_for_like_a_lease_that_starts_at_once() {
         let body = json!({"name": "mine", "host_count": 2, "duration": "1d", "extra_specs": {"ssd": "yes"}});
-        let lease = lease_of_pool(&body).expect("complete");
+        let (lease, project) = lease_of_pool(&body).expect("complete");
+        assert_eq!(project, None);
         assert_eq!((&lease["lease_type"], &lease["duration"]), (&json!("IMMEDIATE"), &json!("1d")));
         let reservation = &lease["reservations"][0];
         assert_eq!((&reservation["min"], &reservation["pool_name"]), (&json!(2), &json!("mine")));
         assert_eq!(reservation["extra_specs"], json!({"ssd": "yes"}));
+        for body in [
+            json!({"tenant_id": "q"}),
+            json!({"project_id": "q"}),
+            json!({"project_id": "q", "tenant_id": "q"}),
+        ] {
+            let mut body = body;
+            body["host_count"] = json!(1);
+            assert_eq!(lease_of_pool(&body).expect("complete").1.as_deref(), Some("q"));
+        }
         for (body, wrong) in [
             (json!({"duration": "1d"}), "Missing parameter host_count"),
             (json!({"host_count": 1, "hosts": 1}), "Unknown parameter hosts"),
+            (json!({"host_count": 1, "tenant_id": 5}), "Malformed parameter tenant_id"),
+            (json!({"host_count": 1, "project_id": " "}), "Malformed parameter project_id"),
+            (json!({"host_count": 1, "project_id": "p", "tenant_id": "q"}), "Malformed parameter tenant_id"),
         ] {
             assert_eq!(lease_of_pool(&body).expect_err("wrong").to_string(), wrong);
         }

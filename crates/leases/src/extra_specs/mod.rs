@@ -257,6 +257,14 @@ impl ExtraSpecs {
         self.specs.get(key).map_or(&[], |spec| spec.meaning.judges())
     }
 
+    /// The extra capabilities, or other properties, that they ask for by name.
+    pub fn capabilities(&self) -> impl Iterator<Item = &str> {
+        self.specs.values().filter_map(|spec| match &spec.meaning {
+            Meaning::Property { name, .. } | Meaning::Aggregate { name, .. } => Some(name.as_str()),
+            Meaning::Device(_) | Meaning::Trait { .. } | Meaning::Resource | Meaning::Nothing => None,
+        })
+    }
+
     /// The properties that they name, so that one in use is not changed under a lease.
     pub fn names(&self) -> BTreeSet<&str> {
         self.specs.values().filter_map(|spec| spec.meaning.property()).collect()

@@ -230,27 +230,22 @@ impl Requirement {
 
     /// Whether the host is as required.
     ///
-    /// A property that the host does not have is unknown, and what follows from it as well: such a host never
-    /// matches, not with `!=`, and not with `not` either.
+    /// A comparison is never so of a property that the host does not have, also with `!=`, as in Blazar. `not` means that
+    /// it is not so: such a host matches `["not", ["==", "$gpu", "yes"]]`.
     pub fn matches(&self, host: &Host) -> bool {
-        self.truth(host) == Some(true)
-    }
-
-    /// True, false, or unknown.
-    fn truth(&self, host: &Host) -> Option<bool> {
-        let Some(node) = self.node.as_deref() else { return Some(true) };
+        let Some(node) = self.node.as_deref() else { return true };
         match node {
             Node::Compare(operator, name, value) => {
-                host.property(name).map(|property| operator.holds(value.compared_with(&property)))
+                host.property(name).is_some_and(|property| operator.holds(value.compared_with(&property)))
             }
-            Node::In(name, values) => host.property(name).map(|property| {
+            Node::In(name, values) => host.property(name).is_some_and(|property| {
                 // What number it is, is found out once.
                 let number = Number::read(&property);
                 values.iter().any(|value| value.compared_with_number(&property, number).is_eq())
             }),
-            Node::And(parts) => decided_by(false, parts, host),
-            Node::Or(parts) => decided_by(true, parts, host),
-            Node::Not(part) => part.truth(host).map(|truth| !truth),
+            Node::And(parts) => parts.iter().all(|part| part.matches(host)),
+            Node::Or(parts) => parts.iter().any(|part| part.matches(host)),
+            Node::Not(part) => !part.matches(host),
         }
     }
 
@@ -294,19 +289,6 @@ impl Requirement {
             Some(Node::Not(part)) => part.collect_names(names),
         }
     }
-}
-
-/// One part that is `decisive` settles it; otherwise an unknown part leaves it unknown.
-fn decided_by(decisive: bool, parts: &[Requirement], host: &Host) -> Option<bool> {
-    let mut result = Some(!decisive);
-    for part in parts {
-        match part.truth(host) {
-            Some(truth) if truth == decisive => return Some(decisive),
-            Some(_) => {}
-            None => result = None,
-        }
-    }
-    result
 }
 
 fn named(name: impl Into<String>) -> Result<String, RequirementError> {
@@ -361,14 +343,30 @@ mod tests {
     }
 
     #[test]
-    fn w17_an_unknown_capability_matches_nothing_and_breaks_nothing() {
-        let unlike = compare("!=", "gpu", "yes");
-        assert!(!unlike.matches(&host(&[])));
-        let negated = Requirement::negated(compare("==", "gpu", "yes")).expect("well formed");
-        assert!(!negated.matches(&host(&[])));
-        assert!(negated.matches(&host(&[("gpu", "no")])));
-        let other = Requirement::any(vec![unlike, compare("==", "vcpus", "16")]).expect("well formed");
-        assert!(other.matches(&host(&[])), "a part that is true is enough for `or`");
+    fn w17_an_unknown_capability_is_never_so_and_not_turns_that_around() {
+        let not = |part: Requirement| Requirement::negated(part).expect("well formed");
+        let none = host(&[]);
+        let (like, unlike) = (compare("==", "gpu", "yes"), compare("!=", "gpu", "yes"));
+        let one_of = Requirement::one_of("gpu", vec!["yes".into(), "no".into()]).expect("well formed");
+        let large = compare(">=", "vcpus", "16");
+        for never in [&like, &unlike, &one_of, &compare("<", "gpu", "z"), &compare(">=", "gpu", "0")] {
+            assert!(!never.matches(&none), "{never:?}");
+            assert!(not(never.clone()).matches(&none), "{never:?}");
+            assert!(!not(not(never.clone())).matches(&none), "{never:?}");
+            for (parts, so) in [
+                (Requirement::all(vec![never.clone(), large.clone()]), false),
+                (Requirement::any(vec![never.clone(), large.clone()]), true),
+                (Requirement::any(vec![never.clone(), never.clone()]), false),
+                (Requirement::all(vec![not(never.clone()), large.clone()]), true),
+                (Requirement::any(vec![not(never.clone()), not(large.clone())]), true),
+            ] {
+                let parts = parts.expect("well formed");
+                assert_eq!(parts.matches(&none), so, "{parts:?}");
+                assert_eq!(not(parts.clone()).matches(&none), !so, "not {parts:?}");
+            }
+        }
+        let other = host(&[("gpu", "no")]);
+        assert!(not(like).matches(&other) && unlike.matches(&other) && !not(unlike).matches(&other));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use api::v1::body::AuditBody;
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use leases::project::{ProjectId, UserId};
+use leases::project::UserId;
 use store::AuditFilter;
 
 use super::paging::next_link;
@@ -41,7 +41,7 @@ pub(crate) async fn list(
     let text = |name: &str| options.text(name).map(str::to_owned);
     let filter = AuditFilter {
         user: text("user_id").map(UserId),
-        project: text("project_id").map(ProjectId),
+        project: super::named_project(&options)?,
         request_id: text("request_id"),
         action: text("action"),
         object: text("object_id"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::leases::ids::ReservationId;
 use ::leases::lease_pool::pools;
+use ::leases::project::ProjectId;
 use api::v1::body::{
     LeasePoolBody, LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolHostsBody, LeasePoolSwap,
     LeasePoolsBody,
@@ -33,6 +34,7 @@ use crate::policy::Rule;
         ("limit" = Option<u32>, Query, description = "Those of so many leases at most", minimum = 1),
         ("marker" = Option<String>, Query, description = "Those of leases after the lease of this identifier"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id, as other lists take it, too"),
     ),
     responses((status = 200, body = LeasePoolsBody))
 )]
@@ -56,12 +58,15 @@ pub(crate) async fn list(
     Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone)
 }
 
-/// Makes a lease pool: a lease that starts at once, or there is none.
+/// Makes a lease pool: a lease that starts at once, or there is none. An administrator can make one for another project,
+/// which the lease then belongs to.
 #[utoipa::path(
     post, path = "/v1/leasepools", tag = "leasepools", operation_id = "create_leasepool",
     request_body = LeasePoolCreate,
     responses(
         (status = 201, body = LeasePoolBody),
+        (status = 403, description = "It is for another project, and the caller is no administrator",
+         body = api::v1::ErrorBody),
         (status = 409, description = "There are not enough hosts", body = api::v1::ErrorBody),
     )
 )]
@@ -72,7 +77,11 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasePoolsPost)?;
     session.allow(&app, Rule::LeasesPost)?;
-    let lease = lease_of_pool(&body.json()?)?;
+    let (lease, project) = lease_of_pool(&body.json()?)?;
+    let session = match project {
+        Some(project) => session.for_project(&app, ProjectId(project), Rule::LeasePoolsPost)?,
+        None => session,
+    };
     // What was a number of hosts is an amount now.
     app.inner.config.limits.parts.check(&lease)?;
     let asked_at = app.service().now();
@@ -205,8 +214,14 @@ pub(crate) async fn add_hosts(
     session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
     let MoreHosts { count, extra_specs } = MoreHosts::read(&request.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let grown = async move { service.grow_lease_pool(&caller, id, count, extra_specs).await };
-    body(&*session.change(grown).await??, id)
+    let specs = extra_specs.clone();
+    let grown = async move { service.grow_lease_pool(&caller, id, count, specs).await };
+    let grown = session.change(grown).await?.map_err(|error| {
+        let asked = || extra_specs.capabilities().collect();
+        let unknown = leases::unknown_properties(&app, &session, &error, asked);
+        ApiError::from(error).adding_hint(unknown)
+    });
+    body(&*grown?, id)
 }
 
 /// Exchanges a host that is bad: another that is like it takes its place, until the lease ends. Nothing of the lease may

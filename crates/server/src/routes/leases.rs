@@ -1,5 +1,6 @@
 //! Leases (spec §1.6 to §1.11).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::v1::body::{
@@ -20,7 +21,10 @@ use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use serde_json::Value;
-use service::{Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError};
+use service::{
+    Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError,
+    properties_of_changes, properties_of_terms,
+};
 use store::{FlavorRecord, LeaseRecord};
 
 use super::offers::said;
@@ -182,7 +186,8 @@ async fn enter(
 /// Why a lease is not made, and what could be had instead.
 async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: bool) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
-    let error = ApiError::of_creation(error);
+    let unknown = unknown_properties(app, session, &error, || properties_of_terms(&new.terms));
+    let error = ApiError::of_creation(error).adding_hint(unknown);
     if !negotiable {
         return error;
     }
@@ -204,7 +209,8 @@ async fn not_changed(
     hold: bool,
 ) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
-    let error = ApiError::from(error);
+    let unknown = unknown_properties(app, session, &error, || properties_of_changes(&changes.changes));
+    let error = ApiError::from(error).adding_hint(unknown);
     if !negotiable {
         return error;
     }
@@ -214,6 +220,21 @@ async fn not_changed(
         Ok(offers) => with_offers(app, session, error, offers),
         Err(broken) => broken,
     }
+}
+
+/// Which of the properties that a request names no host has, if it is refused for want of hosts. The names that there
+/// are, are for whoever may list them, and hidden ones for administrators.
+pub(super) fn unknown_properties<'n>(
+    app: &App,
+    session: &Session,
+    error: &ServiceError,
+    asked: impl FnOnce() -> BTreeSet<&'n str>,
+) -> Option<String> {
+    if !matches!(error, ServiceError::Refused(refusal) if refusal.is_lack()) {
+        return None;
+    }
+    let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
+    app.service().unknown_properties(asked(), |property| lists && (admin || !property.private))
 }
 
 fn with_offers(

@@ -1,6 +1,7 @@
 //! The addresses and what they answer: an address, its handler and its part of the document stand together.
 
 use ::leases::project::ProjectId;
+use axum::http::StatusCode;
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -31,14 +32,14 @@ pub(crate) mod versions;
 pub(crate) mod waitlist;
 
 /// Whose things are listed: those of the caller's project; for an administrator all, or those of the project that the
-/// option `project_id` names.
+/// option `project_id`, or `tenant_id`, names.
 fn project_to_list(
     app: &App,
     session: &Session,
     options: &Options,
     rule: Rule,
 ) -> Result<Option<ProjectId>, ApiError> {
-    let asked = options.text("project_id").map(|id| ProjectId(id.to_owned()));
+    let asked = named_project(options)?;
     let own = &session.identity.project;
     if session.is_admin(app) {
         Ok(asked)
@@ -47,4 +48,15 @@ fn project_to_list(
     } else {
         Ok(Some(own.clone()))
     }
+}
+
+/// The project that the option `project_id` names, or `tenant_id`, which means the same.
+fn named_project(options: &Options) -> Result<Option<ProjectId>, ApiError> {
+    let (project, tenant) = (options.text("project_id"), options.text("tenant_id"));
+    if project.zip(tenant).is_some_and(|(project, tenant)| project != tenant) {
+        let message =
+            "Malformed parameter tenant_id: it means the same as project_id, which has another value";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
+    }
+    Ok(project.or(tenant).map(|id| ProjectId(id.to_owned())))
 }

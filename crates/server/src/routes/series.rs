@@ -10,10 +10,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
 use leases::status::LeaseStatus;
-use service::{IdempotencyKey, Missing, NewLease, NewSeries};
+use service::{IdempotencyKey, Missing, NewLease, NewSeries, properties_of_terms};
 use store::LeaseRecord;
 
-use super::leases::target;
+use super::leases::{target, unknown_properties};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
@@ -27,11 +27,10 @@ pub(super) async fn create(
     key: Option<IdempotencyKey>,
 ) -> Result<Response, ApiError> {
     let new = series_of(new, repeat)?;
-    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
     let made =
-        session.change(async move { service.create_series(&caller, &new, key.as_ref()).await }).await?;
-    let made =
-        made.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
+        session.change(async move { service.create_series(&caller, &asked, key.as_ref()).await }).await?;
+    let made = made.map_err(|missing| not_made(app, session, &new, missing))?;
     answer(StatusCode::CREATED, &made)
 }
 
@@ -43,11 +42,18 @@ pub(super) async fn preview(
     repeat: &Repeat,
 ) -> Result<Response, ApiError> {
     let new = series_of(new, repeat)?;
-    let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let would = session.consider(async move { service.preview_series(&caller, &new).await }).await?;
-    let would =
-        would.map_err(|Missing { window, error }| ApiError::of_creation(error).on(&date(window.start())))?;
+    let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
+    let would = session.consider(async move { service.preview_series(&caller, &asked).await }).await?;
+    let would = would.map_err(|missing| not_made(app, session, &new, missing))?;
     answer(StatusCode::OK, &would)
+}
+
+/// Why none of them is made: which date cannot be had.
+fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
+    let Missing { window, error } = missing;
+    let asked = || properties_of_terms(&new.lease.terms);
+    let unknown = unknown_properties(app, session, &error, asked);
+    ApiError::of_creation(error).adding_hint(unknown).on(&date(window.start()))
 }
 
 /// What was made by an earlier request, as far as it is there.

@@ -146,3 +146,51 @@ async fn lp_10_instances_that_name_a_pool_run_on_its_hosts() {
         (&own, &pool["id"])
     );
 }
+
+#[tokio::test]
+async fn lp_1_an_administrator_makes_a_pool_for_a_project_which_is_its_own_then() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 4).await;
+    let made = async |who: &str, field: &str, project: &str| {
+        let body = json!({"name": project, "host_count": 1, "duration": "1h", field: project});
+        send(&site, who, Method::POST, "/v1/leasepools", body).await
+    };
+    let pool = made("admin", "tenant_id", "q").await.ok(201)["leasepool"].clone();
+    assert_eq!((&pool["project_id"], &pool["metadata"]["blazar:owner"]), (&json!("q"), &json!("q")));
+    let path = format!("/v1/leasepools/{}", pool["id"].as_str().expect("an id"));
+    assert_eq!(names(&get(&site, "foreign", "/v1/leasepools").await), ["q"]);
+    assert_eq!(send(&site, "member", Method::GET, &path, Value::Null).await.status, 404);
+    let lease = format!("/v1/leases/{}", pool["lease_id"].as_str().expect("an id"));
+    let lease = get(&site, "foreign", &lease).await["lease"].clone();
+    assert_eq!((&lease["project_id"], &lease["user_id"]), (&json!("q"), &json!("admin")));
+    let audited = get(&site, "admin", "/v1/audit?tenant_id=q").await["audit"].clone();
+    assert_eq!(
+        (&audited[0]["action"], &audited[0]["user_id"], &audited[0]["object_id"]),
+        (&json!("lease.create"), &json!("admin"), &pool["lease_id"])
+    );
+    made("admin", "project_id", "p").await.ok(201);
+    made("member", "tenant_id", "p").await.ok(201);
+    for field in ["tenant_id", "project_id"] {
+        assert_eq!(made("member", field, "q").await.status, 403, "only administrators may");
+    }
+    let both = json!({"host_count": 1, "duration": "1h", "tenant_id": "q", "project_id": "p"});
+    assert_eq!(send(&site, "admin", Method::POST, "/v1/leasepools", both).await.status, 400);
+    for (query, wanted) in [
+        ("tenant_id=q", vec!["q"]),
+        ("project_id=q", vec!["q"]),
+        ("tenant_id=p", vec!["p", "p"]),
+        ("tenant_id=q&project_id=q", vec!["q"]),
+        ("tenant_id=nosuch", vec![]),
+    ] {
+        assert_eq!(names(&get(&site, "admin", &format!("/v1/leasepools?{query}")).await), wanted, "{query}");
+        let leases = get(&site, "admin", &format!("/v1/leases?{query}")).await["leases"].clone();
+        assert_eq!(leases.as_array().map(Vec::len), Some(wanted.len()), "{query}");
+    }
+    assert_eq!(
+        send(&site, "member", Method::GET, "/v1/leasepools?tenant_id=q", Value::Null).await.status,
+        403
+    );
+    let differ =
+        send(&site, "admin", Method::GET, "/v1/leasepools?tenant_id=q&project_id=p", Value::Null).await;
+    assert_eq!(differ.status, 400);
+}

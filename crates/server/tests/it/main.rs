@@ -7,6 +7,7 @@ mod contract;
 mod dates;
 mod energy;
 mod enforcement;
+mod expressions;
 mod free_pools;
 mod fuzz;
 mod hints;
