@@ -9,6 +9,7 @@ mod help;
 mod links;
 mod manual;
 mod nearest;
+mod output;
 mod questions;
 mod serve;
 mod shown;
@@ -21,6 +22,8 @@ use std::process::ExitCode;
 
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use htools::options::Program;
+
+use output::Output;
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
@@ -36,14 +39,14 @@ fn text(argument: &OsStr) -> String {
 
 fn with_streams(run: impl FnOnce(&mut Io<'_>) -> u8) -> u8 {
     let mut stdin = io::stdin().lock();
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = Output::new(BufWriter::new(io::stdout().lock()));
     // Not locked: a service logs from many threads.
     let mut err = io::stderr();
     let status = run(&mut Io { stdin: &mut stdin, out: &mut out, err: &mut err });
-    match out.flush() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == SUCCESS => FAILURE,
-        _ => status,
-    }
+    let _ = out.flush();
+    let Some(error) = out.failed else { return status };
+    let _ = writeln!(err, "Error: standard output: {}", output::reason(&error));
+    if status == SUCCESS { FAILURE } else { status }
 }
 
 /// The role: `HTOOLS` if it is set at all, else the name of the command; `allot` takes it from its first

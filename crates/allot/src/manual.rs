@@ -72,7 +72,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         Err(error) => return crate::help::refuse(&error, arguments, io),
     };
     let done = match line.command {
-        What::Completions(Completions { shell }) => completions(shell, io),
+        // That it cannot be written is told by whoever made the stream.
+        What::Completions(Completions { shell }) => {
+            return if completions(shell, io).is_ok() { SUCCESS } else { FAILURE };
+        }
         What::Man(Man { directory }) => {
             man(&directory).map_err(|error| format!("{}: {error}", directory.display()))
         }
@@ -88,10 +91,14 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
     }
 }
 
-fn completions(shell: Shell, io: &mut Io<'_>) -> Result<(), String> {
+fn completions(shell: Shell, io: &mut Io<'_>) -> std::io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut help::tree(), "allot", &mut script);
-    io.out.write_all(&script).map_err(|error| error.to_string())
+    match io.out.write_all(&script) {
+        // Whoever reads only the beginning has what they want.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
 }
 
 fn man(directory: &Path) -> std::io::Result<()> {

@@ -7,6 +7,7 @@
 pub mod commands;
 pub mod data;
 pub mod dynu;
+pub mod environment;
 mod execute;
 mod frame;
 pub mod hail;

@@ -36,26 +36,6 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Looks at `nodes`, ascending, which are all that instances may go to. The cluster is left unchanged.
-    ///
-    /// `capacity_checks` asks whether each node could be emptied, which takes most of the time.
-    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
-        let mut faults = Self::default();
-        for &index in nodes {
-            let (node, state) = (cluster.node(index), cluster.state(index));
-            if node.offline {
-                faults.offline_nodes += 1;
-                faults.offline_primaries += state.primaries.len();
-            }
-            faults.n1_failing += usize::from(node.online() && state.figures.fails_n1);
-            faults.conflicting += usize::from(state.figures.tag_conflicts > 0);
-            if capacity_checks && !can_evacuate(cluster, nodes, index, None) {
-                faults.not_evacuable += 1;
-            }
-        }
-        faults
-    }
-
     /// Whether there are any.
     pub fn any(&self) -> bool {
         *self != Self::default()
@@ -82,11 +62,63 @@ impl std::iter::Sum for Faults {
     }
 }
 
+/// Which nodes and instances of a set of nodes are counted in [`Faults`], each list ascending.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Faulty {
+    /// Online nodes that could not take over the instances of some other node.
+    pub n1_failing: Vec<NodeIdx>,
+    /// Nodes with primaries that their exclusion tags should keep apart.
+    pub conflicting: Vec<NodeIdx>,
+    /// Primaries on offline nodes.
+    pub offline_primaries: Vec<InstanceIdx>,
+    /// Offline nodes.
+    pub offline_nodes: Vec<NodeIdx>,
+    /// Nodes that could not be emptied if they were lost; none if nobody asked.
+    pub not_evacuable: Vec<NodeIdx>,
+}
+
+impl Faulty {
+    /// Looks at `nodes`, ascending, which are all that instances may go to. The cluster is left unchanged.
+    ///
+    /// `capacity_checks` asks whether each node could be emptied, which takes most of the time.
+    pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
+        let mut faulty = Self { n1_failing: bad_nodes(cluster, nodes), ..Self::default() };
+        for &index in nodes {
+            let (node, state) = (cluster.node(index), cluster.state(index));
+            if node.offline {
+                faulty.offline_nodes.push(index);
+                faulty.offline_primaries.extend(&state.primaries);
+            }
+            if state.figures.tag_conflicts > 0 {
+                faulty.conflicting.push(index);
+            }
+            if capacity_checks && !can_evacuate(cluster, nodes, index, None) {
+                faulty.not_evacuable.push(index);
+            }
+        }
+        faulty.offline_primaries.sort_unstable();
+        faulty
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> Faults {
+        Faults {
+            n1_failing: self.n1_failing.len(),
+            conflicting: self.conflicting.len(),
+            offline_primaries: self.offline_primaries.len(),
+            offline_nodes: self.offline_nodes.len(),
+            not_evacuable: self.not_evacuable.len(),
+        }
+    }
+}
+
 /// The state of one node group.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GroupHealth {
-    /// What is wrong.
+    /// What is wrong, counted.
     pub faults: Faults,
+    /// Where.
+    pub faulty: Faulty,
     /// The score of the group's nodes.
     pub score: f64,
 }
@@ -94,7 +126,7 @@ pub struct GroupHealth {
 impl GroupHealth {
     /// Looks at the nodes of one group, ascending. The cluster is left unchanged.
     pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
-        let faults = Faults::of(cluster, nodes, capacity_checks);
-        Self { faults, score: Board::new(cluster, nodes).score() }
+        let faulty = Faulty::of(cluster, nodes, capacity_checks);
+        Self { faults: faulty.count(), faulty, score: Board::new(cluster, nodes).score() }
     }
 }

@@ -46,6 +46,10 @@ pub(super) struct Arguments {
 
 /// Answers the question; whether everything can leave.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
+    // Node names have no slashes.
+    if let Some(path) = arguments.nodes.iter().find(|name| name.starts_with('/')) {
+        return Err(QuestionError::SeparateSocket(path.clone()));
+    }
     let mut cluster = arguments.source.load(io)?;
     let nodes = source::nodes(&cluster, &arguments.nodes)?;
     let purpose = if arguments.reboot { Purpose::Reboot } else { Purpose::Retire };
@@ -57,15 +61,17 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     };
     let plan = drain::drain(&mut cluster, &nodes, options);
     let answer = Answer { cluster: &cluster, nodes: &nodes, holds, purpose, plan: &plan };
-    tell(arguments.json, || answer.document(), |io| answer.print(arguments.print_commands, io), io)?;
+    // Where there is no file, there is no answer either.
     if let Some(path) = &arguments.save {
+        let mut saved = cluster.clone();
         if purpose == Purpose::Retire {
             for node in &nodes {
-                cluster.nodes[node.at()].offline = true;
+                saved.nodes[node.at()].offline = true;
             }
         }
-        source::save(cluster, path)?;
+        source::save(saved, path)?;
     }
+    tell(arguments.json, || answer.document(), |io| answer.print(arguments.print_commands, io), io)?;
     Ok(plan.stays.is_empty())
 }
 

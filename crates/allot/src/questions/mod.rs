@@ -12,6 +12,7 @@ mod whatif;
 use std::io;
 
 use clap::{Parser, Subcommand};
+use htools::environment::EnvironmentError;
 use htools::io::{Io, SUCCESS};
 use htools::saving::SaveError;
 use htools::source::SourceError;
@@ -54,6 +55,10 @@ pub(crate) fn command() -> clap::Command {
 enum QuestionError {
     #[error(transparent)]
     Source(#[from] SourceError),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    #[error("{0:?} is no node; the path of a socket is attached: -L{0}")]
+    SeparateSocket(String),
     #[error("{name:?} names no node of the cluster, or more than one")]
     Node { name: String },
     #[error("{name:?} names no instance of the cluster, or more than one")]
@@ -74,7 +79,7 @@ enum QuestionError {
 
 /// Reads a question (its name first) and answers it; returns the exit status.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
+    let words = std::iter::once("allot".to_owned()).chain(source::with_attached_socket(arguments));
     let line = match Line::try_parse_from(words) {
         Ok(line) => line,
         Err(error) => return crate::help::refuse(&error, arguments, io),
@@ -87,10 +92,14 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         Question::Whatif(arguments) => whatif::answer(arguments, io),
         Question::Fit(arguments) => fit::answer(arguments, io),
     };
+    // An answer that was not written is none. Why it was not is told by whoever made the stream.
+    let answer = answer.and_then(|answer| match io.out.flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(QuestionError::Output(error)),
+        _ => Ok(answer),
+    });
     match answer {
         Ok(true) => SUCCESS,
         Ok(false) => NO,
-        // The reader went away: nobody is left to tell.
         Err(QuestionError::Output(_)) => NO_ANSWER,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");

@@ -3,6 +3,7 @@
 
 use clap::Args;
 use cluster::{Cluster, InitialN1, NodeIdx};
+use htools::environment;
 use htools::io::Io;
 use htools::options::{LuxiSocket, Options};
 use htools::source::SourceError;
@@ -20,7 +21,7 @@ pub(super) struct SourceArguments {
     /// Ask the cluster's remote API
     #[arg(short, long, value_name = "ADDRESS")]
     master: Option<String>,
-    /// Ask the master daemon on this node
+    /// Ask the master daemon on this node; the path of another socket is attached (-L/PATH)
     #[arg(
         short = 'L', long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
         default_missing_value = ""
@@ -44,9 +45,10 @@ pub(super) struct SourceArguments {
     /// Memory taken for the system of a KVM node, MiB; 0 for what is reported
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     static_kvm_node_memory: i64,
-    /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory
-    #[arg(long, value_name = "RULE", default_value = "recorded", value_parser = ["recorded", "reported"])]
-    n1_initial: String,
+    /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free
+    /// memory; the default is that of ALLOT_N1_INITIAL, or else `recorded`
+    #[arg(long, value_name = "RULE", value_parser = ["recorded", "reported"])]
+    n1_initial: Option<String>,
     /// Prefixes of tags that keep instances apart, beside those of the cluster's tags
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     exclusion_tags: Vec<String>,
@@ -74,12 +76,18 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl SourceArguments {
     /// The same as the options of Ganeti's programs.
-    pub(super) fn options(&self) -> Options {
+    fn options(&self) -> Result<Options, QuestionError> {
         let socket = |path: &String| match path.as_str() {
             "" => LuxiSocket::Default,
             path => LuxiSocket::Path(path.to_owned()),
         };
-        Options {
+        let n1_initial = match self.n1_initial.as_deref() {
+            Some("reported") => InitialN1::Reported,
+            Some(_) => InitialN1::Recorded,
+            // Another default than the programs' own: a state is judged alike before and after a change.
+            None => environment::initial_n1()?.unwrap_or(InitialN1::Recorded),
+        };
+        Ok(Options {
             text_data: self.text_data.clone(),
             master: self.master.clone(),
             luxi: self.luxi.as_ref().map(socket),
@@ -89,17 +97,17 @@ impl SourceArguments {
             max_cpu: self.max_cpu,
             min_disk: self.min_disk,
             static_kvm_node_memory: self.static_kvm_node_memory,
-            n1_initial: if self.n1_initial == "reported" { InitialN1::Reported } else { InitialN1::Recorded },
+            n1_initial,
             exclusion_tags: self.exclusion_tags.clone(),
             dynu_file: self.dynu_file.clone(),
             ignore_dynu: self.ignore_dynu,
             ..Options::default()
-        }
+        })
     }
 
     /// The cluster, with the options applied.
     pub(super) fn load(&self, io: &mut Io<'_>) -> Result<Cluster, QuestionError> {
-        let options = self.options();
+        let options = self.options()?;
         let mut cluster = source::load(&options, io)?;
         source::apply_overrides(&options, &mut cluster)?;
         Ok(cluster)
@@ -107,12 +115,33 @@ impl SourceArguments {
 
     /// The cluster with other nodes and instances, with the same options applied.
     pub(super) fn reshape(&self, cluster: &Cluster, changes: &Changes) -> Result<Cluster, QuestionError> {
-        let options = self.options();
+        let options = self.options()?;
         let reshaped = changes.reshape(cluster, &source::load_options(&options));
         let mut cluster = reshaped.map_err(SourceError::Selection)?;
         source::apply_overrides(&options, &mut cluster)?;
         Ok(cluster)
     }
+}
+
+/// The arguments with a socket that is attached to `-L`, as Ganeti's programs take it, written out as `--luxi=SOCKET`:
+/// the parser takes it to be attached by `=` only.
+pub(super) fn with_attached_socket(arguments: &[String]) -> impl Iterator<Item = String> {
+    let mut options = true;
+    arguments.iter().flat_map(move |word| {
+        options &= word != "--";
+        let written_out = || {
+            // Switches may stand before it, as in `-CL/path`.
+            let (switches, socket) = word.strip_prefix('-').filter(|_| options)?.split_once('L')?;
+            let attached = switches.chars().all(|switch| switch == 'C') && !socket.is_empty();
+            let socket = socket.strip_prefix('=').unwrap_or(socket);
+            attached.then(|| (format!("-{switches}"), format!("--luxi={socket}")))
+        };
+        match written_out() {
+            Some((switches, socket)) if switches == "-" => vec![socket],
+            Some((switches, socket)) => vec![switches, socket],
+            None => vec![word.clone()],
+        }
+    })
 }
 
 /// The nodes of these names, ascending.
@@ -129,4 +158,26 @@ pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>,
 pub(super) fn save(mut cluster: Cluster, path: &str) -> Result<(), QuestionError> {
     cluster.settle_reports();
     Ok(saving::write(path, &saving::whole(&cluster))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_attached_as_for_ganetis_programs() {
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            with_attached_socket(&words).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(read(&["drain", "-L/run/x.sock", "n1"]), "drain --luxi=/run/x.sock n1");
+        assert_eq!(read(&["drain", "-L=/run/x.sock", "-Lx"]), "drain --luxi=/run/x.sock --luxi=x");
+        assert_eq!(read(&["drain", "-CL/x", "-CL"]), "drain -C --luxi=/x -CL");
+        for others in
+            ["drain -L n1", "drain --luxi=/x n1", "fit -t a-L/x", "drain -- -L/x", "fit -tL/x", "fit -1L"]
+        {
+            let words: Vec<&str> = others.split(' ').collect();
+            assert_eq!(read(&words), others);
+        }
+    }
 }

@@ -72,10 +72,11 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let enacted = changes.enact(&mut after);
     let then = Summary::of(&mut after, &shapes, arguments.limit);
     let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
-    tell(arguments.json, || document::Document::new(&answer), |io| answer.print(io), io)?;
+    // Where there is no file, there is no answer either.
     if let Some(path) = &arguments.save {
-        source::save(after, path)?;
+        source::save(after.clone(), path)?;
     }
+    tell(arguments.json, || document::Document::new(&answer), |io| answer.print(io), io)?;
     Ok(true)
 }
 

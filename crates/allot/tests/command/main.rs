@@ -7,6 +7,7 @@ mod execution;
 mod first_minutes;
 mod hostile_service;
 mod leasing;
+mod output;
 mod personality;
 mod questions;
 mod reload;

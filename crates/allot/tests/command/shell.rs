@@ -21,7 +21,7 @@ pub fn command() -> Command {
 /// The same by another path.
 pub fn named(path: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(path);
-    command.env_remove("HTOOLS").env_remove("OS_AUTH_URL");
+    command.env_remove("HTOOLS").env_remove("OS_AUTH_URL").env_remove("ALLOT_N1_INITIAL");
     command
 }
 

@@ -1,5 +1,6 @@
 //! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (formats spec §4.7).
 
+mod json;
 mod show;
 
 use std::io;
@@ -56,6 +57,16 @@ fn check(options: &Options, io: &mut Io<'_>) -> Result<u8, HcheckError> {
     let scopes: Vec<Scope> = inhabited(&cluster).into_iter().map(scope).collect();
     let initial = health(&mut cluster, &scopes, options, None);
     let wanted = initial.needs_balancing && !options.no_simulation;
+    if options.json {
+        let last = wanted.then(|| {
+            balance(&mut cluster, &scopes, options);
+            health(&mut cluster, &scopes, options, Some(&initial))
+        });
+        let checks = !options.no_capacity_checks;
+        let document = json::document(&cluster, &scopes, &initial, last.as_ref(), checks)?;
+        io.out.write_all(document.as_bytes())?;
+        return Ok(if wanted { NEEDS_BALANCING } else { SUCCESS });
+    }
     show::introduction(&cluster, &initial, options, io)?;
     show::health(&cluster, &scopes, &initial, Phase::Initial, options, io)?;
     if wanted {

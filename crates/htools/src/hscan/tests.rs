@@ -33,15 +33,22 @@ fn a_password_is_neither_printed_nor_part_of_a_files_name() {
 }
 
 #[test]
-fn what_is_saved_is_what_was_received() {
+fn the_memory_of_kvm_nodes_is_saved_as_it_counts() {
     let (server, directory) = (api(), tempfile::tempdir().unwrap());
     let address = format!("http://127.0.0.1:{}", server.port);
-    // The hypervisor is KVM, for whose nodes another figure is shown.
-    let (_, out, _) = hscan(&["-pname,nmem", "-d", directory.path().to_str().unwrap(), &address]);
-    assert!(out.ends_with(" Name n_mem\n n1    4096\n n2    4096\n"), "{out}");
     let saved = directory.path().join(format!("{}.data", address.replace('/', "_")));
-    let saved = fs::read_to_string(saved).unwrap();
-    assert!(saved.contains("\nn1|1024|64|512|"), "{saved}");
+    for (options, memory) in [
+        (&[][..], 4096),
+        (&["--static-kvm-node-memory=900"], 900),
+        // What the node reports.
+        (&["--static-kvm-node-memory=0"], 64),
+    ] {
+        let directory = directory.path().to_str().unwrap();
+        let (_, out, _) = hscan(&[&["-pname,nmem", "-d", directory, &address], options].concat());
+        assert!(out.contains(&format!(" {memory}\n n2 ")), "{out}");
+        let saved = fs::read_to_string(&saved).unwrap();
+        assert!(saved.contains(&format!("\nn1|1024|{memory}|512|")), "{saved}");
+    }
 }
 
 #[test]
@@ -55,6 +62,23 @@ fn a_cluster_that_cannot_be_read_does_not_keep_others_from_being_saved() {
     let complaint = format!("\nError for {}: failed to load data. Details:\n", bad.replace(":secret", ""));
     assert!(out.starts_with(&complaint) && !out.contains("secret"), "{out}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn certificates_are_never_left_unverified_in_silence() {
+    let (server, directory) = (api(), tempfile::tempdir().unwrap());
+    for address in [
+        format!("user:sec/ret@127.0.0.1:{}", server.port),
+        format!("http://user:sec/ret@127.0.0.1:{}", server.port),
+        "user:sec/ret@localhost".to_owned(),
+        "file://.".to_owned(),
+    ] {
+        let directory = directory.path().to_str().unwrap();
+        let (status, out, _) = hscan(&["--rapi-ca", "ca.pem", "-d", directory, &address]);
+        assert_eq!(status, INCOMPLETE, "{out}");
+        assert!(out.contains("--rapi-ca wants https://") && !out.contains("ret"), "{out}");
+    }
+    assert_eq!(server.heads(), Vec::<String>::new());
 }
 
 #[test]

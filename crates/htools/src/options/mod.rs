@@ -9,6 +9,7 @@ mod table;
 mod values;
 
 pub use help::{OptionHelp, described, version_text};
+pub(crate) use values::initial_n1;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
 use std::time::Duration;
@@ -367,12 +368,17 @@ impl Stop {
 /// Mistakes in syntax come first, then mistakes in values, then requests for help, then arguments where none
 /// are taken. The arguments of `hail` and `hscan` are theirs to check.
 pub fn parse(program: Program, args: &[String]) -> Result<Options, Stop> {
+    parse_beside(Options::default(), program, args)
+}
+
+/// As [`parse`], with these values for options that are not given.
+pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Result<Options, Stop> {
     let line = getopt::scan(program, args);
     if !line.errors.is_empty() {
         let text = format!("Command line error: {}\n{}", line.errors, help::usage(program));
         return Err(Stop::complaint(text, USAGE));
     }
-    let mut options = Options { positional: line.positional, ..Options::default() };
+    let mut options = Options { positional: line.positional, ..defaults };
     for (flag, value) in line.flags {
         (flag.effect)(&mut options, value.as_deref()).map_err(|error| {
             let text = format!("Error while parsing command line arguments:\n{error}\n");

@@ -138,12 +138,13 @@ static STANDARD: &[Flag] = &[
 /// Allotment's own.
 static OWN: &[Flag] = &[
     own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
-    own("json", NOTHING, &[Hbal, Hroller], "print the result as JSON", on!(json)),
+    own("json", NOTHING, &[Hbal, Hcheck, Hroller], "print the result as JSON", on!(json)),
     own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
         &Program::ALL,
-        "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1)",
+        "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1); the default is \
+         that of ALLOT_N1_INITIAL, or else reported",
         read!(n1_initial, values::initial_n1),
     ),
     own(
@@ -173,6 +174,14 @@ static OWN: &[Flag] = &[
         &[Hsqueeze],
         "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
         on!(ignore_offline),
+    ),
+    // The reference's other programs have it; of its own, `hcheck` would not know it by abbreviations.
+    own(
+        "static-kvm-node-memory",
+        (Required("N"), "integer"),
+        &[Hcheck],
+        "memory that the system of a KVM node uses; 0 to believe what the node reports",
+        read!(static_kvm_node_memory, |v| int("static node memory", v)),
     ),
     own(
         "threads",

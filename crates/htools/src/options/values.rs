@@ -178,7 +178,7 @@ pub(super) fn disk_template(text: &str) -> Result<DiskTemplate, ValueError> {
     DiskTemplate::from_name(text).ok_or_else(|| ValueError::DiskTemplate(text.to_owned()))
 }
 
-pub(super) fn initial_n1(text: &str) -> Result<InitialN1, ValueError> {
+pub(crate) fn initial_n1(text: &str) -> Result<InitialN1, ValueError> {
     match text {
         "reported" => Ok(InitialN1::Reported),
         "recorded" => Ok(InitialN1::Recorded),

@@ -26,13 +26,35 @@ impl Address {
             Self::Server(format!("https://{address}:{PORT}"))
         }
     }
+
+    /// Whether the server proves who it is.
+    pub(super) fn has_tls(&self) -> bool {
+        match self {
+            Self::Directory(_) => false,
+            Self::Server(server) => {
+                server.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+            }
+        }
+    }
+}
+
+/// Where the part after the scheme starts. What stands before `://` is a scheme only if it looks like one: a password
+/// may hold the same characters.
+fn after_scheme(address: &str) -> usize {
+    let scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    address.find("://").filter(|at| scheme(&address[..*at])).map_or(0, |at| at + 3)
 }
 
 /// An address without the password in it, for people and for names of files.
+///
+/// Everything up to the last `@` counts as user and password, whatever characters they have: a password that was not
+/// encoded may hold a slash, and it is better to show too little than too much.
 pub fn without_password(address: &str) -> String {
-    let start = address.find("://").map_or(0, |at| at + 3);
-    let end = address[start..].find(['/', '?', '#']).map_or(address.len(), |at| start + at);
-    let Some(at) = address[start..end].rfind('@') else { return address.to_owned() };
+    let start = after_scheme(address);
+    let Some(at) = address[start..].rfind('@') else { return address.to_owned() };
     let user = &address[start..start + at];
     match user.split_once(':') {
         Some((name, _)) => format!("{}{name}{}", &address[..start], &address[start + at..]),
@@ -61,9 +83,23 @@ mod tests {
         check("user:secret@host", "user@host");
         check("http://user:se:cr@et@host", "http://user@host");
         check("http://:secret@host", "http://@host");
-        check("https://host:5080/a:b@c", "https://host:5080/a:b@c");
+        check("https://user:secret@host/prefix", "https://user@host/prefix");
         check("user@host", "user@host");
         check("host:5080", "host:5080");
         check("", "");
+    }
+
+    #[test]
+    fn passwords_are_not_shown_whatever_characters_they_have() {
+        for password in
+            ["se/cr/et", "se?cr#et", "a://b", "a:b@c/d@e", "se%40cr%2Fet", "se\ncr\r\net", "://", "é/ü@"]
+        {
+            for (scheme, host) in
+                [("", "host"), ("", "host:5080"), ("https://", "host:5080"), ("http://", "[::1]/2/info")]
+            {
+                let shown = without_password(&format!("{scheme}user:{password}@{host}"));
+                assert_eq!(shown, format!("{scheme}user@{host}"), "{password:?}");
+            }
+        }
     }
 }

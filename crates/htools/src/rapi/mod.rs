@@ -42,6 +42,9 @@ pub enum RapiError {
         /// Why.
         source: io::Error,
     },
+    /// A certificate is to be verified where there is none.
+    #[error("--rapi-ca wants https://, but '{}' is not encrypted: write https://[USER:PASSWORD@]HOST[:PORT]", without_password(.0))]
+    NotEncrypted(String),
     /// No request can be made.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -56,7 +59,11 @@ pub fn load(address: &str, authorities: Option<&Path>) -> Result<ClusterData, Ra
 }
 
 fn load_within(address: &str, authorities: Option<&Path>, limits: Limits) -> Result<ClusterData, RapiError> {
-    let documents = match Address::parse(address) {
+    let parsed = Address::parse(address);
+    if authorities.is_some() && !parsed.has_tls() {
+        return Err(RapiError::NotEncrypted(address.to_owned()));
+    }
+    let documents = match parsed {
         Address::Directory(directory) => read(&directory)?,
         Address::Server(server) => {
             let trust = authorities.map_or(Trust::Anybody, Trust::Authorities);

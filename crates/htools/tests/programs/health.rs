@@ -26,6 +26,21 @@ fn a_node_whose_instance_has_its_mirror_in_another_group_cannot_be_emptied() {
 }
 
 #[test]
+fn the_nodes_that_fail_are_named_on_request() {
+    let ran = hcheck(SPLIT, &["--json", "-O", "n2", "--no-simulation"]);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.status, &document["healthy"]), (0, &false.into()));
+    let [first, second] = [0, 1].map(|at| &document["groups"][at]);
+    assert_eq!((&first["group"], &first["uuid"]), (&"g1".into(), &"u1".into()));
+    assert_eq!(first["initial"]["not_evacuable"], serde_json::json!(["n1"]));
+    assert_eq!(second["initial"]["offline_nodes"], serde_json::json!(["n2"]));
+    assert_eq!(first["initial"]["failing_n1"], serde_json::json!([]));
+    assert!(first.get("final").is_none(), "{document}");
+    let balanced: serde_json::Value = serde_json::from_str(&hcheck(SPLIT, &["--json"]).out).expect("JSON");
+    assert!(balanced["groups"][1]["final"]["score"].is_number(), "{balanced}");
+}
+
+#[test]
 fn without_capacity_checks_that_is_no_fault() {
     let ran = hcheck(SPLIT, &["--no-capacity-checks"]);
     assert!(ran.out.starts_with("No need to rebalance cluster, no problems found.\n"), "{}", ran.out);
