@@ -27,7 +27,7 @@ pub use instance::{Disk, DiskTemplate, Instance, InstanceStatus, MirrorClass, Ut
 pub use load::{Inconsistency, InitialN1, LoadError, LoadOptions};
 pub use moves::{Change, Move, Outcome, Probe};
 pub use names::{LookupError, common_suffix};
-pub use node::Node;
+pub use node::{Node, Outage};
 pub use policy::{ISpec, MinMax, Policy};
 pub use state::{Cluster, NodeState, Undo};
 pub use tags::{Migration, TagRules};

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use thiserror::Error;
 
 use crate::{
-    Cluster, DiskTemplate, Group, Instance, InstanceIdx, Node, NodeIdx, Policy, TagRules, Utilisation,
+    Cluster, DiskTemplate, Group, Instance, InstanceIdx, MirrorClass, Node, NodeIdx, Policy, TagRules,
+    Utilisation,
 };
 
 /// Which nodes count as failing N+1 before anything moves.
@@ -225,6 +226,16 @@ impl Cluster {
         find_by_components(self.instances.iter().map(|i| i.name.as_str()), name).map(InstanceIdx::from_usize)
     }
 
+    /// Whether nothing can read the data of an instance: it is on nodes that are offline, not only drained.
+    pub fn unreadable(&self, index: InstanceIdx) -> bool {
+        let instance = self.instance(index);
+        match instance.template.mirror() {
+            MirrorClass::External => false,
+            MirrorClass::None => !self.node(instance.primary).readable(),
+            MirrorClass::Internal => instance.involved_nodes().all(|n| !self.node(n).readable()),
+        }
+    }
+
     /// Makes what the nodes report agree with what is on them now, so that the cluster loads as it stands.
     ///
     /// What is missing at load stays missing.
@@ -245,7 +256,7 @@ impl Cluster {
         let mut unknown = Vec::new();
         for name in names {
             match find_by_components(self.nodes.iter().map(|n| n.name.as_str()), name) {
-                Some(position) => self.nodes[position].offline = true,
+                Some(position) => self.nodes[position].lose(),
                 None => unknown.push(name.clone()),
             }
         }

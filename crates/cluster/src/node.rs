@@ -2,6 +2,29 @@
 
 use crate::{GroupIdx, Migration, TagId};
 
+/// Why a node is offline in the sense of [`Node::offline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Outage {
+    /// It does not work, or may not: nothing can be read from it.
+    #[default]
+    Offline,
+    /// It works, but is to receive nothing.
+    Drained,
+    /// It works, but is not able to run instances.
+    NoInstances,
+}
+
+impl Outage {
+    /// What is wrong with the node, to follow its name.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Offline => "is offline",
+            Self::Drained => "is drained",
+            Self::NoInstances => "is not able to run instances",
+        }
+    }
+}
+
 /// What a node is; constant while instances move.
 ///
 /// "Offline" means offline, drained or not able to run instances.
@@ -31,6 +54,8 @@ pub struct Node {
     pub reported_free_spindles: i64,
     /// Never a target.
     pub offline: bool,
+    /// Why it is never a target; of no meaning otherwise. The text format does not say, so that [`Outage::Offline`] it is.
+    pub outage: Outage,
     /// The master node.
     pub master: bool,
     /// Whether disks are given out as whole spindles.
@@ -74,6 +99,7 @@ impl Node {
             total_spindles: 1,
             reported_free_spindles: 0,
             offline: false,
+            outage: Outage::Offline,
             master: false,
             exclusive_storage: false,
             cpu_speed: 1.0,
@@ -99,5 +125,27 @@ impl Node {
     #[inline]
     pub fn online(&self) -> bool {
         !self.offline
+    }
+
+    /// Whether the data on the node can be read: it works, even if it is to receive nothing.
+    #[inline]
+    pub fn readable(&self) -> bool {
+        self.online() || self.outage != Outage::Offline
+    }
+
+    /// From now on, nothing can be read from the node, and nothing moves to it.
+    pub fn lose(&mut self) {
+        self.offline = true;
+        self.outage = Outage::Offline;
+    }
+
+    /// Takes over what a cluster says of the node.
+    pub fn set_flags(&mut self, offline: bool, drained: bool, vm_capable: bool) {
+        self.offline = offline || drained || !vm_capable;
+        self.outage = match (offline, vm_capable) {
+            (true, _) => Outage::Offline,
+            (false, false) => Outage::NoInstances,
+            (false, true) => Outage::Drained,
+        };
     }
 }

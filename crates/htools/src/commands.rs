@@ -18,6 +18,15 @@ pub enum InstanceNames {
 
 /// One line per command, job sets separated by empty lines; each job starts with a `check`.
 pub fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
+    lines_with(sets, |step| commands(cluster, step, names))
+}
+
+/// As [`lines`], with [`possible_commands`] and full names.
+pub fn possible_lines(cluster: &Cluster, sets: &[Vec<Step>]) -> Vec<String> {
+    lines_with(sets, |step| possible_commands(cluster, step, InstanceNames::Full))
+}
+
+fn lines_with(sets: &[Vec<Step>], commands: impl Fn(&Step) -> Vec<String>) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let number = number + 1;
@@ -26,7 +35,7 @@ pub fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec
         for (job, step) in set.iter().enumerate() {
             lines.push(format!("  echo job {number}/{}", job + 1));
             lines.push("  check".to_owned());
-            lines.extend(commands(cluster, step, names).into_iter().map(|c| format!("  gnt-instance {c}")));
+            lines.extend(commands(step).into_iter().map(|c| format!("  gnt-instance {c}")));
         }
     }
     lines
@@ -84,6 +93,20 @@ pub fn action(cluster: &Cluster, mov: Move) -> String {
         Move::ReplacePrimary(t) => format!("f r:{} f", name(t)),
         Move::FailoverAndReplace(t) => format!("f r:{}", name(t)),
     }
+}
+
+/// As [`commands`], but what leaves a node that does not work is failed over: it cannot be migrated.
+///
+/// The reference always migrates, and so do its programs.
+pub fn possible_commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
+    let mut commands = commands(cluster, step, names);
+    if !cluster.node(step.from.0).readable()
+        && let Some(first) = commands.first_mut()
+        && let Some(rest) = first.strip_prefix("migrate ")
+    {
+        *first = format!("failover {rest}");
+    }
+    commands
 }
 
 /// The commands of one move, without `gnt-instance`.

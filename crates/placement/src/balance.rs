@@ -18,6 +18,8 @@ pub struct BalanceOptions {
     pub restricted_migration: bool,
     /// Move only what is on offline nodes.
     pub evacuate_only: bool,
+    /// Leave out moves that copy from a node whose data cannot be read. The reference tries them.
+    pub readable_only: bool,
     /// Place instances even where policies or redundancy suffer.
     pub ignore_soft_errors: bool,
     /// Once the score is not above this, a step must gain [`Self::min_gain`] to be taken.
@@ -37,6 +39,7 @@ impl Default for BalanceOptions {
             instance_moves: true,
             restricted_migration: false,
             evacuate_only: false,
+            readable_only: false,
             ignore_soft_errors: false,
             min_gain_limit: 0.1,
             min_gain: 0.01,
@@ -119,8 +122,13 @@ impl Candidates {
             MirrorClass::Internal => {
                 let Some(secondary) = instance.secondary else { return none };
                 let failover = cluster.node(secondary).online() && options.instance_moves;
-                let kinds: &[Kind] = if !options.disk_moves {
+                let dead = options.readable_only && !cluster.node(instance.primary).readable();
+                let kinds: &[Kind] = if !options.disk_moves || (dead && !failover) {
                     &[]
+                } else if dead && options.restricted_migration {
+                    &[FailoverAndReplace]
+                } else if dead {
+                    &[ReplacePrimary, FailoverAndReplace]
                 } else if !options.instance_moves || (options.restricted_migration && primary_online) {
                     &[ReplaceSecondary]
                 } else if !failover {

@@ -4,7 +4,7 @@
 //! be carried out from top to bottom. What runs on the nodes leaves first, without copying disks where that is
 //! possible; the mirrors follow.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::fmt;
 
 use cluster::{Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
@@ -15,6 +15,7 @@ use crate::balance::Step;
 use crate::board::Board;
 use crate::evacuate::Destination;
 use crate::explain::words;
+use crate::fit::lack::{self, Lack};
 use crate::order::BestFirst;
 use crate::watch::{Health, Watch};
 
@@ -58,9 +59,12 @@ pub enum Obstacle {
     /// It should have a mirror, and has none.
     #[error("it has no secondary node")]
     NoSecondary,
-    /// Its mirror is on a node that is lost or offline as well.
-    #[error("its secondary node is offline too")]
-    SecondaryOffline,
+    /// Both its nodes are lost or offline.
+    #[error("both its nodes are offline, nothing can read its data")]
+    BothOffline,
+    /// Its data can be read on its secondary node only, where nothing may be started.
+    #[error("its primary node is offline, and its secondary node takes no instances")]
+    SecondaryDrained,
     /// Its nodes are in different groups.
     #[error("its two nodes are in different groups")]
     DifferentGroups,
@@ -90,6 +94,10 @@ pub struct Refusals {
     pub most_memory: i64,
     /// The most disk that a target has to give, MiB.
     pub most_disk: i64,
+    /// Memory that the target lacks which lacks least of it, what it must keep for failovers included, MiB.
+    pub least_memory_short: i64,
+    /// Disk that the target lacks which lacks least of it, MiB.
+    pub least_disk_short: i64,
 }
 
 impl fmt::Display for Refusals {
@@ -110,16 +118,26 @@ impl fmt::Display for Refusals {
             write!(f, "{separator} {} on {count}", words(mode))?;
         }
         if refused(FailMode::Memory) {
-            write!(
-                f,
-                "; it needs {} MiB of memory, the most available is {}",
-                self.memory, self.most_memory
-            )?;
+            gap(f, "memory", self.memory, self.most_memory, self.least_memory_short)?;
         }
         if refused(FailMode::Disk) {
-            write!(f, "; it needs {} MiB of disk, the most available is {}", self.disk, self.most_disk)?;
+            gap(f, "disk", self.disk, self.most_disk, self.least_disk_short)?;
         }
         Ok(())
+    }
+}
+
+/// What is lacking, if it is the target that lacks it: a node must have more than what is placed on it. All in MiB.
+fn gap(f: &mut fmt::Formatter<'_>, what: &str, wanted: i64, most: i64, short: i64) -> fmt::Result {
+    match wanted.cmp(&most) {
+        Ordering::Greater => write!(f, "; it needs {wanted} MiB of {what}, the most available is {most}"),
+        Ordering::Equal => {
+            write!(f, "; it needs more than {wanted} MiB of {what}, the most available is {most}")
+        }
+        Ordering::Less if short > 0 => {
+            write!(f, "; the node that lacks least is {short} MiB of {what} short")
+        }
+        Ordering::Less => Ok(()),
     }
 }
 
@@ -262,7 +280,7 @@ impl Drain<'_> {
     /// Why a copy cannot move whatever room there is.
     fn fixed(&self, index: InstanceIdx, role: Role) -> Option<Obstacle> {
         let instance = self.cluster.instance(index);
-        let usable = |n: NodeIdx| self.cluster.node(n).online();
+        let node = |n: NodeIdx| self.cluster.node(n);
         match (instance.template.mirror(), instance.secondary) {
             _ if instance.forthcoming => Some(Obstacle::Forthcoming),
             (MirrorClass::None, _) => Some(Obstacle::NotMirrored(instance.template)),
@@ -272,13 +290,25 @@ impl Drain<'_> {
                 if self.cluster.node(s).group != self.cluster.group_of(index) {
                     return Some(Obstacle::DifferentGroups);
                 }
-                if !self.options.disk_moves && (role == Role::Secondary || !self.may_fail_over(index)) {
-                    return Some(Obstacle::NoDiskMoves);
+                if self.cluster.unreadable(index) {
+                    return Some(Obstacle::BothOffline);
                 }
-                // A dead primary cannot be copied from.
-                let dead = self.options.purpose == Purpose::Lost && role == Role::Primary;
-                (dead && !usable(s)).then_some(Obstacle::SecondaryOffline)
+                if !node(instance.primary).readable() && !node(s).online() {
+                    return Some(Obstacle::SecondaryDrained);
+                }
+                let copies = role == Role::Secondary || !self.may_fail_over(index);
+                (!self.options.disk_moves && copies).then_some(Obstacle::NoDiskMoves)
             }
+        }
+    }
+
+    /// The move of a mirrored instance that copies its disks to another node, from where they can be read. Where only
+    /// the secondary is left, the instance runs there meanwhile.
+    fn copying(&self, index: InstanceIdx, role: Role) -> fn(NodeIdx) -> Move {
+        match role {
+            _ if !self.cluster.node(self.cluster.instance(index).primary).readable() => Move::ReplacePrimary,
+            Role::Primary => Move::ReplaceAndFailover,
+            Role::Secondary => Move::ReplaceSecondary,
         }
     }
 
@@ -302,7 +332,7 @@ impl Drain<'_> {
             targets.iter().flat_map(|t| kinds.iter().map(|kind| kind(*t))).collect()
         };
         if role == Role::Secondary {
-            return vec![each(&[Move::ReplaceSecondary])];
+            return vec![each(&[self.copying(index, role)])];
         }
         if !self.options.disk_moves && self.may_fail_over(index) {
             return vec![vec![Move::Failover]];
@@ -311,7 +341,7 @@ impl Drain<'_> {
             MirrorClass::None => Vec::new(),
             MirrorClass::External => vec![each(&[Move::FailoverTo])],
             MirrorClass::Internal if !self.may_fail_over(index) => {
-                vec![Vec::new(), each(&[Move::ReplaceAndFailover])]
+                vec![Vec::new(), each(&[self.copying(index, role)])]
             }
             MirrorClass::Internal => match self.options.purpose {
                 Purpose::Lost => vec![vec![Move::Failover]],
@@ -319,11 +349,11 @@ impl Drain<'_> {
                 Purpose::Retire => vec![
                     vec![Move::Failover],
                     each(&[Move::ReplacePrimary, Move::FailoverAndReplace]),
-                    each(&[Move::ReplaceAndFailover]),
+                    each(&[self.copying(index, role)]),
                 ],
                 Purpose::Reboot => vec![
                     vec![Move::Failover],
-                    each(&[Move::ReplaceAndFailover, Move::ReplacePrimary, Move::FailoverAndReplace]),
+                    each(&[self.copying(index, role), Move::ReplacePrimary, Move::FailoverAndReplace]),
                 ],
             },
         }
@@ -418,9 +448,8 @@ impl Drain<'_> {
             .then(|| instance.secondary.zip(refused(Move::Failover)))
             .flatten();
         let kind = match (role, instance.template.mirror()) {
-            (Role::Secondary, _) => Move::ReplaceSecondary,
             (Role::Primary, MirrorClass::External) => Move::FailoverTo,
-            (Role::Primary, _) => Move::ReplaceAndFailover,
+            (role, _) => self.copying(index, role),
         };
         let only_failover = self.options.purpose == Purpose::Lost || !self.options.disk_moves;
         let targets = if only_failover && failover.is_some() { Vec::new() } else { self.targets(index) };
@@ -429,6 +458,14 @@ impl Drain<'_> {
         let most = |figure: fn(&Cluster, NodeIdx) -> i64| {
             targets.iter().map(|t| figure(cluster, *t)).max().unwrap_or(0)
         };
+        let lacks: Vec<Lack> = targets
+            .iter()
+            .map(|t| match role {
+                Role::Primary => lack::as_primary(cluster, *t, instance).lack,
+                Role::Secondary => lack::as_secondary(cluster, *t, instance.primary, instance).lack,
+            })
+            .collect();
+        let least = |figure: fn(&Lack) -> i64| lacks.iter().map(figure).min().unwrap_or(0);
         Refusals {
             failover,
             targets: failures,
@@ -436,6 +473,8 @@ impl Drain<'_> {
             disk: instance.disk,
             most_memory: most(|c, n| c.figures(n).available_memory(c.node(n))),
             most_disk: most(|c, n| c.figures(n).available_disk(c.node(n))),
+            least_memory_short: least(|lack| lack.memory_mib),
+            least_disk_short: least(|lack| lack.disk_mib),
         }
     }
 }

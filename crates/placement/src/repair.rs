@@ -25,6 +25,8 @@ pub enum Obstacle {
     Limit,
     /// None of the instances concerned may be moved.
     Unmovable,
+    /// Both nodes of every instance concerned are offline.
+    Unreadable,
     /// The options leave the instances concerned no move.
     Forbidden,
     /// Every move is refused.
@@ -60,6 +62,7 @@ pub fn repair(
     instances: &[InstanceIdx],
     options: &BalanceOptions,
 ) -> Repair {
+    let options = &BalanceOptions { readable_only: true, ..*options };
     let mut trial = Site::new(cluster.clone(), nodes, instances, *options);
     let before = trial.gauge.measure();
     let found = trial.gauge.violations(cluster);
@@ -234,6 +237,10 @@ impl Site {
     fn obstacle(&self, involved: &[InstanceIdx], limited: bool) -> Obstacle {
         if !involved.iter().any(|i| self.free[i.at()]) {
             return Obstacle::Unmovable;
+        }
+        let free = |i: &&InstanceIdx| self.free[i.at()];
+        if involved.iter().filter(free).all(|i| self.cluster.unreadable(*i)) {
+            return Obstacle::Unreadable;
         }
         if limited && self.remedy(involved).is_some() {
             return Obstacle::Limit;

@@ -15,7 +15,7 @@ use crate::allocate::{Failures, NoTargets};
 use crate::balance::{BalanceOptions, Balancer, Step};
 use crate::board::Board;
 use crate::capacity::{self, CapacityOptions, Ground, Placement, Shape};
-use crate::drain::{self, DrainOptions, Purpose};
+use crate::drain::{self, DrainOptions, Purpose, Role};
 use crate::groups;
 use crate::score::Values;
 use crate::watch::Health;
@@ -114,6 +114,19 @@ pub struct Enacted {
     pub moves: Vec<Step>,
 }
 
+impl Enacted {
+    /// The instances that do not run again until a node is back.
+    fn lost(&self) -> impl Iterator<Item = InstanceIdx> + '_ {
+        let stays = self.rescue.iter().flat_map(|plan| &plan.stays);
+        stays.filter(|stay| stay.role == Role::Primary).map(|stay| stay.instance)
+    }
+
+    /// Whether balancing moves an instance.
+    pub fn balances(&self, index: InstanceIdx) -> bool {
+        self.moves.iter().any(|step| step.instance == index)
+    }
+}
+
 impl Changes {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
@@ -150,7 +163,7 @@ impl Changes {
         let mut enacted = Enacted::default();
         if !self.lose.is_empty() {
             for node in &self.lose {
-                cluster.nodes[node.at()].offline = true;
+                cluster.nodes[node.at()].lose();
             }
             let options =
                 DrainOptions { purpose: Purpose::Lost, ignore_soft_errors: false, disk_moves: true };
@@ -160,9 +173,13 @@ impl Changes {
             enacted.added.push(add(cluster, *wanted, shape));
         }
         if self.rebalance {
+            let lost: Vec<InstanceIdx> = enacted.lost().collect();
             for group in groups::inhabited(cluster) {
-                let (nodes, instances) = (cluster.nodes_of(group), cluster.instances_of(group));
-                let mut run = Balancer::new(cluster, &nodes, &instances, BalanceOptions::default());
+                let (nodes, mut instances) = (cluster.nodes_of(group), cluster.instances_of(group));
+                // What does not run again until a node is back does not move either.
+                instances.retain(|i| !lost.contains(i));
+                let options = BalanceOptions { readable_only: true, ..BalanceOptions::default() };
+                let mut run = Balancer::new(cluster, &nodes, &instances, options);
                 enacted.moves.extend(std::iter::from_fn(|| run.step()));
             }
         }

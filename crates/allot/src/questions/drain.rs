@@ -66,7 +66,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
         let mut saved = cluster.clone();
         if purpose == Purpose::Retire {
             for node in &nodes {
-                saved.nodes[node.at()].offline = true;
+                saved.nodes[node.at()].lose();
             }
         }
         source::save(saved, path)?;

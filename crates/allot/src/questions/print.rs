@@ -97,7 +97,7 @@ pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
 /// The commands of a plan, grouped into sets of jobs that can run at the same time.
 pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<String> {
     let steps: Vec<Step> = steps.iter().map(|s| s.step.clone()).collect();
-    let lines = commands::lines(cluster, &job_sets(cluster, &steps), commands::InstanceNames::Full);
+    let lines = commands::possible_lines(cluster, &job_sets(cluster, &steps));
     commands::readable(&lines).map(str::to_owned).collect()
 }
 
@@ -139,7 +139,7 @@ pub(super) struct MoveEntry<'a> {
 impl<'a> MoveEntry<'a> {
     pub fn new(cluster: &'a Cluster, step: &Step) -> Self {
         let instance = cluster.instance(step.instance);
-        let commands = commands::commands(cluster, step, commands::InstanceNames::Full);
+        let commands = commands::possible_commands(cluster, step, commands::InstanceNames::Full);
         Self {
             instance: &instance.name,
             action: commands::action(cluster, step.mov),

@@ -224,9 +224,12 @@ impl Answer<'_> {
         }
         writeln!(io.out, "{} can be built anew on other nodes.", print::count(mirrors, "mirror"))?;
         if !bare.is_empty() {
-            writeln!(io.out, "{} stay without a mirror:", print::count(bare.len(), "instance"))?;
+            let stay = if bare.len() == 1 { "stays" } else { "stay" };
+            writeln!(io.out, "{} {stay} without a mirror:", print::count(bare.len(), "instance"))?;
             for stay in bare {
-                writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
+                let later =
+                    if self.enacted.balances(stay.instance) { ", until the groups are balanced" } else { "" };
+                writeln!(io.out, "  {}: {}{later}", alias(stay.instance), stay.obstacle)?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod access;
 mod balancing;
 mod daemon;
+mod dead_nodes;
 mod execution;
 mod first_minutes;
 mod hostile_service;

@@ -192,12 +192,12 @@ fn the_path_of_a_socket_is_attached_as_for_ganetis_programs() {
     assert!(ran.err.contains("-L/nonexistent/s"), "{}", ran.err);
 }
 
-/// A node that reports 1 GiB free although 8 GiB are not allocated, and keeps 2 GiB for another node.
-const REPORTS_LESS: &str = "\
+/// A node that has just as much free as it must keep for another node.
+const EXACTLY: &str = "\
 g|u|preferred||
 
 n1|16384|0|14336|100000|98976|8|M|u|1||N|0|0|1.0
-n2|16384|0|1024|100000|98976|8|N|u|1||N|0|0|1.0
+n2|16384|14336|2048|100000|98976|8|N|u|1||N|0|0|1.0
 
 i1|2048|1024|1|running|Y|n1|n2|drbd||1|-|N
 
@@ -205,17 +205,17 @@ i1|2048|1024|1|running|Y|n1|n2|drbd||1|-|N
 
 #[test]
 fn the_environment_says_by_which_rule_nodes_fail_n1_at_first() {
-    let path = file("cluster", REPORTS_LESS);
+    let path = file("cluster", EXACTLY);
     let failing = |rule: &str, options: &[&str]| {
         let line = [&["hcheck", "-t", &path, "--machine-readable", "--no-simulation"], options].concat();
         let ran = crate::shell::run(crate::shell::command().args(line).env("ALLOT_N1_INITIAL", rule));
         let count = ran.out.lines().find_map(|line| line.strip_prefix("HCHECK_INIT_CLUSTER_N1_FAIL="));
         (ran.status, count.map(str::to_owned).unwrap_or(ran.err))
     };
-    assert_eq!(failing("reported", &[]), (0, "1".to_owned()));
-    assert_eq!(failing("", &[]), (0, "1".to_owned()));
-    assert_eq!(failing("recorded", &[]), (0, "0".to_owned()));
-    assert_eq!(failing("recorded", &["--n1-initial=reported"]), (0, "1".to_owned()));
+    assert_eq!(failing("reported", &[]), (0, "0".to_owned()));
+    assert_eq!(failing("", &[]), (0, "0".to_owned()));
+    assert_eq!(failing("recorded", &[]), (0, "1".to_owned()));
+    assert_eq!(failing("recorded", &["--n1-initial=reported"]), (0, "0".to_owned()));
     let (status, told) = failing("recoded", &[]);
     assert_eq!(status, 1);
     assert!(told.contains("ALLOT_N1_INITIAL is \"recoded\": write reported or recorded"), "{told}");
@@ -224,7 +224,7 @@ fn the_environment_says_by_which_rule_nodes_fail_n1_at_first() {
         let ran = crate::shell::run(crate::shell::command().args(line).env("ALLOT_N1_INITIAL", rule));
         serde_json::from_str::<Value>(&ran.out).expect("JSON")["before"]["failing_n1"].clone()
     };
-    assert_eq!((drain(""), drain("reported")), (serde_json::json!([]), serde_json::json!(["n2"])));
+    assert_eq!((drain(""), drain("reported")), (serde_json::json!(["n2"]), serde_json::json!([])));
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn obstacle_in_words(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::Limit => "the limit of moves is reached".to_owned(),
         Obstacle::Unmovable => "no instance concerned may be moved".to_owned(),
+        Obstacle::Unreadable => "both its nodes are offline, nothing can read its data".to_owned(),
         Obstacle::Forbidden => "the options, or a lack of online nodes, leave no move to try".to_owned(),
         Obstacle::Refused(failures) => {
             let reasons: Vec<String> =

@@ -62,7 +62,7 @@ impl RawNode<'_> {
         node.tags = self.tags.optional("tags").map_err(Flaw::unnamed)?.unwrap_or_default();
         let live = !offline && vm_capable;
         // Drained nodes keep their figures; Ganeti delivers them, and instances are still there.
-        node.offline = !live || drained;
+        node.set_flags(offline, drained, vm_capable);
         node.node_cpus = 0;
         if live {
             node.total_memory = self.total_memory.required("total_memory")?;
@@ -108,7 +108,7 @@ impl RawNode<'_> {
         if offline || !vm_capable {
             return Ok(legacy::dead(node));
         }
-        node.offline = drained;
+        node.set_flags(offline, drained, vm_capable);
         node.total_memory = total_memory;
         node.reported_free_memory = free_memory;
         node.total_disk = total_disk;

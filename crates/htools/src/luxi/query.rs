@@ -293,10 +293,11 @@ fn group(row: &Row<'_>) -> Result<Group, QueryError> {
 fn node(row: &Row<'_>, groups: &Groups) -> Result<Node, QueryError> {
     let name = row.name("node")?;
     let is = Attributes { kind: "Node", name: &name, row };
-    let live = !is.read::<bool>("offline")? && is.read("vm_capable")?;
+    let (offline, vm_capable): (bool, bool) = (is.read("offline")?, is.read("vm_capable")?);
+    let live = !offline && vm_capable;
     let drained: bool = is.read("drained")?;
     let mut node = Node::new(name.clone(), groups.of(&name, &is.read::<String>("group.uuid")?)?);
-    node.offline = !live || drained;
+    node.set_flags(offline, drained, vm_capable);
     node.exclusive_storage = is.read("ndp/exclusive_storage")?;
     node.tags = is.read("tags")?;
     node.cpu_speed = is.read("ndp/cpu_speed")?;

@@ -333,6 +333,7 @@ impl From<&Options> for BalanceOptions {
             instance_moves: !options.no_instance_moves,
             restricted_migration: options.restricted_migration,
             evacuate_only: options.evac_mode,
+            readable_only: false,
             ignore_soft_errors: options.ignore_soft_errors,
             min_gain_limit: options.min_gain_limit,
             min_gain: options.min_gain,

@@ -333,7 +333,7 @@ impl RawNode<'_> {
             parameters.exclusive_storage.required("exclusive_storage").map_err(within)?;
         node.tags = self.tags.required("tags")?;
         let live = !offline && vm_capable;
-        node.offline = !live || drained;
+        node.set_flags(offline, drained, vm_capable);
         node.node_cpus = 0;
         if live {
             node.total_memory = self.total_memory.required("mtotal")?;

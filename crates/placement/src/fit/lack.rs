@@ -100,7 +100,8 @@ fn sort(found: &mut [Near], instance: &Instance) {
     });
 }
 
-fn as_primary(cluster: &Cluster, index: NodeIdx, instance: &Instance) -> Near {
+/// The node as the primary of an instance.
+pub(crate) fn as_primary(cluster: &Cluster, index: NodeIdx, instance: &Instance) -> Near {
     let (node, state) = (cluster.node(index), cluster.state(index));
     let (figures, demand) = (&state.figures, instance.demand());
     let refused = figures.add_primary(node, &demand, TagEffect::default(), 0, false).err();
@@ -113,7 +114,8 @@ fn as_primary(cluster: &Cluster, index: NodeIdx, instance: &Instance) -> Near {
     Near { node: index, role: Role::Primary, lack, refused }
 }
 
-fn as_secondary(cluster: &Cluster, index: NodeIdx, primary: NodeIdx, instance: &Instance) -> Near {
+/// The node as the secondary of an instance with this primary.
+pub(crate) fn as_secondary(cluster: &Cluster, index: NodeIdx, primary: NodeIdx, instance: &Instance) -> Near {
     let (node, state) = (cluster.node(index), cluster.state(index));
     let (figures, demand) = (&state.figures, instance.demand());
     let reserved = state.reserved_for(primary);

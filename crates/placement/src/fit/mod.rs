@@ -3,7 +3,7 @@
 //! Instances are placed as [`crate::capacity`] does for `hspace`. Everything else is asked of the cluster that they
 //! fill: which nodes are nearest to taking one more, and how many more fit after one change.
 
-mod lack;
+pub(crate) mod lack;
 mod moves;
 mod policy;
 

@@ -61,9 +61,15 @@ fn relocate(crowd: &Crowd, node: NodeIdx, index: InstanceIdx) -> Option<Remedy> 
     targets.sort_by_key(|t| std::cmp::Reverse(cluster.figures(*t).available_memory(cluster.node(*t))));
     targets.truncate(TARGETS_TRIED);
     let leaves_as_primary = instance.primary == node;
+    let mirror_online = instance.secondary.is_some_and(|s| cluster.node(s).online());
     let moves = match (instance.template.mirror(), leaves_as_primary) {
         (MirrorClass::None, _) => return None,
         (MirrorClass::External, _) => targets.into_iter().map(Move::FailoverTo).collect::<Vec<_>>(),
+        // The mirror can be made from what can be read only, and nothing can run beside a dead node's.
+        (MirrorClass::Internal, true) if !mirror_online => {
+            targets.into_iter().map(Move::ReplaceAndFailover).collect()
+        }
+        (MirrorClass::Internal, false) if !cluster.node(instance.primary).readable() => return None,
         (MirrorClass::Internal, true) => std::iter::once(Move::Failover)
             .chain(targets.iter().flat_map(|t| [Move::ReplacePrimary(*t), Move::FailoverAndReplace(*t)]))
             .collect(),
@@ -103,7 +109,7 @@ fn balance_group(crowd: &Crowd, group: cluster::GroupIdx, most: usize) -> Option
     let nodes = changed.nodes_of(group);
     let mut instances = changed.instances_of(group);
     instances.retain(|i| crowd.is_real(*i));
-    let options = BalanceOptions { max_moves: Some(most), ..BalanceOptions::default() };
+    let options = BalanceOptions { max_moves: Some(most), readable_only: true, ..BalanceOptions::default() };
     let mut run = Balancer::new(&mut changed, &nodes, &instances, options);
     let mut steps = Vec::new();
     while let Some(step) = run.step() {

@@ -102,9 +102,12 @@ proptest! {
                 prop_assert_eq!(Some(secondary), instance.secondary);
                 prop_assert_eq!(probe.judge(Move::Failover, options.ignore_soft_errors), Err(mode));
             }
+            let readable = after.node(instance.primary).readable();
             let kinds: &[fn(NodeIdx) -> Move] = match (stay.role, instance.template) {
-                (Role::Secondary, _) => &[Move::ReplaceSecondary],
                 (Role::Primary, DiskTemplate::Drbd) if refusals.targets.total() == 0 => &[],
+                // Nothing is copied from a node that does not work.
+                (_, DiskTemplate::Drbd) if !readable => &[Move::ReplacePrimary],
+                (Role::Secondary, _) => &[Move::ReplaceSecondary],
                 (Role::Primary, DiskTemplate::Drbd) => &[Move::ReplaceAndFailover],
                 (Role::Primary, _) => &[Move::FailoverTo],
             };
