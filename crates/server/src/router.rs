@@ -50,7 +50,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(free_pools::list, free_pools::create))
         .routes(routes!(free_pools::show, free_pools::update, free_pools::delete))
         .routes(routes!(free_pools::list_hosts, free_pools::add_host))
-        .routes(routes!(free_pools::remove_host))
+        .routes(routes!(free_pools::move_host, free_pools::remove_host))
         .routes(routes!(lease_pools::list, lease_pools::create))
         .routes(routes!(lease_pools::show, lease_pools::update, lease_pools::delete))
         .routes(routes!(lease_pools::list_hosts, lease_pools::add_hosts))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{HealingInterval, HostsNow, heal_all};
+use leases::admission::{Admission, HealingInterval, HostsNow, heal_all, healing_order};
 use leases::free_pool::{FreePool, POOL_PROPERTY, end_action_of};
 use leases::hints::HintRules;
 use leases::ids::{FreePoolId, HostId};
@@ -137,6 +137,43 @@ impl Service {
         Err(overtaken())
     }
 
+    /// Puts a host into another free pool. It keeps its identifier, what it says of itself, and its leases: what these
+    /// were made for stays so, or the host stays where it is.
+    pub async fn move_host(
+        &self,
+        caller: &Caller,
+        id: HostId,
+        pool: FreePoolId,
+    ) -> Result<Arc<HostRecord>, ServiceError> {
+        for _ in 0..ATTEMPTS {
+            let writer = self.writer().await?;
+            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
+            let to = self.known(pool)?;
+            if before.host.pool == pool {
+                return Ok(before);
+            }
+            check_move(&self.state(), self.hint_rules(), &before, &to.pool)?;
+            let now = self.now();
+            let mut after = HostRecord::clone(&before);
+            after.host.pool = pool;
+            after.version = before.version.next();
+            after.updated_at = Some(now);
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "host.move", &id));
+            let record = Box::new(after.clone());
+            commit.writes.push(Write::Host { record, expected: Some(before.version) });
+            match writer.commit(commit).await {
+                Ok(()) => {
+                    // A lease that waits, or lacks something, may do with it now.
+                    self.wake.notify_one();
+                    return Ok(Arc::new(after));
+                }
+                Err(error) => decide_again(error)?,
+            }
+        }
+        Err(overtaken())
+    }
+
     fn known(&self, id: FreePoolId) -> Result<Arc<FreePoolRecord>, ServiceError> {
         let known = self.state().free_pools.get(&id).cloned();
         known.ok_or_else(|| ServiceError::NotFound(NotFound::FreePool(id.to_string())))
@@ -192,6 +229,26 @@ fn check_relied_on(
     Ok(())
 }
 
+/// A host may not leave a pool, or enter one, where reservations, present or coming, were made for what would change.
+fn check_move(
+    state: &State,
+    rules: &HintRules,
+    record: &HostRecord,
+    to: &FreePool,
+) -> Result<(), ServiceError> {
+    let from = state.free_pool(record.host.pool);
+    let [old, new] = [from, to].map(|pool| pool.describe(record.host.clone()));
+    match relied_on(state, rules, &old, &new).first() {
+        None => Ok(()),
+        Some(name) => Err(ServiceError::Conflict(format!(
+            "Can't move host {} to free pool {}: it is reserved for its '{}', which would change.",
+            Quoted(&record.host.name),
+            Quoted(&to.name),
+            Quoted(name)
+        ))),
+    }
+}
+
 /// What becomes of a lease's guests at its end: what its owner says, or else its hosts' pools. Where hosts are shared
 /// nobody is moved or imaged; they stay then.
 pub(crate) fn end_action(
@@ -243,6 +300,36 @@ pub(crate) fn without_host(
         moved.push((record.clone(), after));
     }
     Ok(moved)
+}
+
+/// The leases that are to have the host and can have others in its stead, and what each is like then. A lease that has
+/// begun keeps it, and so does one for which there is no other.
+pub(crate) fn elsewhere(
+    state: &State,
+    rules: &leases::admission::Rules,
+    hosts: HostsNow<'_>,
+    host: HostId,
+    now: Timestamp,
+) -> Vec<(Arc<LeaseRecord>, Lease)> {
+    let ids: BTreeSet<_> = state.calendar.bookings(host).map(|(_, booking)| booking.lease).collect();
+    let concerned = ids.into_iter().filter_map(|id| state.leases.get(id));
+    let mut concerned: Vec<_> = concerned
+        .filter(|record| record.lease.keeps_resources() && record.lease.status == LeaseStatus::Pending)
+        .collect();
+    concerned.sort_by_key(|record| healing_order(&record.lease));
+    let mut inventory = state.inventory.clone();
+    inventory.remove_host(host);
+    let mut calendar = state.calendar.clone();
+    let mut moved = Vec::new();
+    for record in concerned {
+        let admission = Admission { hosts, ..Admission::new(&calendar, &inventory, rules, now) };
+        let after = admission.heal(&record.lease, HealingInterval(None));
+        let Some(after) = after.filter(|after| same_amounts(&record.lease, after)) else { continue };
+        if calendar.put(&after, now).is_ok() {
+            moved.push((record.clone(), after));
+        }
+    }
+    moved
 }
 
 /// Whether the lease has as much as before.

@@ -20,10 +20,10 @@ use leases::text::{Quoted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
-use crate::free_pools::{enter_moved, without_host};
+use crate::free_pools::{elsewhere, enter_moved, without_host};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
-use crate::{Caller, HostSelector, NotFound, Property, Service, ServiceError};
+use crate::{Caller, HostSelector, HostUpdate, NotFound, Property, Service, ServiceError};
 
 /// Longer names of capabilities are refused, as in Blazar.
 const LONGEST_KEY: usize = 64;
@@ -66,7 +66,7 @@ impl Service {
         }
         let machine = self.machine(&which).await?;
         if self.host(machine.id).is_some() {
-            return Err(known_already(&machine));
+            return Err(self.known_already(&machine, pool));
         }
         if !machine.guests.is_empty() {
             return Err(ServiceError::Conflict(occupied(&machine)));
@@ -92,9 +92,31 @@ impl Service {
             }
             // Removed meanwhile, by somebody else.
             Err(CommitError::Stale { .. }) if !known() => Err(unknown()),
-            Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => Err(known_already(&machine)),
+            Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => {
+                Err(self.known_already(&machine, pool))
+            }
             Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
         }
+    }
+
+    /// The machine is a host already, and cannot be taken on as one of that pool.
+    fn known_already(&self, machine: &Machine, pool: FreePoolId) -> ServiceError {
+        let (state, name, id) = (self.state(), Quoted(&machine.name), machine.id);
+        let Some(record) = state.hosts.get(&id) else {
+            // Another service has taken it on just now.
+            return ServiceError::Conflict(format!("{name} is a host already."));
+        };
+        let (own, to) = (state.free_pool(record.host.pool), state.free_pool(pool));
+        // The pool that it is in is none to move it to.
+        let to = if own.id == to.id { "POOL" } else { to.name.as_str() };
+        ServiceError::Conflict(format!(
+            "{name} is in the pool {}: move it with `allot freepool add-host --move {} {name}` (PUT \
+             /v1/freepools/{}/hosts/{id}), or change what it has with `allot host update {name}` (PUT \
+             /v1/os-hosts/{id})",
+            Quoted(&own.name),
+            Quoted(to),
+            Quoted(to)
+        ))
     }
 
     async fn machine(&self, which: &HostSelector) -> Result<Machine, ServiceError> {
@@ -123,14 +145,17 @@ impl Service {
         Ok(())
     }
 
-    /// Sets capabilities of a host, or takes away those without a value. All or nothing.
+    /// Sets capabilities of a host, or takes away those without a value, and closes it for new leases or opens it
+    /// again. All or nothing. Leases that have not started get other hosts instead of one that is closed, where there
+    /// are any; running ones go on.
     pub async fn update_host(
         &self,
         caller: &Caller,
         id: HostId,
-        capabilities: Vec<(String, Option<String>)>,
+        change: impl Into<HostUpdate>,
     ) -> Result<Arc<HostRecord>, ServiceError> {
-        if capabilities.is_empty() {
+        let HostUpdate { capabilities, reservable } = change.into();
+        if capabilities.is_empty() && reservable.is_none() {
             return Err(ServiceError::Invalid("No data to update".to_owned()));
         }
         check_keys(capabilities.iter().map(|(key, _)| key))?;
@@ -138,7 +163,8 @@ impl Service {
             let writer = self.writer().await?;
             let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             let mut after = HostRecord::clone(&before);
-            change(&mut after.host.capabilities, &capabilities);
+            set(&mut after.host.capabilities, &capabilities);
+            after.host.reservable = reservable.unwrap_or(before.host.reservable);
             if after.host == before.host {
                 return Ok(before);
             }
@@ -152,9 +178,23 @@ impl Service {
             after.version = before.version.next();
             after.updated_at = Some(now);
             let mut commit = Commit::new(now);
-            commit.audit.push(audit(caller, now, "host.update", &id));
+            if after.host.reservable != before.host.reservable {
+                let action = if after.host.reservable { "host.open" } else { "host.close" };
+                commit.audit.push(audit(caller, now, action, &id));
+            }
+            if after.host.capabilities != before.host.capabilities {
+                commit.audit.push(audit(caller, now, "host.update", &id));
+            }
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
+            if before.host.reservable && !after.host.reservable {
+                let state = self.snapshot();
+                let moved = beside_requests(|| {
+                    let hosts = self.known_hosts(&state, now);
+                    elsewhere(&state, &self.settings.rules, hosts.now(), id, now)
+                });
+                enter_moved(&mut commit, moved);
+            }
             match writer.commit(commit).await {
                 Ok(()) => {
                     // A lease that waits, or lacks something, may do with it now.
@@ -380,7 +420,7 @@ pub(crate) fn check_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Result<(
     Ok(())
 }
 
-fn change(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Option<String>)]) {
+fn set(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Option<String>)]) {
     for (key, value) in changes {
         match value {
             Some(value) => capabilities.insert(key.clone(), value.clone()),
@@ -433,11 +473,6 @@ fn starts_there(state: &State, id: HostId) -> bool {
 
 fn reserved(id: HostId) -> ServiceError {
     ServiceError::Conflict(format!("Can't delete host {id}. The host is reserved."))
-}
-
-/// Blazar's words, which speak of Placement (spec §1.12).
-fn known_already(machine: &Machine) -> ServiceError {
-    ServiceError::Conflict(format!("Conflict on creating resource provider blazar_{}", Quoted(&machine.name)))
 }
 
 /// Blazar's words, in Python's notation (spec §1.12).

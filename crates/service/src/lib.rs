@@ -71,9 +71,9 @@ pub use settings::Settings;
 pub use suspension::Acceptable;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
-    HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, IdempotencyKey,
-    LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage, NewFloatingIp, NewFreePool, NewInstance,
-    NewLease, NewMaintenance, NotFound, OpenError, OtherInstances, Placing, PlannedMaintenance,
+    HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, HostUpdate,
+    IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage, NewFloatingIp, NewFreePool,
+    NewInstance, NewLease, NewMaintenance, NotFound, OpenError, OtherInstances, Placing, PlannedMaintenance,
     PreemptibleUsage, Property, ServiceError, Statistics,
 };
 

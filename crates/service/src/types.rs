@@ -62,6 +62,22 @@ pub struct NewLease {
     pub waits: bool,
 }
 
+/// A change of a host; what is absent stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostUpdate {
+    /// Capabilities to set, and without a value to take away.
+    pub capabilities: Vec<(String, Option<String>)>,
+    /// Whether new leases may have it.
+    pub reservable: Option<bool>,
+}
+
+impl From<Vec<(String, Option<String>)>> for HostUpdate {
+    /// A change of capabilities alone.
+    fn from(capabilities: Vec<(String, Option<String>)>) -> Self {
+        Self { capabilities, reservable: None }
+    }
+}
+
 /// A change of a lease pool; what is absent stays, and none takes back what was said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeasePoolChange {

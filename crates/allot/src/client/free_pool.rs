@@ -4,11 +4,11 @@ use api::v1::FreePool;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::host::table_of;
+use super::host::{all, table_of};
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::{Host, read};
-use super::{ClientError, Session, object, pair, segment};
+use super::{ClientError, Session, object, pair, segment, with_each};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Update(Update),
     /// Remove free pools that no hosts are in
     Delete(Several),
-    /// Take machines of the fleet on as hosts of a free pool
+    /// Take machines of the fleet on as hosts of a free pool, or move hosts there
     #[command(name = "add-host")]
     AddHost(AddHost),
     /// Give hosts of a free pool back; leases that are to start with them get others
@@ -98,6 +98,9 @@ pub(crate) struct AddHost {
     /// A capability to set of each; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
+    /// Move those that are in another free pool: they keep their number, capabilities and leases
+    #[arg(long = "move", conflicts_with = "set")]
+    moves: bool,
 }
 
 #[derive(Args, Debug)]
@@ -133,39 +136,43 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Update(arguments) => update(arguments, session).await,
         Command::Delete(arguments) => {
-            for pool in &arguments.pools {
+            with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
                 session.connection.delete(&path(pool)).await?;
-                if !session.json {
-                    session.print(&format!("Free pool {pool} is removed."))?;
-                }
-            }
-            Ok(())
+                if session.json { Ok(()) } else { session.print(&format!("Free pool {pool} is removed.")) }
+            })
+            .await
         }
-        Command::AddHost(arguments) => {
-            let address = format!("{}/hosts", path(&arguments.pool));
-            for host in &arguments.hosts {
-                let mut body = object(arguments.set.clone());
-                body.insert("name".to_owned(), json!(host));
-                let answer = session.connection.post(&address, &Value::Object(body)).await?;
-                if session.json {
-                    session.print_json(&answer)?;
-                } else {
-                    session.print(&format!("Host {host} is in free pool {}.", arguments.pool))?;
-                }
-            }
-            Ok(())
-        }
+        Command::AddHost(arguments) => add_hosts(&arguments, session).await,
         Command::RemoveHost(arguments) => {
-            for host in &arguments.hosts {
+            with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
                 let address = format!("{}/hosts/{}", path(&arguments.pool), segment(host));
                 session.connection.delete(&address).await?;
-                if !session.json {
-                    session.print(&format!("Host {host} is given back."))?;
-                }
-            }
-            Ok(())
+                if session.json { Ok(()) } else { session.print(&format!("Host {host} is given back.")) }
+            })
+            .await
         }
     }
+}
+
+async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let address = format!("{}/hosts", path(&arguments.pool));
+    // Machines that are no hosts yet are taken on.
+    let known = if arguments.moves { all(session).await? } else { Vec::new() };
+    with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
+        let answer = if known.iter().any(|known| known.hypervisor_hostname == host || known.id == host) {
+            session.connection.put(&format!("{address}/{}", segment(host)), &json!({})).await?
+        } else {
+            let mut body = object(arguments.set.clone());
+            body.insert("name".to_owned(), json!(host));
+            session.connection.post(&address, &Value::Object(body)).await?
+        };
+        if session.json {
+            session.print_json(&answer)
+        } else {
+            session.print(&format!("Host {host} is in free pool {}.", arguments.pool))
+        }
+    })
+    .await
 }
 
 async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> {

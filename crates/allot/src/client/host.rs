@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::dates::{shown, zone_name};
 use super::table::{Style, text};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, object, pair};
+use super::{ClientError, Session, object, pair, with_each};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -22,6 +22,10 @@ pub(crate) enum Command {
     Create(Create),
     /// Set or take away a host's capabilities
     Update(Update),
+    /// Close hosts for new leases: leases that have not started get others if there are any, running ones go on
+    Close(Several),
+    /// Open hosts for new leases again
+    Open(Several),
     /// Give hosts back to the fleet
     Delete(Several),
     /// List the names and values that requirements may use
@@ -93,6 +97,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Show(arguments) => show(&arguments.host, session).await,
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Update(arguments) => update(&arguments, session).await,
+        Command::Close(arguments) => set_reservable(&arguments.hosts, false, session).await,
+        Command::Open(arguments) => set_reservable(&arguments.hosts, true, session).await,
         Command::Delete(arguments) => delete(&arguments.hosts, session).await,
         Command::Properties(arguments) => properties(&arguments, session).await,
         Command::Allocations(arguments) => allocations(&arguments, session).await,
@@ -128,17 +134,36 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
 }
 
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
-    for host in &arguments.hosts {
+    with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
         let mut body = object(arguments.set.clone());
         body.insert("name".to_owned(), json!(host));
         let answer = session.connection.post("/v1/os-hosts", &Value::Object(body)).await?;
         if arguments.hosts.len() == 1 || session.json {
-            print_host(&answer, session)?;
+            print_host(&answer, session)
         } else {
-            session.print(&format!("Host {host} can be leased."))?;
+            session.print(&format!("Host {host} can be leased."))
         }
-    }
-    Ok(())
+    })
+    .await
+}
+
+/// Closes hosts for new leases, or opens them.
+async fn set_reservable(
+    hosts: &[String],
+    reservable: bool,
+    session: &mut Session<'_>,
+) -> Result<(), ClientError> {
+    with_each(hosts, session, async |host, session: &mut Session<'_>| {
+        let id = identify(host, session).await?;
+        let body = json!({ "reservable": reservable });
+        let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
+        if session.json {
+            return session.print_json(&answer);
+        }
+        let now = if reservable { "open" } else { "closed" };
+        session.print(&format!("Host {host} is {now} for new leases."))
+    })
+    .await
 }
 
 async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -151,14 +176,12 @@ async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), Cli
 }
 
 async fn delete(hosts: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
-    for host in hosts {
+    with_each(hosts, session, async |host, session: &mut Session<'_>| {
         let id = identify(host, session).await?;
         session.connection.delete(&format!("/v1/os-hosts/{id}")).await?;
-        if !session.json {
-            session.print(&format!("Host {host} is given back."))?;
-        }
-    }
-    Ok(())
+        if session.json { Ok(()) } else { session.print(&format!("Host {host} is given back.")) }
+    })
+    .await
 }
 
 async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result<(), ClientError> {

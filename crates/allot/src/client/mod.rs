@@ -189,6 +189,9 @@ pub(crate) enum ClientError {
     /// Waiting was in vain.
     #[error("{0}")]
     InVain(String),
+    /// Of several things that were to be done some could not be.
+    #[error("{} of {of} could not be done", .failed.len())]
+    Several { of: usize, failed: Vec<(String, ClientError)> },
     /// The results cannot be written.
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
@@ -199,6 +202,9 @@ impl ClientError {
         match self {
             Self::Refused { .. } | Self::Offered { .. } | Self::InVain(_) | Self::Output(_) => REFUSED,
             Self::Usage(_) => USAGE,
+            Self::Several { failed, .. } => {
+                failed.iter().map(|(_, error)| error.status()).max().unwrap_or(REFUSED)
+            }
             Self::Unreachable { .. } | Self::Silent { .. } | Self::Lost { .. } | Self::Nonsense { .. } => {
                 UNREACHABLE
             }
@@ -256,6 +262,34 @@ impl Session<'_> {
     }
 }
 
+/// Does something with each of several things by name. One with which it cannot be done does not keep it from the others;
+/// that the service cannot be reached does.
+async fn with_each(
+    names: &[String],
+    session: &mut Session<'_>,
+    mut act: impl AsyncFnMut(&str, &mut Session<'_>) -> Result<(), ClientError>,
+) -> Result<(), ClientError> {
+    let mut failed = Vec::new();
+    for name in names {
+        match act(name, session).await {
+            Ok(()) => {}
+            Err(error @ ClientError::Output(_)) => return Err(error),
+            Err(error) => {
+                let goes_on = error.status() == REFUSED;
+                failed.push((name.clone(), error));
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+    match failed.len() {
+        0 => Ok(()),
+        1 if names.len() == 1 => failed.pop().map_or(Ok(()), |(_, error)| Err(error)),
+        _ => Err(ClientError::Several { of: names.len(), failed }),
+    }
+}
+
 /// A name as a part of an address.
 fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -277,12 +311,23 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {}", shown::message(&error.to_string()));
-            if let Some(hint) = error.hint() {
-                let _ = writeln!(io.err, "Hint: {}", shown::message(hint));
+            let failed = match &error {
+                ClientError::Several { failed, .. } => failed.as_slice(),
+                _ => &[],
+            };
+            for (name, error) in failed {
+                report(&format!("{name}: {error}"), error.hint(), io);
             }
+            report(&error.to_string(), error.hint(), io);
             error.status()
         }
+    }
+}
+
+fn report(error: &str, hint: Option<&str>, io: &mut Io<'_>) {
+    let _ = writeln!(io.err, "Error: {}", shown::message(error));
+    if let Some(hint) = hint {
+        let _ = writeln!(io.err, "Hint: {}", shown::message(hint));
     }
 }
 

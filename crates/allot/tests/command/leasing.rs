@@ -138,6 +138,26 @@ fn fp_lp_pools_are_dealt_with_from_a_command_line() {
     assert!(shown.contains("rack=r9") && !shown.contains("ssd") && shown.contains("r1-h03"), "{shown}");
     let refused = service.allot("freepool delete quick");
     assert!(refused.status == 1 && refused.err.contains("2 host(s) are in it"), "{}", refused.err);
+    let refused = service.allot("freepool add-host quick r1-h01 r1-h04");
+    let wanted = "r1-h01 is in the pool freepool: move it with `allot freepool add-host --move quick r1-h01`";
+    assert!(refused.status == 1 && refused.err.contains(wanted), "{}", refused.err);
+    assert!(
+        refused.out.contains("Host r1-h04 is in free pool quick."),
+        "the others are tried: {}",
+        refused.out
+    );
+    let number = service.json("host show r1-h04")["host"]["id"].clone();
+    service.says("host update r1-h04 --set gpu=yes");
+    service.says("freepool add-host --move freepool r1-h04");
+    let moved = service.json("host show r1-h04")["host"].clone();
+    assert_eq!((&moved["id"], &moved["gpu"]), (&number, &"yes".into()));
+    assert!(service.says("freepool show freepool").contains("r1-h04"));
+    service.says("host close r1-h01 r1-h04");
+    assert_eq!(service.json("host show r1-h01")["host"]["reservable"], false);
+    let closed = service.allot("lease create none --hosts 1 --where gpu=yes --for 1h");
+    assert!(closed.err.contains("closed for new leases"), "{}", closed.err);
+    service.says("host open r1-h04 r1-h01");
+    service.says("host delete r1-h04");
     service.says("freepool remove-host quick r1-h03");
     service.says("lease create db --hosts 1 --where free_pool=quick --for 2h --wait");
     assert_eq!(service.json("lease show db")["lease"]["end_action"], "migrate", "as its pool says");

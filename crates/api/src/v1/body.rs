@@ -433,9 +433,17 @@ pub struct HostCreate {
     pub capabilities: BTreeMap<String, String>,
 }
 
-/// Capabilities to set; null takes one away.
+/// What is to be different of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct HostChange(pub BTreeMap<String, Option<String>>);
+pub struct HostChange {
+    /// Whether new leases may have it. Where it is closed, leases that have not started get other hosts, if there are
+    /// any, and running ones go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservable: Option<bool>,
+    /// Capabilities to set; null takes one away.
+    #[serde(flatten)]
+    pub capabilities: BTreeMap<String, Option<String>>,
+}
 
 /// A free pool that is to be made.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

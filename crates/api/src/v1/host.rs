@@ -75,6 +75,9 @@ const FIELDS: [&str; 16] = [
     "updated_at",
 ];
 
+/// The field by which a host is closed for new leases, and opened.
+const RESERVABLE: &str = "reservable";
+
 impl Host {
     /// The host with what its pool says of it, if that is not the one that is always there.
     pub fn of(record: &HostRecord, pool: &FreePool) -> Self {
@@ -157,13 +160,27 @@ impl HostRequest {
     }
 }
 
-/// Reads the body of `PUT /os-hosts/{id}`: capabilities to set, and with null to take away.
-pub fn read_host_update(body: &Value) -> Result<Vec<(String, Option<String>)>, RequestError> {
-    let object = object(body)?;
-    if object.is_empty() {
-        return Err(RequestError::NothingToUpdate);
+/// What is to be different of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostChanges {
+    /// Capabilities to set, and without a value to take away.
+    pub capabilities: Vec<(String, Option<String>)>,
+    /// Whether new leases may have it, if that is said.
+    pub reservable: Option<bool>,
+}
+
+impl HostChanges {
+    /// Reads the body of `PUT /os-hosts/{id}`: `reservable`, and capabilities, which null takes away.
+    pub fn read(body: &Value) -> Result<Self, RequestError> {
+        let object = object(body)?;
+        if object.is_empty() {
+            return Err(RequestError::NothingToUpdate);
+        }
+        let reservable = object.get(RESERVABLE).map(|value| boolean(RESERVABLE, value)).transpose()?;
+        let others = object.iter().filter(|(name, _)| *name != RESERVABLE);
+        let capabilities = others.map(|(name, value)| Ok((name.clone(), capability(name, value)?)));
+        Ok(Self { capabilities: capabilities.collect::<Result<_, RequestError>>()?, reservable })
     }
-    object.iter().map(|(name, value)| Ok((name.clone(), capability(name, value)?))).collect()
 }
 
 fn object(body: &Value) -> Result<&Map<String, Value>, RequestError> {
@@ -325,9 +342,25 @@ mod tests {
         let long = HostRequest::read(&json!({"name": "n", "a".repeat(65): "x"})).expect_err("too long");
         assert_eq!(long.to_string(), "Extra capability key too long");
         for wrong in [json!({"vcpus": "9"}), json!({"": "x"}), json!({"a": [1]}), json!({})] {
-            assert_eq!(read_host_update(&wrong).expect_err("wrong").status(), 400);
+            assert_eq!(HostChanges::read(&wrong).expect_err("wrong").status(), 400);
         }
-        let taken = read_host_update(&json!({"gpu": null})).expect("well formed");
-        assert_eq!(taken, [("gpu".to_owned(), None)]);
+        let taken = HostChanges::read(&json!({"gpu": null})).expect("well formed");
+        assert_eq!(taken, HostChanges { capabilities: vec![("gpu".to_owned(), None)], reservable: None });
+    }
+
+    #[test]
+    fn a_host_is_closed_and_opened_by_a_truth_value_or_the_word_for_it() {
+        for (value, reservable) in
+            [(json!(false), false), (json!("False"), false), (json!(true), true), (json!("true"), true)]
+        {
+            let changes =
+                HostChanges::read(&json!({"reservable": value, "gpu": "yes"})).expect("well formed");
+            assert_eq!(changes.reservable, Some(reservable));
+            assert_eq!(changes.capabilities, [("gpu".to_owned(), Some("yes".to_owned()))]);
+        }
+        for wrong in [json!(null), json!(0), json!("no"), json!([])] {
+            let error = HostChanges::read(&json!({"reservable": wrong})).expect_err("wrong");
+            assert_eq!(error.to_string(), "Malformed parameter reservable");
+        }
     }
 }

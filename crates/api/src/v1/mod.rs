@@ -41,8 +41,8 @@ pub use floating_ip::{FloatingIp, FloatingIpRequest};
 pub use free_pool::{FreePool, FreePoolRequest};
 pub use hints::{OfferedHint, OfferedHints, SchedulerHints};
 pub use host::{
-    AllocatedReservation, Allocation, Host, HostName, HostRequest, Property, ResourceProperty,
-    read_host_update, read_property_update,
+    AllocatedReservation, Allocation, Host, HostChanges, HostName, HostRequest, Property, ResourceProperty,
+    read_property_update,
 };
 pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id, series_id};
 pub use instance::{

@@ -47,7 +47,7 @@ impl HostFilter {
     /// What is wrong with a host that it removes.
     fn complaint(&self) -> &'static str {
         match self {
-            Self::Reservable => "not reservable",
+            Self::Reservable => "closed for new leases",
             Self::Named(filter) => filter.complaint(),
             Self::Custom(_) => "against the operator's rules",
             Self::HypervisorProperties => "not matching hypervisor_properties",

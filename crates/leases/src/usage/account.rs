@@ -1,5 +1,6 @@
 //! What changes of leases and instances mean for usage.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -146,7 +147,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
                 }
             }
         }
-        spans.push(whole);
+        spans.push(Span { pool: pool_of_most(&spans), ..whole });
         spans.into_iter().map(|span| (span.key(), span)).collect()
     }
 
@@ -182,6 +183,16 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             open: true,
         })
     }
+}
+
+/// The free pool that most of these hosts are of, the first of several by name: under it a lease is counted.
+fn pool_of_most(spans: &[Span]) -> Option<String> {
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    for pool in spans.iter().filter_map(|span| span.pool.as_deref()) {
+        *hosts.entry(pool).or_default() += 1;
+    }
+    let (pool, _) = hosts.into_iter().max_by_key(|(pool, hosts)| (*hosts, Reverse(*pool)))?;
+    Some(pool.to_owned())
 }
 
 /// Whether it has what it was given.

@@ -149,7 +149,7 @@ pub struct Span {
     pub held: Held,
     /// Where it is; none of what is nowhere in particular.
     pub host: Option<HostId>,
-    /// The free pool that the host comes from.
+    /// The free pool that the host comes from; of a lease, that most of its hosts come from.
     pub pool: Option<String>,
     /// How much it is.
     pub size: Size,

@@ -209,11 +209,12 @@ impl Totals {
     }
 }
 
-/// What it comes to, group by group.
+/// What it comes to, group by group, without those that come to nothing.
 pub fn by_group(sums: &[Sum]) -> BTreeMap<Group, Totals> {
     let mut totals: BTreeMap<Group, Totals> = BTreeMap::new();
     for sum in sums {
         totals.entry(sum.group.clone()).or_default().add(sum);
     }
+    totals.retain(|_, totals| *totals != Totals::default());
     totals
 }

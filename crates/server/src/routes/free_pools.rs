@@ -10,7 +10,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use store::FreePoolRecord;
+use leases::ids::HostId;
+use store::{FreePoolRecord, HostRecord};
 
 use super::hosts;
 use crate::app::{App, Session};
@@ -163,6 +164,34 @@ pub(crate) async fn add_host(
     Ok((StatusCode::CREATED, Json(HostBody { host: hosts::show_one(&app, record) })).into_response())
 }
 
+/// Moves a host from another free pool into this one. It keeps its identifier, what it says of itself, and its leases; what
+/// these were made for stays so, or the host stays where it is.
+#[utoipa::path(
+    put, path = "/v1/freepools/{freepool}/hosts/{host_id}", tag = "freepools",
+    operation_id = "move_freepool_host",
+    params(
+        ("freepool" = String, Path, description = "The free pool that it is to be in: its identifier or name"),
+        ("host_id" = String, Path, description = "The host: its identifier or name"),
+    ),
+    responses(
+        (status = 200, body = HostBody),
+        (status = 404, description = "There is no such pool, or no such host in any", body = api::v1::ErrorBody),
+        (status = 409, description = "A lease rests on what would change", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn move_host(
+    State(app): State<App>,
+    session: Session,
+    Path((freepool, host)): Path<(String, String)>,
+) -> Result<Json<HostBody>, ApiError> {
+    session.allow(&app, Rule::FreePoolsPut)?;
+    let pool = find(&app, &freepool)?.pool.id;
+    let id = find_host(&app, &host, |_| true)?;
+    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let record = session.change(async move { service.move_host(&caller, id, pool).await }).await??;
+    Ok(Json(HostBody { host: hosts::show_one(&app, record) }))
+}
+
 /// Gives a host of a free pool back to the fleet. Leases that are to start with it get others; if there are none, or
 /// one has started, it stays.
 #[utoipa::path(
@@ -185,9 +214,7 @@ pub(crate) async fn remove_host(
 ) -> Result<StatusCode, ApiError> {
     session.allow(&app, Rule::FreePoolsDelete)?;
     let pool = find(&app, &freepool)?.pool.id;
-    let mut known = app.service().hosts().into_iter().filter(|record| record.host.pool == pool);
-    let id = known.find(|record| record.host.id.to_string() == host || record.host.name == host);
-    let id = id.ok_or_else(|| ApiError::not_found("host_id", &host))?.host.id;
+    let id = find_host(&app, &host, |record| record.host.pool == pool)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     session.change(async move { service.remove_host_from_pool(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
@@ -195,6 +222,13 @@ pub(crate) async fn remove_host(
 
 fn find(app: &App, freepool: &str) -> Result<Arc<FreePoolRecord>, ApiError> {
     app.service().free_pool(freepool).ok_or_else(|| ApiError::not_found("freepool", freepool))
+}
+
+/// The host of that identifier or name, if it is one of these.
+fn find_host(app: &App, host: &str, of: impl Fn(&HostRecord) -> bool) -> Result<HostId, ApiError> {
+    let mut known = app.service().hosts().into_iter().filter(|record| of(record));
+    let found = known.find(|record| record.host.id.to_string() == host || record.host.name == host);
+    Ok(found.ok_or_else(|| ApiError::not_found("host_id", host))?.host.id)
 }
 
 fn shown(app: &App, record: &FreePoolRecord) -> FreePool {

@@ -7,8 +7,8 @@ use api::v1::body::{
     PropertyBody, PropertyChange,
 };
 use api::v1::{
-    Allocation, Host, HostName, HostRequest, Property, host_id, lease_id, read_host_update,
-    read_property_update, reservation_id,
+    Allocation, Host, HostChanges, HostName, HostRequest, Property, host_id, lease_id, read_property_update,
+    reservation_id,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,7 +16,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::free_pool::FreePool;
 use leases::ids::{HostId, LeaseId, ReservationId};
-use service::{AllocationFilter, HostAllocation, HostSelector};
+use service::{AllocationFilter, HostAllocation, HostSelector, HostUpdate};
 use store::{FreePoolRecord, HostRecord};
 
 use super::paging::{Paging, Part, unknown_marker};
@@ -138,7 +138,9 @@ pub(crate) async fn show(
     Ok(Json(HostBody { host: show_one(&app, find(&app, &id)?) }))
 }
 
-/// Sets extra capabilities of a host, or takes away those that are null. All or nothing.
+/// Sets extra capabilities of a host, or takes away those that are null, and closes it for new leases (`reservable`
+/// false) or opens it again. All or nothing. When it is closed leases that have not started get other hosts, if there are
+/// any, and running ones go on.
 #[utoipa::path(
     put, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "update_host",
     params(("host_id" = String, Path, description = "The host")),
@@ -156,11 +158,11 @@ pub(crate) async fn update(
     body: Body,
 ) -> Result<Json<HostBody>, ApiError> {
     session.allow(&app, Rule::HostsPut)?;
-    let capabilities = read_host_update(&body.json()?)?;
+    let HostChanges { capabilities, reservable } = HostChanges::read(&body.json()?)?;
+    let change = HostUpdate { capabilities, reservable };
     let id = find(&app, &id)?.host.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record =
-        session.change(async move { service.update_host(&caller, id, capabilities).await }).await??;
+    let record = session.change(async move { service.update_host(&caller, id, change).await }).await??;
     Ok(Json(HostBody { host: show_one(&app, record) }))
 }
 

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 83] = [
+const MATRIX: [(&str, &str, &str); 84] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -56,6 +56,7 @@ const MATRIX: [(&str, &str, &str); 83] = [
     ("DELETE", "/v1/freepools/{freepool}", "admin"),
     ("GET", "/v1/freepools/{freepool}/hosts", "admin"),
     ("POST", "/v1/freepools/{freepool}/hosts", "admin"),
+    ("PUT", "/v1/freepools/{freepool}/hosts/{host_id}", "admin"),
     ("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}", "admin"),
     ("GET", "/v1/leasepools", "admin member reader foreign"),
     ("POST", "/v1/leasepools", "admin member foreign"),

@@ -62,3 +62,48 @@ async fn fp_a_lease_asks_for_hosts_of_a_pool_by_its_name_or_by_what_it_says() {
     assert_eq!(member.status, 201, "{}", member.text);
     assert_eq!(foreign.0, 400, "the pool is for another project: {}", foreign.1);
 }
+
+#[tokio::test]
+async fn fp_4_a_host_is_moved_and_keeps_its_number_capabilities_and_leases() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 2).await;
+    let pool = json!({"name": "fast", "extra_specs": {"ssd": "yes"}});
+    send(&site, Method::POST, "/v1/freepools", Some(pool)).await.ok(201);
+    let lease = |start: &str, end: &str| hosts_lease(2, 2, start, end);
+    let runs = send(&site, Method::POST, "/v1/leases", Some(lease("now", "2030-01-01 20:00"))).await.ok(201);
+    send(&site, Method::POST, "/v1/leases", Some(lease("2030-01-02 10:00", "2030-01-02 12:00")))
+        .await
+        .ok(201);
+    let taken = async |host: &str| {
+        let path = format!("/v1/os-hosts/{host}/allocation");
+        send(&site, Method::GET, &path, None).await.ok(200)["allocation"].clone()
+    };
+    let before = taken("1").await;
+    assert_eq!(before["reservations"].as_array().map(Vec::len), Some(2));
+    let again = send(&site, Method::POST, "/v1/freepools/fast/hosts", Some(json!({"name": "r1-h01"}))).await;
+    let (status, text) = again.error();
+    let wanted = "r1-h01 is in the pool freepool: move it with `allot freepool add-host --move fast r1-h01` \
+                  (PUT /v1/freepools/fast/hosts/1)";
+    assert!(status == 409 && text.starts_with(wanted), "{text}");
+    let path = "/v1/freepools/fast/hosts/r1-h01";
+    for _ in 0..2 {
+        let moved = send(&site, Method::PUT, path, None).await.ok(200)["host"].clone();
+        assert_eq!(
+            (&moved["id"], &moved["rack"], &moved["ssd"], &moved["free_pool"]),
+            (&json!("1"), &json!("r1"), &json!("yes"), &json!("fast"))
+        );
+    }
+    assert_eq!(taken("1").await, before);
+    site.until_as("member", "2030-01-01T10:01:00Z", &runs["lease"], "ACTIVE").await;
+    let audit = send(&site, Method::GET, "/v1/audit?action=host.move", None).await.ok(200);
+    assert_eq!(audit["audit"].as_array().map(Vec::len), Some(1), "the second time nothing is changed");
+
+    let mut relies = hosts_lease(1, 1, "2030-01-05 10:00", "2030-01-05 12:00");
+    relies["reservations"][0]["resource_properties"] = json!("[\"==\", \"$free_pool\", \"fast\"]");
+    send(&site, Method::POST, "/v1/leases", Some(relies)).await.ok(201);
+    let refused = send(&site, Method::PUT, "/v1/freepools/freepool/hosts/1", None).await;
+    assert!(refused.status == 409 && refused.text.contains("'free_pool'"), "{}", refused.text);
+    assert_eq!(send(&site, Method::PUT, "/v1/freepools/nosuch/hosts/1", None).await.status, 404);
+    assert_eq!(send(&site, Method::PUT, "/v1/freepools/fast/hosts/99", None).await.status, 404);
+    assert_eq!(site.send_as("member", Method::PUT, path, None).await.status, 403);
+}

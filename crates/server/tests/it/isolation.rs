@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 83] = [
+const ROWS: [Row; 84] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -97,8 +97,14 @@ const ROWS: [Row; 83] = [
     row("DELETE", "/v1/freepools/{freepool}"),
     row("GET", "/v1/freepools/{freepool}/hosts"),
     row("POST", "/v1/freepools/{freepool}/hosts").sending(|_| json!({"id": "3"})),
+    row("PUT", "/v1/freepools/{freepool}/hosts/{host_id}"),
     row("DELETE", "/v1/freepools/{freepool}/hosts/{host_id}"),
-    row("GET", "/v1/leasepools").with(&[("limit", "1"), ("marker", "{lease}"), ("project_id", "q")]),
+    row("GET", "/v1/leasepools").with(&[
+        ("limit", "1"),
+        ("marker", "{lease}"),
+        ("project_id", "q"),
+        ("tenant_id", "q"),
+    ]),
     row("POST", "/v1/leasepools").sending(|_| json!({"host_count": 1, "duration": "1h"})),
     row("GET", "/v1/leasepools/{leasepool_id}"),
     row("PUT", "/v1/leasepools/{leasepool_id}").sending(|_| json!({"name": "mine"})),

@@ -201,3 +201,41 @@ async fn usage_b_leases_are_billed_flat_and_by_instance() {
     let table = site.get("/v1/usage/billing?start=2030-01-01&interval=hour&format=csv").await.text;
     assert!(table.lines().count() > 4 && table.contains(",host-hour,0.5,"), "{table}");
 }
+
+#[tokio::test]
+async fn usage_e_leases_count_where_their_hosts_are_and_nothing_has_no_row() {
+    let site = Site::guarded().await;
+    let pool = json!({"name": "fast"});
+    site.send_as("admin", Method::POST, "/v1/freepools", Some(&pool)).await.ok(201);
+    for id in ["1", "2"] {
+        let body = json!({ "id": id });
+        site.send_as("admin", Method::POST, "/v1/freepools/fast/hosts", Some(&body)).await.ok(201);
+    }
+    let host = json!({"id": "3"});
+    site.send_as("admin", Method::POST, "/v1/os-hosts", Some(&host)).await.ok(201);
+    let lease = hosts_lease(3, 3, "now", "2030-01-01 12:00");
+    let lease =
+        site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await.ok(201)["lease"].clone();
+    site.until_as("member", "2030-01-01T10:00:40Z", &lease, "ACTIVE").await;
+    an_hour_later(&site).await;
+    let rows = async |query: &str| {
+        get(&site, "admin", &format!("/v1/usage?{query}")).await["usage"].as_array().expect("a list").clone()
+    };
+    let shown = |rows: &[Value]| -> Vec<(Value, Value)> {
+        rows.iter().map(|row| (row["pool"].clone(), row["leases_started"].clone())).collect()
+    };
+    let by_pool = rows("group_by=pool").await;
+    assert_eq!(
+        shown(&by_pool),
+        [(json!("fast"), json!(1)), (json!("freepool"), json!(0))],
+        "most of its hosts are of the pool fast: {by_pool:?}"
+    );
+    assert!(by_pool.iter().all(|row| number(&row["reserved"]["host_hours"]) > 0.9));
+    assert_eq!(shown(&rows("group_by=pool&pool=fast").await), [(json!("fast"), json!(1))]);
+    for query in ["group_by=pool,lease_type", "group_by=lease_type", "group_by=pool,lease_type,hour"] {
+        for row in rows(query).await {
+            assert_eq!(row["lease_type"], "SCHEDULE", "{row}");
+            assert!(number(&row["reserved"]["host_hours"]) > 0.0, "{row}");
+        }
+    }
+}

@@ -47,7 +47,7 @@ fn power(world: &World, host: u64) -> &'static str {
 
 async fn note(world: &mut World, host: u64, capabilities: &[(&str, &str)]) {
     let noted = capabilities.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
-    world.service.update_host(&operator(), HostId(host), noted.collect()).await.expect("fine");
+    world.service.update_host(&operator(), HostId(host), noted.collect::<Vec<_>>()).await.expect("fine");
     world.touched();
 }
 
