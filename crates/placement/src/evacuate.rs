@@ -5,6 +5,7 @@ use cluster::{
 };
 use thiserror::Error;
 
+use crate::allocate::Failures;
 use crate::board::{Board, Effect};
 
 /// Which of an instance's nodes it must leave.
@@ -228,6 +229,33 @@ fn best_pair(
     cluster.apply(index, &outcome);
     moves.push(last);
     Ok(moves)
+}
+
+/// What [`evacuate`] with [`EvacuateMode::All`] finds if `first` becomes the primary: the secondaries that are possible,
+/// and why the others are not. The cluster is left unchanged.
+pub fn pairs_with(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    first: NodeIdx,
+    to: &Destination,
+    force: bool,
+) -> Result<(Vec<NodeIdx>, Failures), EvacuateError> {
+    let mut undo = Vec::new();
+    let made = make_primary(cluster, index, first, force, &mut undo);
+    let (mut possible, mut failures) = (Vec::new(), Failures::default());
+    if made.is_ok() {
+        let probe = Probe::new(cluster, index);
+        for &second in to.available.iter().filter(|second| **second != first) {
+            match probe.judge(Move::ReplaceSecondary(second), force) {
+                Ok(_) => possible.push(second),
+                Err(mode) => failures.add(mode),
+            }
+        }
+    }
+    for step in undo.into_iter().rev() {
+        cluster.undo(step);
+    }
+    made.map(|_| (possible, failures))
 }
 
 /// Makes `first` the primary, the old primary the secondary; on refusal, `undo` holds what was done.

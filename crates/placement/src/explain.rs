@@ -6,6 +6,8 @@
 use cluster::{Cluster, FailMode, Figures, Instance, Node, NodeIdx};
 use thiserror::Error;
 
+use crate::objection::Objection;
+
 /// A reason in words, to be followed by where or how often.
 pub fn words(mode: FailMode) -> &'static str {
     match mode {
@@ -21,11 +23,16 @@ pub fn words(mode: FailMode) -> &'static str {
     }
 }
 
+/// An amount of which one MiB more is needed than there is, where they are the same: a node never gives its last MiB.
+fn more(wanted: i64, there: i64) -> String {
+    if wanted == there { format!("more than {wanted} MiB") } else { format!("{wanted} MiB") }
+}
+
 /// The check that refused an instance on a node.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Check {
     /// Not enough memory.
-    #[error("{wanted} MiB of memory wanted, {free} MiB are not allocated")]
+    #[error("{} of memory wanted, {free} MiB are not allocated", more(*.wanted, *.free))]
     Memory {
         /// Wanted, MiB.
         wanted: i64,
@@ -33,7 +40,7 @@ pub enum Check {
         free: i64,
     },
     /// The node could not take over what it must.
-    #[error("{left} MiB of memory would be left, but {reserve} MiB must stay free for failovers (N+1)")]
+    #[error("{left} MiB of memory would be left, but {} must stay free for failovers (N+1)", more(*.reserve, *.left))]
     Reserve {
         /// Left, MiB.
         left: i64,
@@ -41,7 +48,7 @@ pub enum Check {
         reserve: i64,
     },
     /// Not enough disk.
-    #[error("{wanted} MiB of disk wanted, {free} MiB are free, {keep} MiB of which must stay free")]
+    #[error("{wanted} MiB of disk wanted, {free} MiB are free, {} MiB of which must stay free", (*.keep).max(1))]
     Disk {
         /// Wanted, MiB.
         wanted: i64,
@@ -67,7 +74,7 @@ pub enum Check {
         limit: f64,
     },
     /// More virtual CPUs than the policy allows.
-    #[error("{ratio:.3} virtual CPUs per physical one would be in use, the policy allows {limit}")]
+    #[error("{} virtual CPUs per physical one would be in use, the policy allows {limit}", (.ratio * 1000.0).ceil() / 1000.0)]
     CpuRatio {
         /// In use afterwards, per physical CPU.
         ratio: f64,
@@ -78,8 +85,8 @@ pub enum Check {
     #[error("an instance with one of its exclusion tags is there already")]
     Tags,
     /// The group's policy does not allow such an instance.
-    #[error("the group's policy does not allow such an instance ({0})")]
-    Policy(FailMode),
+    #[error("{0}")]
+    Policy(Objection),
     /// What is planned for the node leaves no room.
     #[error("no room beside what is planned for the node ({0})")]
     Planned(FailMode),
@@ -90,11 +97,17 @@ pub enum Check {
 
 /// Why `node` refuses `instance` as its primary; `None` if it does not.
 pub fn refused_primary(cluster: &Cluster, instance: &Instance, index: NodeIdx, force: bool) -> Option<Check> {
-    let (node, state) = (cluster.node(index), cluster.state(index));
+    let node = cluster.node(index);
     let policy = &cluster.group(node.group).policy;
-    if let Err(mode) = policy.check(instance, node.exclusive_storage) {
-        return Some(Check::Policy(mode));
+    if let Some(objection) = Objection::find(policy, instance, node.exclusive_storage) {
+        return Some(Check::Policy(objection));
     }
+    refused_arrival(cluster, instance, index, force)
+}
+
+/// As [`refused_primary`], for an instance that exists already: policies do not count then.
+pub fn refused_arrival(cluster: &Cluster, instance: &Instance, index: NodeIdx, force: bool) -> Option<Check> {
+    let (node, state) = (cluster.node(index), cluster.state(index));
     let demand = instance.demand();
     let tags = state.tag_effect(&instance.exclusion_tags);
     let mode = state.figures.add_primary(node, &demand, tags, 0, force).err()?;

@@ -27,6 +27,7 @@ mod homeless;
 pub mod jobs;
 mod located;
 mod minorant;
+pub mod objection;
 mod order;
 mod pair;
 pub mod reboot;

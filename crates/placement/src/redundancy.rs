@@ -309,10 +309,19 @@ pub fn by_simulation(
     node: NodeIdx,
     tentative: Option<Tentative>,
 ) -> bool {
-    let mut attempt = Attempt { cluster, tentative, undo: Vec::new() };
+    let mut attempt = Attempt { cluster, tentative, undo: Vec::new(), stuck: Vec::new() };
     let possible = attempt.empty(list, node);
     attempt.take_back();
     possible
+}
+
+/// Which instances find no place if `node` is lost, given the nodes in `list`; none if all do. Of instances that would be
+/// created anew, all are named where there is no room for all. The cluster is left unchanged.
+pub fn stuck_instances(cluster: &mut Cluster, list: &[NodeIdx], node: NodeIdx) -> Vec<InstanceIdx> {
+    let mut attempt = Attempt { cluster, tentative: None, undo: Vec::new(), stuck: Vec::new() };
+    let possible = attempt.empty(list, node);
+    attempt.take_back();
+    if possible { Vec::new() } else { attempt.stuck }
 }
 
 /// The verdict where it can be told without simulating the evacuation.
@@ -387,6 +396,8 @@ struct Attempt<'a> {
     cluster: &'a mut Cluster,
     tentative: Option<Tentative>,
     undo: Vec<Undo>,
+    /// What found no place.
+    stuck: Vec<InstanceIdx>,
 }
 
 impl Attempt<'_> {
@@ -413,6 +424,7 @@ impl Attempt<'_> {
         let mut recreated = of_class(self.cluster, Rescue::Recreate);
         for index in of_class(self.cluster, Rescue::Failover) {
             if !self.fail_over(list, index) {
+                self.stuck.push(index);
                 return false;
             }
         }
@@ -423,8 +435,17 @@ impl Attempt<'_> {
         let in_group: Vec<NodeIdx> =
             list.iter().copied().filter(|n| self.cluster.node(*n).group == group).collect();
         recreated.sort_by_key(|i| std::cmp::Reverse(self.cluster.instance(*i).memory));
-        evacuees.into_iter().all(|index| self.evacuate(&in_group, node, index))
-            && (recreated.is_empty() || self.recreate_all(list, &in_group, node, &recreated))
+        for index in evacuees {
+            if !self.evacuate(&in_group, node, index) {
+                self.stuck.push(index);
+                return false;
+            }
+        }
+        let possible = recreated.is_empty() || self.recreate_all(list, &in_group, node, &recreated);
+        if !possible {
+            self.stuck = recreated;
+        }
+        possible
     }
 
     /// An instance that the reference does not find on a node when it leaves it: its record's index differs from

@@ -6,8 +6,10 @@ use placement::dedicated;
 use placement::groups::{self, GroupChoice};
 
 use super::decide::alloc_options;
+use super::explain;
 use super::sentence::{self, Metric};
 use crate::iallocator::{AllocateRequest, Response, ResultValue, failure, success};
+use crate::io::Io;
 use crate::options::Options;
 
 /// How placements are compared.
@@ -49,12 +51,16 @@ pub(super) fn one(
     wanted: &AllocateRequest,
     rules: &TagRules,
     options: &Options,
+    io: &mut Io<'_>,
 ) -> Response {
     let mut instance = wanted.instance.clone();
     cluster.derive_tags(&mut instance, rules);
     let strategy = Strategy::of(cluster, wanted.group_name.as_deref());
     let allowed = options.restrict_allocation_to.as_ref().or(wanted.restrict_to_nodes.as_ref());
     let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
+    if options.explain {
+        explain::allocation(cluster, &request, wanted.group_name.as_deref(), strategy, None, options, io);
+    }
     let decision = match wanted.group_name.as_deref() {
         None => anywhere(cluster, &request, strategy, None, options),
         Some(name) => in_group(cluster, &request, strategy, name, true, options),
@@ -76,6 +82,7 @@ pub(super) fn several(
     group_name: Option<&str>,
     rules: &TagRules,
     options: &Options,
+    io: &mut Io<'_>,
 ) -> Response {
     let strategy = Strategy::of(cluster, group_name);
     let mut allocated = Vec::new();
@@ -88,6 +95,9 @@ pub(super) fn several(
         cluster.derive_tags(&mut instance, rules);
         let allowed = options.restrict_allocation_to.as_ref();
         let request = Wanted { instance: &instance, nodes: wanted.required_nodes, allowed };
+        if options.explain {
+            explain::allocation(cluster, &request, group_name, strategy, only_group, options, io);
+        }
         let decision = match group_name {
             None => anywhere(cluster, &request, strategy, only_group, options),
             Some(name) => {
@@ -137,10 +147,12 @@ pub(super) fn several(
 }
 
 /// What is to be placed.
-struct Wanted<'a> {
-    instance: &'a Instance,
-    nodes: i64,
-    allowed: Option<&'a Vec<String>>,
+pub(super) struct Wanted<'a> {
+    pub instance: &'a Instance,
+    /// On how many nodes.
+    pub nodes: i64,
+    /// The names of the only nodes that may be used.
+    pub allowed: Option<&'a Vec<String>>,
 }
 
 fn names(cluster: &Cluster, outcome: &cluster::Outcome) -> Vec<String> {

@@ -80,26 +80,21 @@ fn respond(
     io: &mut Io<'_>,
 ) -> Response {
     match request {
-        Request::Allocate(wanted) => {
-            if options.explain {
-                explain::allocation(cluster, wanted, rules, options, io);
-            }
-            allocate::one(cluster, wanted, rules, options)
-        }
+        Request::Allocate(wanted) => allocate::one(cluster, wanted, rules, options, io),
         Request::MultiAllocate { instances, group_name } => {
-            allocate::several(cluster, instances, group_name.as_deref(), rules, options)
+            allocate::several(cluster, instances, group_name.as_deref(), rules, options, io)
         }
         Request::Relocate { instance, required_nodes, relocate_from } => {
-            relocate(cluster, *instance, *required_nodes, relocate_from, options)
+            relocate(cluster, *instance, *required_nodes, relocate_from, options, io)
         }
         Request::NodeEvacuate { instances, mode } => {
-            node_evacuate(cluster, instances, mode_of(*mode), options)
+            node_evacuate(cluster, instances, mode_of(*mode), options, io)
         }
         Request::ChangeGroup { instances, target_groups } => {
-            change_groups(cluster, instances, target_groups, options)
+            change_groups(cluster, instances, target_groups, options, io)
         }
-        Request::AllocateSecondary { instance } => allocate_secondary(cluster, *instance, options),
-        Request::MultiEvacuate { nodes } => multi_evacuate(cluster, nodes, options),
+        Request::AllocateSecondary { instance } => allocate_secondary(cluster, *instance, options, io),
+        Request::MultiEvacuate { nodes } => multi_evacuate(cluster, nodes, options, io),
     }
 }
 
@@ -133,6 +128,7 @@ fn relocate(
     required_nodes: i64,
     from: &[NodeIdx],
     options: &Options,
+    io: &mut Io<'_>,
 ) -> Response {
     if required_nodes != 1 {
         return failure(&format!("Exchange {required_nodes} nodes mode is not implemented"));
@@ -153,6 +149,9 @@ fn relocate(
     }
     let excluded = evacuate::nodes_to_leave(cluster, &[index], mode);
     let to = Destination::in_group(cluster, index, &excluded);
+    if options.explain {
+        explain::evacuation(cluster, index, mode, &to, options, io);
+    }
     match evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
         Ok(_) => {
             let instance = cluster.instance(index);
@@ -169,11 +168,15 @@ fn node_evacuate(
     instances: &[InstanceIdx],
     mode: EvacuateMode,
     options: &Options,
+    io: &mut Io<'_>,
 ) -> Response {
     let excluded = evacuate::nodes_to_leave(cluster, instances, mode);
     let mut moves = Evacuation::default();
     for &index in instances {
         let to = Destination::in_group(cluster, index, &excluded);
+        if options.explain {
+            explain::evacuation(cluster, index, mode, &to, options, io);
+        }
         match evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
             Ok(done) => {
                 let group = cluster.group_of(index);
@@ -190,11 +193,15 @@ fn change_groups(
     instances: &[InstanceIdx],
     wanted: &[GroupIdx],
     options: &Options,
+    io: &mut Io<'_>,
 ) -> Response {
     let groups = change_group::target_groups(cluster, instances, wanted);
     let mut moves = Evacuation::default();
     for &index in instances {
         let allowed = options.restrict_allocation_to.as_deref();
+        if options.explain {
+            explain::change_group(cluster, index, &groups, options, io);
+        }
         match change_group::change_group(cluster, index, &groups, allowed, alloc_options(options)) {
             Ok((group, done)) => record(cluster, index, group, &done, &mut moves),
             Err(error) => {
@@ -239,7 +246,12 @@ fn evacuated(moves: Evacuation) -> Response {
 }
 
 /// Converts a plain instance to DRBD, as far as choosing its secondary (algorithms spec §4.6).
-fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Options) -> Response {
+fn allocate_secondary(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> Response {
     if cluster.instance(index).secondary.is_some() {
         return failure("Instance already has a secondary");
     }
@@ -250,7 +262,11 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
     // Offline nodes take part: the reference does not look.
     let others: Vec<NodeIdx> = cluster.nodes_of(group).into_iter().filter(|n| *n != primary).collect();
     let allocator = Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options));
-    let targets = Targets::Pairs(PairTargets { partners: vec![others], primaries: vec![(primary, 0)] });
+    let targets =
+        Targets::Pairs(PairTargets { partners: vec![others.clone()], primaries: vec![(primary, 0)] });
+    if options.explain {
+        explain::secondary(cluster, &converted, primary, &others, options, io);
+    }
     let trials = allocator.try_all(cluster, &converted, &targets).map(sentence::Metric::Score);
     let detail = sentence::trials(cluster, &trials);
     let chosen = trials.best.and_then(|best| Some((best.outcome.secondary?, best.outcome)));
@@ -264,7 +280,7 @@ fn allocate_secondary(cluster: &mut Cluster, index: InstanceIdx, options: &Optio
 }
 
 /// Protocol version 2: a new secondary for every instance whose secondary is one of the nodes.
-fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options) -> Response {
+fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options, io: &mut Io<'_>) -> Response {
     let victims: Vec<InstanceIdx> = cluster
         .instance_indices()
         .filter(|i| {
@@ -276,6 +292,9 @@ fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options) -
     for index in victims {
         let to = Destination::in_group(cluster, index, nodes);
         let mode = EvacuateMode::SecondaryOnly;
+        if options.explain {
+            explain::evacuation(cluster, index, mode, &to, options, io);
+        }
         if let Err(error) = evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
             let name = &cluster.instance(index).name;
             return failure(&format!("Can't evacuate instance {name}: {error}"));

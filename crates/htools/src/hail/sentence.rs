@@ -20,12 +20,15 @@ impl Metric {
     fn text(&self) -> String {
         match self {
             Self::Score(score) => fixed(*score, 8),
-            Self::Lost(lost) => {
-                let counts: Vec<String> = lost.lost.iter().map(ToString::to_string).collect();
-                format!("([{}],{})", counts.join(","), lost.disk_left)
-            }
+            Self::Lost(lost) => self::lost(lost),
         }
     }
+}
+
+/// What a placement on a dedicated cluster loses.
+pub(super) fn lost(lost: &LostAllocations) -> String {
+    let counts: Vec<String> = lost.lost.iter().map(ToString::to_string).collect();
+    format!("([{}],{})", counts.join(","), lost.disk_left)
 }
 
 /// What trying all nodes of a list came to.

@@ -2,6 +2,7 @@
 
 mod dedicated_allocation;
 mod dedicated_requests;
+mod explaining;
 mod failure_tags;
 mod health;
 mod iallocator_examples;

@@ -39,6 +39,16 @@ pub fn hail(message: &Value) -> Ran {
     run(htools::hail::run, &[path.to_str().expect("a plain path")])
 }
 
+/// Runs `hail --explain` on a request in a file.
+pub fn explained_file(path: &str) -> Ran {
+    run(htools::hail::run, &["--explain", path])
+}
+
+/// What `hail --explain` says of a request.
+pub fn explained(message: &Value) -> Ran {
+    explained_file(file(&message.to_string()).to_str().expect("a plain path"))
+}
+
 /// The answer of `hail`, which must be one.
 pub fn answer(message: &Value) -> Value {
     let ran = hail(message);

@@ -1,0 +1,153 @@
+//! Why an instance that exists goes where it goes, or stays.
+
+use std::io;
+
+use cluster::{Cluster, FailMode, GroupIdx, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
+use placement::evacuate::{self, Destination, EvacuateMode};
+use placement::explain::{refused_arrival, refused_secondary, words};
+
+use super::{Explanation, Strategy, listed};
+use crate::hail::allocate::Wanted;
+use crate::io::Io;
+use crate::options::Options;
+
+/// Explains where an instance may go that leaves its primary, its secondary or both.
+pub(in crate::hail) fn evacuation(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    mode: EvacuateMode,
+    to: &Destination,
+    options: &Options,
+    io: &mut Io<'_>,
+) {
+    let _ = explain(cluster, index, mode, to, options, io);
+}
+
+/// Explains which groups would take an instance that leaves its own.
+pub(in crate::hail) fn change_group(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    groups: &[GroupIdx],
+    options: &Options,
+    io: &mut Io<'_>,
+) {
+    let instance = cluster.instance(index).clone();
+    let nodes = if instance.template.mirror() == MirrorClass::Internal { 2 } else { 1 };
+    let allowed = options.restrict_allocation_to.as_ref();
+    let wanted = Wanted { instance: &instance, nodes, allowed };
+    let inhabited = placement::groups::inhabited(cluster);
+    let groups: Vec<GroupIdx> = groups.iter().copied().filter(|group| inhabited.contains(group)).collect();
+    let _ = Explanation::new(cluster, &wanted, None, Strategy::Balance, options).groups(cluster, &groups, io);
+}
+
+fn explain(
+    cluster: &mut Cluster,
+    index: InstanceIdx,
+    mode: EvacuateMode,
+    to: &Destination,
+    options: &Options,
+    io: &mut Io<'_>,
+) -> io::Result<()> {
+    let instance = cluster.instance(index).clone();
+    let nodes: Vec<&str> = instance.involved_nodes().map(|n| cluster.node(n).name.as_str()).collect();
+    writeln!(io.err, "Instance {} ({}, {}):", instance.name, instance.template.name(), nodes.join(":"))?;
+    let force = options.ignore_soft_errors;
+    match (instance.template.mirror(), mode) {
+        (MirrorClass::None, _) => writeln!(io.err, "  stays: its data is on one node only"),
+        (MirrorClass::External, EvacuateMode::SecondaryOnly) => {
+            writeln!(io.err, "  stays: it has no secondary node")
+        }
+        (MirrorClass::Internal, EvacuateMode::PrimaryOnly) => {
+            let Some(secondary) = instance.secondary else {
+                return writeln!(io.err, "  stays: it has no secondary node");
+            };
+            let name = cluster.node(secondary).name.clone();
+            match refused(cluster, index, Move::Failover, secondary, force) {
+                None => writeln!(io.err, "  {name}: takes it over"),
+                Some(reason) => writeln!(io.err, "  {name}: refused: {reason}"),
+            }
+        }
+        (MirrorClass::Internal, EvacuateMode::All) => {
+            left_out(cluster, index, to, io)?;
+            if to.available.len() < 2 {
+                return writeln!(io.err, "  stays: two other nodes are needed");
+            }
+            for &first in &to.available {
+                let name = cluster.node(first).name.clone();
+                match evacuate::pairs_with(cluster, index, first, to, force) {
+                    Err(error) => writeln!(io.err, "  {name}: refused as primary: {error}")?,
+                    Ok((possible, failures)) => {
+                        let names: Vec<&str> =
+                            possible.iter().map(|n| cluster.node(*n).name.as_str()).collect();
+                        let reasons: Vec<String> =
+                            failures.reasons().map(|(mode, n)| format!("{} on {n}", words(mode))).collect();
+                        let others = if reasons.is_empty() {
+                            String::new()
+                        } else {
+                            format!("; refused as secondary: {}", reasons.join(", "))
+                        };
+                        let with = if names.is_empty() { "no node".to_owned() } else { listed(&names) };
+                        writeln!(io.err, "  {name}: possible as primary, with {with} as secondary{others}")?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        (mirror, _) => {
+            let kind =
+                if mirror == MirrorClass::External { Move::FailoverTo } else { Move::ReplaceSecondary };
+            left_out(cluster, index, to, io)?;
+            if to.available.is_empty() {
+                writeln!(io.err, "  stays: there is no other node to go to")?;
+            }
+            for &target in &to.available {
+                let name = cluster.node(target).name.clone();
+                match refused(cluster, index, kind(target), target, force) {
+                    None => writeln!(io.err, "  {name}: possible")?,
+                    Some(reason) => writeln!(io.err, "  {name}: refused: {reason}")?,
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Names the nodes of the group that are not tried, and why.
+fn left_out(cluster: &Cluster, index: InstanceIdx, to: &Destination, io: &mut Io<'_>) -> io::Result<()> {
+    let instance = cluster.instance(index);
+    let reason = |n: &NodeIdx| {
+        let node = cluster.node(*n);
+        if !node.online() {
+            Some(format!("{} {}", node.name, node.outage.words()))
+        } else if *n == instance.primary {
+            Some(format!("{} is its primary node", node.name))
+        } else if to.available.contains(n) {
+            None
+        } else {
+            Some(format!("{} is being evacuated", node.name))
+        }
+    };
+    let reasons: Vec<String> = to.group.iter().filter_map(reason).collect();
+    if reasons.is_empty() { Ok(()) } else { writeln!(io.err, "  {}", reasons.join(", ")) }
+}
+
+/// Why a move is refused, with the figures of its target if it is the target that refuses.
+fn refused(cluster: &Cluster, index: InstanceIdx, mov: Move, target: NodeIdx, force: bool) -> Option<String> {
+    let mode: FailMode = Probe::new(cluster, index).judge(mov, force).err()?;
+    let instance = cluster.instance(index);
+    let check = match mov {
+        Move::ReplaceSecondary(_) => refused_secondary(cluster, instance, target, instance.primary),
+        Move::FailoverTo(_) => refused_arrival(cluster, instance, target, force),
+        _ => None,
+    };
+    // Migration tags are not a matter of the target's figures.
+    let check = check.filter(|_| mode != FailMode::Migration);
+    Some(match check {
+        Some(check) => format!("{check} ({mode})"),
+        // The target would take it: the instance's other node does not keep it.
+        None if matches!(mov, Move::ReplaceSecondary(_)) && mode != FailMode::Migration => {
+            format!("{} on {}, its primary node ({mode})", words(mode), cluster.node(instance.primary).name)
+        }
+        None => format!("{} ({mode})", words(mode)),
+    })
+}

@@ -1,0 +1,158 @@
+//! `hail --explain`: the reason of every request's answer, for every node.
+
+use serde_json::{Value, json};
+
+use crate::program::explained;
+
+fn policy(disk_templates: &[&str]) -> Value {
+    let spec = |memory: i64, disk: i64, most: i64| {
+        json!({"memory-size": memory, "cpu-count": most, "disk-size": disk, "disk-count": most, "nic-count": most,
+               "spindle-use": most})
+    };
+    json!({"std": spec(128, 1024, 1), "minmax": [{"min": spec(128, 1024, 1), "max": spec(32768, 1_048_576, 16)}],
+           "disk-templates": disk_templates, "vcpu-ratio": 4.0, "spindle-ratio": 32.0})
+}
+
+/// A node with 16 GiB of memory and 100 GiB of disk, of which an instance has some memory.
+fn node(used: i64) -> Value {
+    json!({"group": "u", "offline": false, "drained": false, "vm_capable": true,
+           "ndparams": {"spindle_count": 1, "exclusive_storage": false}, "tags": [],
+           "total_memory": 16384, "reserved_memory": 0, "free_memory": 16384 - used, "total_disk": 52_200,
+           "free_disk": 51_200, "total_cpus": 8, "reserved_cpus": 0, "free_spindles": 0, "total_spindles": 0})
+}
+
+fn instance(nodes: &[&str], memory: i64, template: &str) -> Value {
+    json!({"nodes": nodes, "memory": memory, "vcpus": 1, "disk_space_total": 1024, "disks": [{"size": 1024}],
+           "disk_template": template, "tags": [], "spindle_use": 1, "nics": [], "admin_state": "up"})
+}
+
+fn message(nodes: &Value, instances: &Value, request: Value) -> Value {
+    json!({"version": 2, "cluster_name": "c", "cluster_tags": [], "enabled_hypervisors": ["fake"],
+           "nodegroups": {"u": {"name": "g", "alloc_policy": "preferred", "networks": [], "tags": [],
+                                "ipolicy": policy(&["plain", "drbd"])}},
+           "nodes": nodes, "instances": instances, "request": request})
+}
+
+fn wanted(memory: i64, disk: i64, template: &str) -> Value {
+    let nodes = if template == "drbd" { 2 } else { 1 };
+    json!({"type": "allocate", "name": "new", "required_nodes": nodes, "memory": memory, "vcpus": 1,
+           "disk_space_total": disk, "disks": [{"size": disk}], "disk_template": template, "tags": [],
+           "spindle_use": 1, "nics": []})
+}
+
+fn three() -> Value {
+    json!({"n1": node(0), "n2": node(0), "n3": node(0)})
+}
+
+fn told(message: &Value) -> String {
+    let ran = explained(message);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    // The answer is the same line as without it.
+    assert_eq!(ran.out, crate::program::hail(message).out);
+    ran.err
+}
+
+#[track_caller]
+fn says(message: &Value, parts: &[&str]) {
+    let told = told(message);
+    for part in parts {
+        assert!(told.contains(part), "{part:?} is not in:\n{told}");
+    }
+}
+
+#[test]
+fn the_policys_bound_is_told_once_for_a_group() {
+    let none = json!({});
+    let small = message(&three(), &none, wanted(1024, 512, "drbd"));
+    says(&small, &["  refused on all nodes: disk 0 has 512 MiB, the policy wants 1024 to 1048576\n"]);
+    assert!(!told(&small).contains("n1"));
+    let template = message(&three(), &none, wanted(1024, 2048, "rbd"));
+    says(&template, &["the policy allows no rbd, only plain and drbd"]);
+}
+
+#[test]
+fn what_decides_for_a_whole_group_is_told() {
+    let none = json!({});
+    let mut nodes = three();
+    nodes["n2"]["drained"] = true.into();
+    nodes["n3"]["offline"] = true.into();
+    let drained = message(&nodes, &none, wanted(1024, 2048, "drbd"));
+    says(&drained, &["  n2 is drained, n3 is offline\n", "Not enough online nodes"]);
+    let mut unallocable = message(&three(), &none, wanted(1024, 2048, "plain"));
+    unallocable["nodegroups"]["u"]["alloc_policy"] = "unallocable".into();
+    assert_eq!(told(&unallocable), "Instance new:\nGroup g: unallocable, never chosen without group_name\n");
+    let mut network = message(&three(), &none, wanted(1024, 2048, "plain"));
+    network["request"]["nics"] = json!([{"network": "net-9"}]);
+    assert_eq!(told(&network), "Instance new:\nGroup g: left out, not connected to network net-9\n");
+    let mut restricted = message(&three(), &none, wanted(1024, 2048, "plain"));
+    restricted["request"]["restrict-to-nodes"] = json!(["n3"]);
+    says(&restricted, &["n1 is not among the nodes that the request allows", "  n3: score "]);
+}
+
+#[test]
+fn figures_show_the_gap() {
+    let instances = json!({"i": instance(&["n1"], 12288, "plain")});
+    let nodes = json!({"n1": node(12288)});
+    // n1 has exactly as much left.
+    let exactly = message(&nodes, &instances, wanted(4096, 1024, "plain"));
+    says(&exactly, &["n1: refused: more than 4096 MiB of memory wanted, 4096 MiB are not allocated"]);
+}
+
+#[test]
+fn the_capacity_check_names_node_and_instance() {
+    // The larger instance fits on the other node, until there is one more.
+    let instances = json!({"large": instance(&["n1"], 10000, "plain")});
+    let nodes = json!({"n1": node(10000), "n2": node(0)});
+    let refused = message(&nodes, &instances, wanted(8000, 1024, "plain"));
+    says(
+        &refused,
+        &["  n2: refused: n1 could not be emptied afterwards: there is no place for large (FailN1)"],
+    );
+}
+
+#[test]
+fn every_request_type_is_explained() {
+    let instances = json!({
+        "web": instance(&["n1", "n2"], 1024, "drbd"),
+        "local": instance(&["n1"], 1024, "plain"),
+        "shared": instance(&["n1"], 10000, "rbd"),
+    });
+    let nodes = json!({"n1": node(12048), "n2": node(0), "n3": node(0)});
+    let ask = |request: Value| message(&nodes, &instances, request);
+    let relocate =
+        ask(json!({"type": "relocate", "name": "web", "required_nodes": 1, "relocate_from": ["n2"],
+                              "disk_space_total": 1024}));
+    says(
+        &relocate,
+        &["Instance web (drbd, n1:n2):\n", "n1 is its primary node, n2 is being evacuated", "  n3: possible"],
+    );
+    let all = ask(
+        json!({"type": "node-evacuate", "instances": ["web", "local", "shared"], "evac_mode": "primary-only"}),
+    );
+    says(
+        &all,
+        &[
+            "Instance web (drbd, n1:n2):\n  n2: takes it over\n",
+            "Instance local (plain, n1):\n  stays: its data is on one node only\n",
+            "Instance shared (rbd, n1):\n",
+            "  n3: possible\n",
+        ],
+    );
+    let both = ask(json!({"type": "node-evacuate", "instances": ["web"], "evac_mode": "all"}));
+    says(&both, &["stays: two other nodes are needed"]);
+    let batch = ask(json!({"type": "multi-allocate", "instances": [
+        {"name": "a", "required_nodes": 1, "memory": 1024, "vcpus": 1, "disk_space_total": 1024,
+         "disks": [{"size": 1024}], "disk_template": "plain", "tags": [], "spindle_use": 1, "nics": []},
+        {"name": "b", "required_nodes": 1, "memory": 99999, "vcpus": 1, "disk_space_total": 1024,
+         "disks": [{"size": 1024}], "disk_template": "plain", "tags": [], "spindle_use": 1, "nics": []}]}));
+    says(
+        &batch,
+        &["Instance a:\n", "Instance b:\n", "the memory is 99999 MiB, the policy wants 128 to 32768"],
+    );
+    let mut groups = ask(json!({"type": "change-group", "instances": ["web"], "target_groups": []}));
+    groups["nodegroups"]["v"] = groups["nodegroups"]["u"].clone();
+    groups["nodegroups"]["v"]["name"] = "h".into();
+    groups["nodes"]["m1"] = node(0);
+    groups["nodes"]["m1"]["group"] = "v".into();
+    says(&groups, &["Instance web:\n", "Group h: ", "Not enough online nodes"]);
+}
