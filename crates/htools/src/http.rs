@@ -52,8 +52,14 @@ pub enum HttpError {
     #[error("CurlOperationTimeout")]
     TimedOut,
     /// The server refused, or failed.
-    #[error("CurlHttpReturnedError")]
+    #[error("CurlHttpReturnedError (HTTP status {0})")]
     Status(u16),
+    /// The server sends elsewhere.
+    #[error("CurlHttpReturnedError (HTTP status {0}, a redirection, which is not followed)")]
+    Redirection(u16),
+    /// The answer is a page for people.
+    #[error("the answer is a page of HTML, not a document of the remote API (HTTP status 200)")]
+    Page,
     /// The connection ended within the answer.
     #[error("CurlPartialFile")]
     CutOff,
@@ -188,8 +194,10 @@ fn authorities(path: &Path) -> Result<Vec<Certificate>, SetupError> {
 
 async fn get(client: Client, url: String, most_bytes: usize) -> Result<Vec<u8>, HttpError> {
     let mut answer = client.get(url).send().await.map_err(|error| classify(&error))?;
-    if answer.status().as_u16() >= 400 {
-        return Err(HttpError::Status(answer.status().as_u16()));
+    match answer.status().as_u16() {
+        status @ 300..400 => return Err(HttpError::Redirection(status)),
+        status @ 400.. => return Err(HttpError::Status(status)),
+        _ => {}
     }
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| classify(&error))? {
@@ -198,7 +206,7 @@ async fn get(client: Client, url: String, most_bytes: usize) -> Result<Vec<u8>, 
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    if body.trim_ascii_start().starts_with(b"<") { Err(HttpError::Page) } else { Ok(body) }
 }
 
 /// What is wrong with a certificate, and what to do about those that Ganeti makes for itself.

@@ -19,6 +19,14 @@ pub enum TextError {
     /// Not all sections are there.
     #[error("Invalid format of the input file: {0} sections instead of 4 or more")]
     Sections(usize),
+    /// Its lines end as on other systems, so that no line is empty.
+    #[error("Invalid format of the input file: its lines end in CR LF; remove the CR (dos2unix)")]
+    CarriageReturns,
+    /// It is in another format.
+    #[error(
+        "Invalid format of the input file: this is JSON, not the text format; -I reads allocation requests"
+    )]
+    Json,
     /// A row is wrong.
     #[error("line {line}: {error}")]
     Row {

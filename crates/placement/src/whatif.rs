@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 
 use cluster::{
-    Cluster, DiskTemplate, FailMode, GroupIdx, Instance, InstanceIdx, LoadError, LoadOptions, Node, NodeIdx,
+    AllocPolicy, Cluster, DiskTemplate, FailMode, GroupIdx, Instance, InstanceIdx, LoadError, LoadOptions,
+    Node, NodeIdx,
 };
 use rayon::prelude::*;
 
@@ -77,6 +78,8 @@ pub struct Changes {
     pub add_instances: Vec<(usize, Shape)>,
     /// Whether the groups are balanced in the end.
     pub rebalance: bool,
+    /// What must stay redundant where instances are created; [`CapacityOptions::limit`] is of no meaning.
+    pub rules: CapacityOptions,
 }
 
 /// Instances that were to be created.
@@ -130,7 +133,7 @@ impl Enacted {
 impl Changes {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        *self == Self { rules: self.rules, ..Self::default() }
     }
 
     /// The cluster with other nodes and instances; a node keeps its index. Limits that options put on nodes must
@@ -170,7 +173,7 @@ impl Changes {
             enacted.rescue = Some(drain::drain(cluster, &self.lose, options));
         }
         for (wanted, shape) in &self.add_instances {
-            enacted.added.push(add(cluster, *wanted, shape));
+            enacted.added.push(add(cluster, *wanted, shape, self.rules));
         }
         if self.rebalance {
             let lost: Vec<InstanceIdx> = enacted.lost().collect();
@@ -244,10 +247,10 @@ impl FreeNames {
 }
 
 /// Creates instances of a shape as long as there is room.
-fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
+fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptions) -> Added {
     let names = cluster.instances.iter().map(|i| &i.name);
     let mut names = FreeNames::new("new", &cluster.suffix, names);
-    let added = place(cluster, wanted, shape);
+    let added = place(cluster, wanted, shape, rules);
     for placement in &added.placed {
         cluster.instances[placement.instance.at()].name = names.next();
     }
@@ -255,24 +258,45 @@ fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
 }
 
 /// As [`add`], with whatever names.
-pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape) -> Added {
+///
+/// As with `hail`, groups of last resort are used only when no preferred one has room.
+pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptions) -> Added {
     let mut added = Added { wanted, shape: *shape, placed: Vec::new(), refused: None };
-    let options = CapacityOptions { limit: Some(wanted), ..CapacityOptions::default() };
-    let ground = Ground::survey(cluster, shape.template, &options);
-    if ground.blocked() {
-        added.refused = Some(Refusal::Blocked(ground.bad_nodes));
-        return added;
-    }
-    match capacity::fill(cluster, &ground, shape, &options) {
-        Err(error) => added.refused = Some(Refusal::NoTargets(error)),
-        Ok(filled) => {
-            added.placed = filled.placed;
-            if added.placed.len() < wanted {
-                added.refused = filled.failures.map(Refusal::Full);
-            }
+    let policies: Vec<AllocPolicy> = cluster.groups.iter().map(|group| group.alloc_policy).collect();
+    if policies.contains(&AllocPolicy::Preferred) && policies.contains(&AllocPolicy::LastResort) {
+        for group in cluster.groups.iter_mut().filter(|g| g.alloc_policy == AllocPolicy::LastResort) {
+            group.alloc_policy = AllocPolicy::Unallocable;
+        }
+        fill(cluster, &mut added, rules);
+        for (group, policy) in cluster.groups.iter_mut().zip(policies) {
+            group.alloc_policy = policy;
+        }
+        if added.placed.len() == wanted {
+            return added;
         }
     }
+    fill(cluster, &mut added, rules);
     added
+}
+
+/// Places what is still wanted, and notes why no more is.
+fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
+    let left = added.wanted - added.placed.len();
+    let options = CapacityOptions { limit: Some(left), ..rules };
+    let ground = Ground::survey(cluster, added.shape.template, &options);
+    added.refused = None;
+    if ground.blocked() {
+        added.refused = Some(Refusal::Blocked(ground.bad_nodes));
+        return;
+    }
+    match capacity::fill(cluster, &ground, &added.shape, &options) {
+        Err(error) => added.refused = Some(Refusal::NoTargets(error)),
+        Ok(filled) => {
+            let enough = filled.placed.len() >= left;
+            added.placed.extend(filled.placed);
+            added.refused = filled.failures.filter(|_| !enough).map(Refusal::Full);
+        }
+    }
 }
 
 /// A rule that is broken.
@@ -393,8 +417,8 @@ pub struct Room {
 }
 
 /// How many instances of a shape fit, at most `limit`. The cluster is left unchanged.
-pub fn room(cluster: &Cluster, shape: &Shape, limit: usize) -> Room {
-    let added = place(&mut cluster.clone(), limit, shape);
+pub fn room(cluster: &Cluster, shape: &Shape, limit: usize, rules: CapacityOptions) -> Room {
+    let added = place(&mut cluster.clone(), limit, shape, rules);
     Room { shape: *shape, count: added.placed.len(), refused: added.refused }
 }
 
@@ -423,7 +447,7 @@ pub struct Summary {
 
 impl Summary {
     /// Describes the cluster, which is left unchanged; for each shape at most `limit` instances are counted.
-    pub fn of(cluster: &mut Cluster, shapes: &[Shape], limit: usize) -> Self {
+    pub fn of(cluster: &mut Cluster, shapes: &[Shape], limit: usize, rules: CapacityOptions) -> Self {
         let all: Vec<NodeIdx> = cluster.node_indices().collect();
         let health = Health::of(cluster, &all);
         let cluster = &*cluster;
@@ -439,7 +463,7 @@ impl Summary {
             free_memory_mib: sum(|c, n| c.figures(n).available_memory(c.node(n))),
             free_disk_mib: sum(|c, n| c.figures(n).available_disk(c.node(n))),
             free_vcpus: limited.then_some(free_vcpus),
-            rooms: shapes.par_iter().map(|shape| room(cluster, shape, limit)).collect(),
+            rooms: shapes.par_iter().map(|shape| room(cluster, shape, limit, rules)).collect(),
             violations: violations(cluster),
         }
     }

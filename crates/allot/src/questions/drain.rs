@@ -199,8 +199,8 @@ impl Answer<'_> {
         writeln!(io.out, "{}", row("nodes stuck", now, then))?;
         let fresh: Vec<NodeIdx> = after.stuck.iter().copied().filter(|n| !before.stuck.contains(n)).collect();
         if !fresh.is_empty() {
-            let names = print::names(cluster, &fresh);
-            writeln!(io.out, "WARNING: {others}, not everything would find a place if one of {names} died.")?;
+            let died = print::died(cluster, &fresh);
+            writeln!(io.out, "WARNING: {others}, not everything would find a place if {died}.")?;
         }
         writeln!(io.out, "(stuck: not everything on the node would find a place if it died)")?;
         Ok(())

@@ -14,7 +14,7 @@ use placement::whatif::policy_item;
 use serde::Serialize;
 
 use super::print::{self, MoveEntry, ShapeEntry};
-use super::source::SourceArguments;
+use super::source::{RuleArguments, SourceArguments};
 use super::{QuestionError, spec, tell};
 
 /// Say how many instances of a shape fit, and what would make room for more
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// Ask whether so many fit
     #[arg(short = 'n', long, value_name = "COUNT")]
     count: Option<usize>,
-    /// Disk template; by default the first that the policy allows
+    /// Disk template; by default, of those that the policy allows, what most instances have
     #[arg(long, alias = "template", value_name = "TEMPLATE")]
     disk_template: Option<String>,
     /// Only in this group
@@ -48,16 +48,22 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    rules: RuleArguments,
+    #[command(flatten)]
     source: SourceArguments,
 }
 
 /// Answers the question; whether as many fit as were asked for.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
     let cluster = arguments.source.load(io)?;
-    let template = spec::template(arguments.disk_template.as_deref(), &cluster.policy)?;
+    let group = arguments.group.as_deref().map(|name| spec::group(&cluster, Some(name))).transpose()?;
+    let policy = group.map_or(&cluster.policy, |group| &cluster.group(group).policy);
+    let disk = spec::disk(&arguments.shape)?;
+    let template = spec::template(arguments.disk_template.as_deref(), &cluster, policy, disk)?;
     let question = FitQuestion {
-        shape: spec::shape(&arguments.shape, template, &cluster.policy)?,
-        group: arguments.group.as_deref().map(|name| spec::group(&cluster, Some(name))).transpose()?,
+        shape: spec::shape(&arguments.shape, template, policy)?,
+        group,
+        rules: arguments.rules.options(),
         most: arguments.count.unwrap_or(arguments.limit),
     };
     let fit = fit::fit(&cluster, &question);
@@ -98,8 +104,8 @@ impl Answer<'_> {
             writeln!(io.out, "  the policy of group {group} does not allow it (its {})", policy_item(*mode))?;
         }
         if !self.fit.stuck.is_empty() && self.fit.placed.is_empty() {
-            let names = print::names(self.cluster, &self.fit.stuck);
-            writeln!(io.out, "  already now, not everything would find a place if one of {names} died")?;
+            let died = print::died(self.cluster, &self.fit.stuck);
+            writeln!(io.out, "  already now, not everything would find a place if {died}")?;
         }
         self.print_nearest(io)?;
         self.print_remedies(io)
@@ -181,6 +187,14 @@ impl Answer<'_> {
                     writeln!(io.out, "  one more node like {like} in group {group} ({shape}): {gain}")?;
                 }
                 Action::Policy(change) => writeln!(io.out, "  {}: {gain}", policy_change(cluster, change))?,
+                Action::NoCapacityCheck(groups) => {
+                    let names: Vec<String> = groups.iter().map(|g| cluster.group(*g).name.clone()).collect();
+                    let names = print::list(&names);
+                    writeln!(
+                        io.out,
+                        "  without the capacity check (hail --no-capacity-checks): {gain} in {names}"
+                    )?;
+                }
                 Action::Moves(steps) => {
                     writeln!(io.out, "  {}: {gain}", print::count(steps.len(), "move"))?;
                     for step in steps {
@@ -346,6 +360,9 @@ enum ActionEntry<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         template: Option<&'static str>,
     },
+    NoCapacityCheck {
+        groups: Vec<&'a str>,
+    },
     AddNode {
         group: &'a str,
         like: String,
@@ -367,6 +384,9 @@ impl<'a> RemedyEntry<'a> {
                 from: change.from,
                 to: change.to,
                 template: change.template.map(cluster::DiskTemplate::name),
+            },
+            Action::NoCapacityCheck(groups) => ActionEntry::NoCapacityCheck {
+                groups: groups.iter().map(|g| cluster.group(*g).name.as_str()).collect(),
             },
             Action::AddNode(node) => ActionEntry::AddNode {
                 group: &cluster.group(node.group).name,

@@ -59,10 +59,8 @@ enum QuestionError {
     Environment(#[from] EnvironmentError),
     #[error("{0:?} is no node; the path of a socket is attached: -L{0}")]
     SeparateSocket(String),
-    #[error("{name:?} names no node of the cluster, or more than one")]
-    Node { name: String },
-    #[error("{name:?} names no instance of the cluster, or more than one")]
-    Instance { name: String },
+    #[error("{name:?} names {}", named(.what, .found))]
+    Name { name: String, what: &'static str, found: Vec<String> },
     #[error("{name} is to be removed and resized; say one of the two")]
     RemovedAndResized { name: String },
     #[error("no change given; see allot whatif --help")]
@@ -75,6 +73,19 @@ enum QuestionError {
     Output(#[from] io::Error),
     #[error("cannot write the document: {0}")]
     Document(#[from] serde_json::Error),
+}
+
+/// What a name denotes, if not exactly one thing.
+fn named(what: &str, found: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match found {
+        [] => format!("no {what} of the cluster"),
+        several => {
+            let more = if several.len() > SHOWN { ", ..." } else { "" };
+            let names = several.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+            format!("{} {what}s of the cluster ({names}{more}); write one name in full", several.len())
+        }
+    }
 }
 
 /// Reads a question (its name first) and answers it; returns the exit status.

@@ -44,6 +44,12 @@ pub(super) fn names(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
     list(&shown.chain(more).collect::<Vec<_>>())
 }
 
+/// That one of some nodes died: `n1 died`, `one of n1 and n2 died`.
+pub(super) fn died(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
+    let names = names(cluster, nodes);
+    if nodes.len() == 1 { format!("{names} died") } else { format!("one of {names} died") }
+}
+
 /// A size in MiB, in the largest unit that leaves a readable number.
 pub(super) fn size(mib: i64) -> String {
     const UNITS: [(&str, f64); 3] = [("PiB", 1_073_741_824.0), ("TiB", 1_048_576.0), ("GiB", 1024.0)];
@@ -220,7 +226,7 @@ pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal) -> String {
     match refusal {
         Refusal::Blocked(nodes) => {
             let fail = if nodes.len() == 1 { "fails" } else { "fail" };
-            format!("{} {fail} N+1; nothing is placed until that is mended", names(cluster, nodes))
+            format!("{} {fail} N+1; nothing is placed until that is fixed", names(cluster, nodes))
         }
         Refusal::NoTargets(error) => error.to_string(),
         Refusal::Full(reasons) => failures(reasons),

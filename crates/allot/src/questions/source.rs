@@ -2,12 +2,13 @@
 //! Ganeti's programs.
 
 use clap::Args;
-use cluster::{Cluster, InitialN1, NodeIdx};
+use cluster::{Cluster, InitialN1, InstanceIdx, NodeIdx};
 use htools::environment;
 use htools::io::Io;
 use htools::options::{LuxiSocket, Options};
 use htools::source::SourceError;
 use htools::{saving, source};
+use placement::capacity::CapacityOptions;
 use placement::whatif::Changes;
 
 use super::QuestionError;
@@ -58,6 +59,30 @@ pub(super) struct SourceArguments {
     /// Assume no utilisation at all
     #[arg(long)]
     ignore_dynu: bool,
+}
+
+/// What must stay redundant where instances are placed.
+#[derive(Debug, Args)]
+pub(super) struct RuleArguments {
+    /// Place instances even if not every node could be emptied afterwards, or some fail N+1 already (as hail does)
+    #[arg(long)]
+    no_capacity_checks: bool,
+    /// Judge redundancy group by group: one that lacks it stops only itself
+    #[arg(long)]
+    independent_groups: bool,
+}
+
+impl RuleArguments {
+    /// The same as options of the core.
+    pub(super) fn options(&self) -> CapacityOptions {
+        CapacityOptions {
+            capacity_checks: !self.no_capacity_checks,
+            // hail places where nodes fail N+1, if it is not to check.
+            accept_existing: self.no_capacity_checks,
+            independent_groups: self.independent_groups,
+            limit: None,
+        }
+    }
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -144,10 +169,38 @@ pub(super) fn with_attached_socket(arguments: &[String]) -> impl Iterator<Item =
     })
 }
 
+/// The position of the only one of `names` that is `wanted`, or else that begins with these components.
+fn the_only<'a>(
+    names: impl Iterator<Item = &'a String>,
+    wanted: &str,
+    what: &'static str,
+) -> Result<usize, QuestionError> {
+    let names: Vec<(usize, &String)> = names.enumerate().collect();
+    let begins = |name: &str| name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'));
+    let mut found: Vec<_> = names.iter().filter(|(_, name)| *name == wanted).collect();
+    if found.is_empty() {
+        found = names.iter().filter(|(_, name)| begins(name)).collect();
+    }
+    match found.as_slice() {
+        [(position, _)] => Ok(*position),
+        found => Err(QuestionError::Name {
+            name: wanted.to_owned(),
+            what,
+            found: found.iter().map(|(_, name)| (*name).clone()).collect(),
+        }),
+    }
+}
+
+/// The instance of that name.
+pub(super) fn instance(cluster: &Cluster, name: &str) -> Result<InstanceIdx, QuestionError> {
+    the_only(cluster.instances.iter().map(|i| &i.name), name, "instance").map(InstanceIdx::from_usize)
+}
+
 /// The nodes of these names, ascending.
 pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>, QuestionError> {
-    let find =
-        |name: &String| cluster.find_node(name).ok_or_else(|| QuestionError::Node { name: name.clone() });
+    let find = |name: &String| {
+        the_only(cluster.nodes.iter().map(|n| &n.name), name, "node").map(NodeIdx::from_usize)
+    };
     let mut nodes = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
     nodes.sort_unstable();
     nodes.dedup();

@@ -18,11 +18,11 @@ pub(super) enum SpecError {
     Range { text: String, what: &'static str, most: i64 },
     #[error("'{0}' is no disk template")]
     Template(String),
-    #[error("'{0}' names no group of the cluster, or more than one")]
+    #[error("'{0}' names no group of the cluster, or several")]
     Group(String),
     #[error("the cluster has {0} groups; say which one the new nodes join (@GROUP)")]
     WhichGroup(usize),
-    #[error("the cluster's policy allows no disk template")]
+    #[error("the policy allows no disk template for such instances; say which to use (--disk-template)")]
     NoTemplate,
 }
 
@@ -62,12 +62,28 @@ impl Parts<'_> {
     }
 }
 
-/// The disk template of that name, or the first that the policy allows.
-pub(super) fn template(name: Option<&str>, policy: &Policy) -> Result<DiskTemplate, SpecError> {
-    match name {
-        Some(name) => DiskTemplate::from_name(name).ok_or_else(|| SpecError::Template(name.to_owned())),
-        None => policy.disk_templates.first().copied().ok_or(SpecError::NoTemplate),
+/// The disk template of that name. If none is given, of those that the policy allows the one that most instances of the
+/// cluster have, or else the first; one that has disks, if a disk is asked for.
+pub(super) fn template(
+    name: Option<&str>,
+    cluster: &Cluster,
+    policy: &Policy,
+    disk_mib: i64,
+) -> Result<DiskTemplate, SpecError> {
+    if let Some(name) = name {
+        return DiskTemplate::from_name(name).ok_or_else(|| SpecError::Template(name.to_owned()));
     }
+    let stores = |template: &DiskTemplate| disk_mib == 0 || *template != DiskTemplate::Diskless;
+    let allowed: Vec<DiskTemplate> = policy.disk_templates.iter().copied().filter(stores).collect();
+    let users =
+        |template: &DiskTemplate| cluster.instances.iter().filter(|i| i.template == *template).count();
+    // Of equally frequent ones the first: `max_by_key` would take the last.
+    allowed.iter().rev().copied().max_by_key(users).ok_or(SpecError::NoTemplate)
+}
+
+/// The disk in a specification whose first field it is, MiB.
+pub(super) fn disk(text: &str) -> Result<i64, SpecError> {
+    Parts { text }.size("disk", text.split(',').next().unwrap_or_default())
 }
 
 /// The group of that name, or the only one.
@@ -95,11 +111,13 @@ pub(super) fn shape(text: &str, template: DiskTemplate, policy: &Policy) -> Resu
         spindles: parts.number("spindles", spindles, LARGEST)?,
         spindle_use: policy.std.spindle_use,
         template,
-    })
+        metadata_mib: 0,
+    }
+    .as_requested())
 }
 
 /// Reads `COUNT,DISK,RAM,CPUS[,TEMPLATE]`.
-pub(super) fn new_instances(text: &str, policy: &Policy) -> Result<(usize, Shape), SpecError> {
+pub(super) fn new_instances(text: &str, cluster: &Cluster) -> Result<(usize, Shape), SpecError> {
     let parts = Parts { text };
     let expected = "COUNT,DISK,RAM,CPUS[,TEMPLATE]";
     let fields: Vec<&str> = text.split(',').collect();
@@ -108,7 +126,8 @@ pub(super) fn new_instances(text: &str, policy: &Policy) -> Result<(usize, Shape
         [count, disk, memory, cpus, name] => (count, [disk, memory, cpus], Some(name)),
         _ => return Err(parts.form(expected)),
     };
-    let template = template(name, policy)?;
+    let policy = &cluster.policy;
+    let template = template(name, cluster, policy, parts.size("disk", sizes[0])?)?;
     Ok((parts.count(count)?, shape(&sizes.join(","), template, policy)?))
 }
 
@@ -159,6 +178,8 @@ pub(super) fn resize(text: &str) -> Result<(&str, Resize), SpecError> {
 
 #[cfg(test)]
 mod tests {
+    use cluster::{Group, Instance, LoadOptions, NodeIdx};
+
     use super::*;
 
     #[test]
@@ -182,10 +203,46 @@ mod tests {
         }
     }
 
+    /// A cluster with a policy and instances of these templates.
+    fn cluster(allowed: Vec<DiskTemplate>, instances: &[DiskTemplate]) -> Cluster {
+        let nodes = ["n1", "n2"].map(|name| Node::new(name, GroupIdx(0)));
+        let instances = instances.iter().map(|template| Instance {
+            secondary: (*template == DiskTemplate::Drbd).then_some(NodeIdx(1)),
+            ..Instance::new("i", *template, NodeIdx(0))
+        });
+        let policy = Policy { disk_templates: allowed, ..Policy::default() };
+        let groups = vec![Group { policy: policy.clone(), ..Group::new("g", "u") }];
+        let loaded = Cluster::load(
+            groups,
+            nodes.into(),
+            instances.collect(),
+            Vec::new(),
+            policy,
+            &LoadOptions::default(),
+        );
+        loaded.expect("a cluster").0
+    }
+
+    #[test]
+    fn the_usual_template_is_what_most_instances_have_and_has_disks_if_some_are_wanted() {
+        use DiskTemplate::{Diskless, Drbd, Plain, Rbd};
+        let usual = |allowed: &[DiskTemplate], instances: &[DiskTemplate], disk| {
+            let cluster = cluster(allowed.to_vec(), instances);
+            template(None, &cluster, &cluster.policy, disk)
+        };
+        assert_eq!(usual(&DiskTemplate::ALL, &[], 0), Ok(DiskTemplate::ALL[0]));
+        assert_ne!(usual(&DiskTemplate::ALL, &[], 1024), Ok(Diskless));
+        assert_eq!(usual(&[Diskless, Plain, Drbd], &[], 1024), Ok(Plain));
+        assert_eq!(usual(&[Diskless, Plain, Drbd], &[Plain, Drbd, Drbd], 1024), Ok(Drbd));
+        assert_eq!(usual(&[Diskless, Plain, Drbd], &[Plain, Drbd], 1024), Ok(Plain));
+        assert_eq!(usual(&[Plain, Drbd], &[Rbd, Rbd, Drbd], 1024), Ok(Drbd));
+        assert_eq!(usual(&[Diskless], &[], 1024), Err(SpecError::NoTemplate));
+    }
+
     #[test]
     fn new_instances_have_the_usual_template_unless_another_is_given() {
-        let policy = Policy { disk_templates: vec![DiskTemplate::Rbd], ..Policy::default() };
-        let template = |text| new_instances(text, &policy).map(|(count, shape)| (count, shape.template));
+        let cluster = cluster(vec![DiskTemplate::Rbd], &[]);
+        let template = |text| new_instances(text, &cluster).map(|(count, shape)| (count, shape.template));
         assert_eq!(template("3,1g,1g,1"), Ok((3, DiskTemplate::Rbd)));
         assert_eq!(template("3,1g,1g,1,drbd"), Ok((3, DiskTemplate::Drbd)));
         assert_eq!(template("3,1g,1g,1,tape"), Err(SpecError::Template("tape".to_owned())));

@@ -11,7 +11,7 @@ use placement::capacity::Shape;
 use placement::drain::{Plan, Role};
 use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
 
-use super::source::{self, SourceArguments};
+use super::source::{self, RuleArguments, SourceArguments};
 use super::{QuestionError, print, spec, tell};
 
 /// Say what the cluster would be like after changes
@@ -29,13 +29,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     lose: Vec<String>,
     /// So many empty nodes join: COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     add_nodes: Vec<String>,
     /// An instance gets other sizes where it is: INSTANCE:mem=SIZE,vcpus=N,disk=SIZE (any of the three)
     #[arg(long, value_name = "SPEC")]
     resize: Vec<String>,
     /// So many instances are created, where hail would put them: COUNT,DISK,RAM,CPUS[,TEMPLATE]
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     add_instances: Vec<String>,
     /// An instance is removed
     #[arg(long, value_name = "INSTANCE")]
@@ -43,7 +43,8 @@ pub(super) struct Arguments {
     /// The groups are balanced in the end, as hbal would
     #[arg(long)]
     rebalance: bool,
-    /// Disk template of the instances that room is counted for; by default the first that the policy allows
+    /// Disk template of the instances that room is counted for; by default, of those that the policy allows, what most
+    /// instances have
     #[arg(long, value_name = "TEMPLATE")]
     disk_template: Option<String>,
     /// Count room for at most so many instances of a size
@@ -55,6 +56,8 @@ pub(super) struct Arguments {
     /// Write the changed cluster to a file (text format)
     #[arg(short = 'S', long, value_name = "FILE")]
     save: Option<String>,
+    #[command(flatten)]
+    rules: RuleArguments,
     #[command(flatten)]
     source: SourceArguments,
 }
@@ -68,9 +71,9 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     }
     let shapes = shapes(arguments, &before)?;
     let mut after = arguments.source.reshape(&before, &changes)?;
-    let now = Summary::of(&mut before, &shapes, arguments.limit);
+    let now = Summary::of(&mut before, &shapes, arguments.limit, changes.rules);
     let enacted = changes.enact(&mut after);
-    let then = Summary::of(&mut after, &shapes, arguments.limit);
+    let then = Summary::of(&mut after, &shapes, arguments.limit, changes.rules);
     let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
     // Where there is no file, there is no answer either.
     if let Some(path) = &arguments.save {
@@ -81,9 +84,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
 }
 
 fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, QuestionError> {
-    let instance = |name: &str| {
-        cluster.find_instance(name).ok_or_else(|| QuestionError::Instance { name: name.to_owned() })
-    };
+    let instance = |name: &str| source::instance(cluster, name);
     let remove =
         arguments.remove_instance.iter().map(|name| instance(name)).collect::<Result<Vec<_>, _>>()?;
     let mut resize = Vec::new();
@@ -107,18 +108,19 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
         add_instances: arguments
             .add_instances
             .iter()
-            .map(|text| spec::new_instances(text, &cluster.policy))
+            .map(|text| spec::new_instances(text, cluster))
             .collect::<Result<_, _>>()?,
         rebalance: arguments.rebalance,
+        rules: arguments.rules.options(),
     })
 }
 
 /// The sizes that room is counted for: the policy's standard, and its largest.
 fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
     let policy = &cluster.policy;
-    let template = spec::template(arguments.disk_template.as_deref(), policy)?;
+    let template = spec::template(arguments.disk_template.as_deref(), cluster, policy, policy.std.disk_size)?;
     let specs = std::iter::once(&policy.std).chain(policy.minmax.last().map(|pair| &pair.max));
-    Ok(specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template)).collect())
+    Ok(specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template).as_requested()).collect())
 }
 
 struct Answer<'a> {

@@ -113,3 +113,22 @@ l3|15360|10240|1|running|Y|n3||plain||1|-|N
         "{reason}"
     );
 }
+
+#[test]
+fn a_node_that_is_only_drained_can_be_copied_from() {
+    let request = crate::shell::request_with("drbd", crate::shell::ALLOCATE);
+    let mut message: Value = serde_json::from_str(&request).expect("JSON");
+    let free = message["nodes"]["n2"].clone();
+    message["instances"]["i1"]["nodes"] = serde_json::json!(["n1", "n2"]);
+    for name in ["n3", "n4"] {
+        message["nodes"][name] = free.clone();
+    }
+    message["nodes"]["n2"]["offline"] = true.into();
+    let drained = |message: &Value, status: i32| {
+        json(&["drain", "-I", &file("request", &message.to_string()), "n1", "n2"], status)
+    };
+    message["nodes"]["n1"]["drained"] = true.into();
+    assert_eq!(drained(&message, 0)["possible"], true);
+    message["nodes"]["n1"]["offline"] = true.into();
+    assert_eq!(drained(&message, 1)["stays"][0]["reason"], BOTH);
+}

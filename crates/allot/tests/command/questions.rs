@@ -227,6 +227,53 @@ fn the_environment_says_by_which_rule_nodes_fail_n1_at_first() {
     assert_eq!((drain(""), drain("reported")), (serde_json::json!(["n2"]), serde_json::json!([])));
 }
 
+/// Two groups: in the first, both nodes fail N+1; the second is healthy.
+const SICK: &str = "\
+g1|u1|preferred||
+g2|u2|preferred||
+
+a1|16384|0|1024|100000|84640|8|M|u1|1||N|0|0|1.0
+a2|16384|0|1024|100000|84640|8|N|u1|1||N|0|0|1.0
+b1|16384|0|16384|100000|100000|8|N|u2|1||N|0|0|1.0
+b2|16384|0|16384|100000|100000|8|N|u2|1||N|0|0|1.0
+
+i1|15360|15360|1|running|Y|a1|a2|drbd||1|-|N
+i2|15360|15360|1|running|Y|a2|a1|drbd||1|-|N
+
+";
+
+#[test]
+fn one_group_that_fails_n1_need_not_stop_all_others() {
+    let path = file("cluster", SICK);
+    let fit = ["fit", "-t", &path, "-G", "g2", "1g,1g,1"];
+    let refused = allot(&fit);
+    assert_eq!(refused.status, 1);
+    assert!(
+        refused.out.contains("without the capacity check (hail --no-capacity-checks): ")
+            && refused.out.contains(" more in g2\n"),
+        "{}",
+        refused.out
+    );
+    for option in ["--independent-groups", "--no-capacity-checks"] {
+        let document = json(&[&fit[..], &[option]].concat(), 0);
+        assert!(document["count"].as_u64() > Some(10), "{document}");
+        let document = json(&["whatif", "-t", &path, option, "--add-instances", "2,1g,1g,1"], 0);
+        assert_eq!(document["created"][0]["placed"].as_array().map(Vec::len), Some(2), "{document}");
+    }
+    // What most instances have.
+    assert_eq!(json(&fit, 1)["shape"]["disk_template"], "drbd");
+}
+
+#[test]
+fn an_ambiguous_name_is_told_with_what_it_could_be() {
+    let twice = SMALL.replace("\n\ndb.x", "\nn1.y|16384|0|16384|100000|100000|8|N|u|1||N|0|0|1.0\n\ndb.x");
+    let ran = allot(&["drain", "-t", &file("cluster", &twice), "n1"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.err.contains("\"n1\" names 2 nodes of the cluster (n1.x, n1.y)"), "{}", ran.err);
+    let ran = allot(&["whatif", "-t", &file("cluster", SMALL), "--add-nodes", "-1,1g,1g,1"]);
+    assert!(ran.err.contains("'-1,1g,1g,1': count: expected a whole number from 0"), "{}", ran.err);
+}
+
 #[test]
 fn every_question_has_help() {
     for question in ["drain", "whatif", "fit"] {

@@ -297,13 +297,17 @@ fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options, i
         }
         if let Err(error) = evacuate::evacuate(cluster, index, mode, &to, options.ignore_soft_errors) {
             let name = &cluster.instance(index).name;
-            return failure(&format!("Can't evacuate instance {name}: {error}"));
+            let none = if to.available.is_empty() { "no other node is online" } else { "" };
+            return failure(&format!("Can't evacuate instance {name}: {error}{none}"));
         }
         let instance = cluster.instance(index);
         if let Some(secondary) = instance.secondary {
             moved.push((instance.name.clone(), node_name(cluster, secondary)));
         }
     }
-    let detail = format!("{} instances were given a new secondary", moved.len());
+    let detail = match moved.len() {
+        1 => "1 instance was given a new secondary".to_owned(),
+        count => format!("{count} instances were given a new secondary"),
+    };
     success(&detail, ResultValue::NewSecondaries(moved))
 }

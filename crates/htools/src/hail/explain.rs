@@ -94,6 +94,9 @@ impl<'a> Explanation<'a> {
 
     fn groups(&mut self, cluster: &mut Cluster, groups: &[GroupIdx], io: &mut Io<'_>) -> io::Result<()> {
         writeln!(io.err, "Instance {}:", self.wanted.instance.name)?;
+        if groups.is_empty() {
+            writeln!(io.err, "  no group has nodes")?;
+        }
         let mut dedicated_told = self.allocator.is_some();
         for &group in groups {
             let record = cluster.group(group);

@@ -66,6 +66,7 @@ impl Wanted {
             spindles: spec.spindles,
             spindle_use,
             template,
+            metadata_mib: 0,
         };
         let of_policy = |spec| Shape::of_spec(spec, spindle_use, template);
         Ok(Self {

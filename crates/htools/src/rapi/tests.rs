@@ -89,7 +89,7 @@ fn a_name_and_password_go_to_the_server_and_nowhere_else() {
     assert_eq!(
         error.to_string(),
         format!(
-            "Curl error for 'http://user@127.0.0.1:{}/2/groups?bulk=1', error CurlHttpReturnedError",
+            "Curl error for 'http://user@127.0.0.1:{}/2/groups?bulk=1', error CurlHttpReturnedError (HTTP status 401)",
             server.port
         )
     );
@@ -98,7 +98,12 @@ fn a_name_and_password_go_to_the_server_and_nowhere_else() {
 #[test]
 fn a_server_that_misbehaves_is_named_with_what_it_did() {
     let head = b"HTTP/1.1 200 Fine\r\nContent-Length: 1000\r\n\r\n[";
-    assert_eq!(failure(PATIENT, |_| Reply::Document(500, String::new())), "CurlHttpReturnedError");
+    assert_eq!(
+        failure(PATIENT, |_| Reply::Document(500, String::new())),
+        "CurlHttpReturnedError (HTTP status 500)"
+    );
+    let page = "<!DOCTYPE html><p>Hello";
+    assert!(failure(PATIENT, |_| Reply::Document(200, page.to_owned())).contains("a page of HTML"));
     assert_eq!(failure(PATIENT, |_| Reply::Bytes(head.to_vec())), "CurlPartialFile");
     assert_eq!(failure(PATIENT, |_| Reply::Bytes(Vec::new())), "CurlGotNothing");
     assert_eq!(failure(PATIENT, |_| Reply::Bytes(b"hello\r\n\r\n".to_vec())), "CurlUnspportedProtocol");
@@ -134,7 +139,7 @@ fn redirects_are_not_followed() {
     let moved = format!("HTTP/1.1 302 Moved\r\n{target}Content-Length: 2\r\n\r\n{{}}");
     let server = Server::start(move |_| Reply::Bytes(moved.clone().into_bytes()));
     let message = load_from(&server, PATIENT).unwrap_err().to_string();
-    assert_eq!(message, "Parsing group data: Unable to read list");
+    assert!(message.ends_with("(HTTP status 302, a redirection, which is not followed)"), "{message}");
     assert!(elsewhere.heads().is_empty());
 }
 

@@ -14,8 +14,16 @@ use crate::number::{read_float, read_int};
 
 /// Reads a cluster.
 pub fn parse(text: &str) -> Result<ClusterData, TextError> {
+    // Editors of other systems put it before everything; it is not part of the first group's name.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let sections = sections(text);
     let section = |number: usize| sections.get(number).map_or(&[][..], Vec::as_slice);
+    if sections.len() < 4 && text.contains("\r\n") {
+        return Err(TextError::CarriageReturns);
+    }
+    if sections.len() < 4 && text.trim_start().starts_with(['{', '[']) {
+        return Err(TextError::Json);
+    }
     if sections.len() < 4 {
         return Err(TextError::Sections(sections.len()));
     }

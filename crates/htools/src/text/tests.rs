@@ -74,7 +74,7 @@ fn mistakes() {
     let check = |text: &str, expect: &str| {
         assert_eq!(parse(text).map(|_| ()).map_err(|e| e.to_string()), Err(expect.to_owned()), "{text}");
     };
-    for (text, sections) in [("", 0), ("\n", 2), ("g\n\nn", 2), ("g\r\n\r\nn\r\n", 1)] {
+    for (text, sections) in [("", 0), ("\n", 2), ("g\n\nn", 2)] {
         check(text, &format!("Invalid format of the input file: {sections} sections instead of 4 or more"));
     }
     for (row, message) in [
@@ -249,4 +249,13 @@ proptest! {
     fn reading_never_fails_otherwise(text in "[gnu1|,;\n?YN-]{0,200}") {
         let _ = parse(&text);
     }
+}
+
+#[test]
+fn files_of_other_systems_and_formats_are_told_apart() {
+    let complaint = |text: &str| parse(text).unwrap_err().to_string();
+    assert!(complaint("g|u|preferred||\r\n\r\nn\r\n").contains("CR LF"));
+    assert!(complaint("{\"a\": 1}\n").contains("this is JSON"));
+    let data = parse("\u{feff}g|u|preferred||\n\nn1|?|?|?|?|?|?|Y|u\n\n\n\n").unwrap();
+    assert_eq!(data.groups[0].name, "g");
 }

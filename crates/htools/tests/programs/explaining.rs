@@ -78,6 +78,8 @@ fn what_decides_for_a_whole_group_is_told() {
     nodes["n3"]["offline"] = true.into();
     let drained = message(&nodes, &none, wanted(1024, 2048, "drbd"));
     says(&drained, &["  n2 is drained, n3 is offline\n", "Not enough online nodes"]);
+    let empty = message(&none, &none, wanted(1024, 2048, "plain"));
+    assert_eq!(told(&empty), "Instance new:\n  no group has nodes\n");
     let mut unallocable = message(&three(), &none, wanted(1024, 2048, "plain"));
     unallocable["nodegroups"]["u"]["alloc_policy"] = "unallocable".into();
     assert_eq!(told(&unallocable), "Instance new:\nGroup g: unallocable, never chosen without group_name\n");

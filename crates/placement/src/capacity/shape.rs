@@ -17,7 +17,12 @@ pub struct Shape {
     pub spindle_use: i64,
     /// How its disk is stored.
     pub template: DiskTemplate,
+    /// Disk that the mirror needs for its own data, MiB. `hspace` counts none, but requests do.
+    pub metadata_mib: i64,
 }
+
+/// What a mirrored disk needs for the mirror's own data, MiB.
+const METADATA_MIB: i64 = 128;
 
 /// Memory shrinks in such steps, MiB.
 const MEMORY_STEP_MIB: i64 = 64;
@@ -34,14 +39,22 @@ impl Shape {
             spindles: spec.spindle_use,
             spindle_use,
             template,
+            metadata_mib: 0,
         }
+    }
+
+    /// The same as it is in a request: with room for the mirror's own data.
+    #[must_use]
+    pub fn as_requested(self) -> Self {
+        let metadata_mib = if self.template == DiskTemplate::Drbd { METADATA_MIB } else { 0 };
+        Self { metadata_mib, ..self }
     }
 
     /// A running instance of that shape, nowhere yet.
     pub fn instance(&self, name: impl Into<String>) -> Instance {
         Instance {
             memory: self.memory_mib,
-            disk: self.disk_mib,
+            disk: self.disk_mib + self.metadata_mib,
             disks: vec![Disk { size: self.disk_mib, spindles: Some(self.spindles) }],
             vcpus: self.vcpus,
             spindle_use: self.spindle_use,
@@ -82,6 +95,7 @@ mod tests {
             spindles: 1,
             spindle_use: 3,
             template: DiskTemplate::Plain,
+            metadata_mib: 0,
         };
         let series = |short| std::iter::successors(Some(shape), move |s| s.shrunk(short)).skip(1);
         assert_eq!(series(FailMode::Memory).map(|s| s.memory_mib).collect::<Vec<_>>(), [86]);

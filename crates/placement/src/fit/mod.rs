@@ -10,7 +10,7 @@ mod policy;
 use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, Node, NodeIdx};
 
 use crate::balance::Step;
-use crate::capacity::{Placement, Shape};
+use crate::capacity::{CapacityOptions, Placement, Shape};
 use crate::watch::Watch;
 use crate::whatif::{NewNodes, Refusal, place};
 
@@ -26,6 +26,8 @@ pub struct FitQuestion {
     pub group: Option<GroupIdx>,
     /// Count at most so many.
     pub most: usize,
+    /// What must stay redundant; [`CapacityOptions::limit`] is of no meaning.
+    pub rules: CapacityOptions,
 }
 
 /// What came of it.
@@ -64,6 +66,8 @@ pub enum Action {
     Policy(PolicyChange),
     /// A node like most of its group joins.
     AddNode(Box<Node>),
+    /// Nodes need not stay redundant: the request is made without the capacity check, and goes to these groups.
+    NoCapacityCheck(Vec<GroupIdx>),
 }
 
 /// No more are counted after a remedy.
@@ -73,7 +77,7 @@ pub const MOST_COUNTED: usize = 100;
 pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
     let mut filled = restricted(cluster, question.group);
     let existing = cluster.instances.len();
-    let added = place(&mut filled, question.most, &question.shape);
+    let added = place(&mut filled, question.most, &question.shape, question.rules);
     let mut fit = Fit {
         placed: added.placed,
         refused: added.refused,
@@ -93,10 +97,11 @@ pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
         };
         let allowed: Vec<NodeIdx> = ground.iter().filter(allowed).copied().collect();
         fit.nearest = lack::nearest(&filled, &allowed, &question.shape);
-        let crowd = Crowd { filled, existing, ground, shape: question.shape };
+        let crowd = Crowd { filled, existing, ground, shape: question.shape, rules: question.rules };
         fit.remedies.extend(moves::remedy(&crowd, &fit.nearest));
         fit.remedies.extend(policy::remedies(&crowd));
         fit.remedies.extend(crowd.one_more_node());
+        fit.remedies.extend(crowd.unchecked());
     }
     fit
 }
@@ -144,12 +149,13 @@ struct Crowd {
     /// The nodes that may take instances.
     ground: Vec<NodeIdx>,
     shape: Shape,
+    rules: CapacityOptions,
 }
 
 impl Crowd {
     /// How many more fit on a changed copy.
     fn room(&self, changed: &Cluster, most: usize) -> usize {
-        place(&mut changed.clone(), most, &self.shape).placed.len()
+        place(&mut changed.clone(), most, &self.shape, self.rules).placed.len()
     }
 
     /// The remedy, if it makes room.
@@ -167,6 +173,21 @@ impl Crowd {
 
     fn is_real(&self, index: InstanceIdx) -> bool {
         index.at() < self.existing
+    }
+
+    /// What fits if nobody asks whether nodes can still be emptied, nor whether they can now.
+    fn unchecked(&self) -> Option<Remedy> {
+        if !self.rules.capacity_checks {
+            return None;
+        }
+        let rules = CapacityOptions { capacity_checks: false, accept_existing: true, ..self.rules };
+        let mut changed = self.filled.clone();
+        let placed = place(&mut changed, MOST_COUNTED, &self.shape, rules).placed;
+        let mut groups: Vec<GroupIdx> = placed.iter().map(|p| changed.node(p.primary).group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let (action, more) = (Action::NoCapacityCheck(groups), placed.len());
+        (more > 0).then_some(Remedy { action, more })
     }
 
     /// The group in which one more node makes the most room; of equals the first.

@@ -19,6 +19,7 @@ fn shape_like(cluster: &Cluster, pick: Index, drbd: bool) -> Shape {
         spindles: instance.total_spindles().unwrap_or(1),
         spindle_use: instance.spindle_use.max(1),
         template: if drbd { DiskTemplate::Drbd } else { DiskTemplate::Plain },
+        metadata_mib: 0,
     }
 }
 

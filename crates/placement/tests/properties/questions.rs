@@ -1,7 +1,7 @@
 //! Hypothetical changes and what fits: figures are those of a fresh look, and remedies do what they promise.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, LoadOptions, NodeIdx, Probe};
-use placement::capacity::Shape;
+use placement::capacity::{CapacityOptions, Shape};
 use placement::drain::Role;
 use placement::fit::{Action, FitQuestion, fit};
 use placement::whatif::{Changes, NewNodes, Resize, Summary};
@@ -20,6 +20,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             spindles,
             spindle_use: 1,
             template,
+            metadata_mib: 0,
         },
     )
 }
@@ -107,7 +108,7 @@ proptest! {
     fn describing_a_cluster_does_not_change_it(recipe in recipes(), shape in shapes()) {
         let mut cluster = recipe.recorded().build();
         let before = (cluster.states.clone(), cluster.instances.clone());
-        let summary = Summary::of(&mut cluster, &[shape], 8);
+        let summary = Summary::of(&mut cluster, &[shape], 8, CapacityOptions::default());
         prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
         prop_assert_eq!(summary.rooms[0].refused.is_none(), summary.rooms[0].count == 8);
     }
@@ -121,7 +122,7 @@ proptest! {
         let cluster = recipe.recorded().online().build();
         let memory_mib = factor * shape.memory_mib;
         let shape = Shape { memory_mib, disk_mib: factor * shape.disk_mib, ..shape };
-        let fit = fit(&cluster, &FitQuestion { shape, group: None, most: 1 });
+        let fit = fit(&cluster, &FitQuestion { shape, group: None, most: 1, rules: CapacityOptions::default() });
         // With nothing placed, the cluster is full as it is.
         prop_assume!(fit.placed.is_empty());
         let instance = shape.instance("");
@@ -149,7 +150,7 @@ proptest! {
     #[test]
     fn moves_that_make_room_can_be_made_and_do(recipe in recipes(), shape in shapes()) {
         let cluster = recipe.recorded().build();
-        let full = fit(&cluster, &FitQuestion { shape, group: None, most: 50 });
+        let full = fit(&cluster, &FitQuestion { shape, group: None, most: 50, rules: CapacityOptions::default() });
         for remedy in &full.remedies {
             prop_assert!(remedy.more > 0);
             match &remedy.action {
@@ -160,7 +161,7 @@ proptest! {
                         prop_assert!(outcome.is_ok(), "{:?}: {:?}", step, outcome);
                         moved.apply(step.instance, &outcome.unwrap());
                     }
-                    let then = fit(&moved, &FitQuestion { shape, group: None, most: remedy.more });
+                    let then = fit(&moved, &FitQuestion { shape, group: None, most: remedy.more, rules: CapacityOptions::default() });
                     prop_assert_eq!(then.placed.len(), remedy.more);
                 }
                 Action::AddNode(node) if full.placed.is_empty() => {
@@ -168,7 +169,7 @@ proptest! {
                     let changes = Changes { add_nodes: vec![new], ..Changes::default() };
                     let options = LoadOptions { initial_n1: cluster::InitialN1::Recorded, ..LoadOptions::default() };
                     let larger = changes.reshape(&cluster, &options).unwrap();
-                    let then = fit(&larger, &FitQuestion { shape, group: None, most: remedy.more });
+                    let then = fit(&larger, &FitQuestion { shape, group: None, most: remedy.more, rules: CapacityOptions::default() });
                     prop_assert_eq!(then.placed.len(), remedy.more);
                 }
                 _ => {}
