@@ -45,7 +45,7 @@ pub struct Instance {
     pub requeue: bool,
     /// The one that was stopped and kept whose guest this one goes on with, until it runs.
     pub resumes: Option<GuestId>,
-    /// Why it could not be started.
+    /// Why it could not be started: one text for its owner and one for administrators ([`crate::reason`]).
     pub reason: Option<String>,
 }
 

@@ -211,7 +211,7 @@ pub struct Lease {
     pub status: LeaseStatus,
     /// How far its events are.
     pub events: EventStatuses,
-    /// Why it does not get on, if it does not: in words for its owner.
+    /// Why it does not get on, if it does not: one text for its owner and one for administrators ([`crate::reason`]).
     pub reason: Option<String>,
 }
 

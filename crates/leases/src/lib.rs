@@ -24,6 +24,7 @@
 //! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
+//! - A [`reason`] says why something does not get on, to owners and to administrators.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
 //! - [`energy`] says which hosts may be off when, and has them on again in time.
@@ -68,6 +69,7 @@ pub mod preemption;
 pub mod project;
 pub mod properties;
 pub mod quota;
+pub mod reason;
 pub mod requirement;
 pub mod resources;
 pub mod standing;

@@ -8,6 +8,7 @@ use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
 use leases::preemption::{Mark, Marked, PROPERTY};
 use leases::project::ProjectId;
+use leases::reason::{for_operator, for_owner};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::InstanceRecord;
@@ -87,6 +88,14 @@ pub struct Departure {
 }
 
 impl Instance {
+    /// The instance as those may see it who may see hosts.
+    #[must_use]
+    pub fn for_operator(mut self, record: &InstanceRecord) -> Self {
+        let reason = record.instance.reason.as_deref();
+        self.status_reason = reason.map(|reason| for_operator(reason).to_owned());
+        self
+    }
+
     /// The instance on a host of that name, with when it has to leave it.
     pub fn of(record: &InstanceRecord, host: Option<String>, safe_until: Option<Timestamp>) -> Self {
         let instance = &record.instance;
@@ -102,7 +111,7 @@ impl Instance {
             project_id: instance.owner.project.0.clone(),
             user_id: instance.owner.user.0.clone(),
             status: instance.status.name().to_owned(),
-            status_reason: instance.reason.clone(),
+            status_reason: instance.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
             kind: instance.kind.name().to_owned(),
             safe_until: safe_until.map(created_at),
             backfills: instance.backfills.is_some(),

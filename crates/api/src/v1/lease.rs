@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use leases::ids::{FloatingIpId, HostId};
 use leases::lease as domain;
+use leases::reason::{for_operator, for_owner};
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
 use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
@@ -44,7 +46,7 @@ pub struct Lease {
     pub trust_id: Option<String>,
     /// PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
     pub status: String,
-    /// Why it does not get on, if it does not. Not in Blazar.
+    /// Why it does not get on, if it does not; who may see hosts reads of them as well. Not in Blazar.
     pub status_reason: Option<String>,
     /// Whether it has less than it was promised.
     pub degraded: bool,
@@ -91,6 +93,12 @@ pub struct Reservation {
     pub created_at: String,
     /// When it was last changed.
     pub updated_at: Option<String>,
+    /// The names of its hosts, whole or in part. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// Its addresses. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floating_ips: Vec<String>,
     /// What depends on the type.
     #[serde(flatten)]
     pub resource: Resource,
@@ -221,7 +229,7 @@ impl From<&LeaseRecord> for Lease {
             plan: lease.hunt.as_ref().map(PlanSummary::from),
             trust_id: None,
             status: lease.status.name().to_owned(),
-            status_reason: lease.reason.clone(),
+            status_reason: lease.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
             degraded: lease.degraded(),
             end_action: end_action_name(lease.end_action).to_owned(),
             backfill: lease.backfill,
@@ -236,6 +244,36 @@ impl From<&LeaseRecord> for Lease {
     }
 }
 
+/// How to find out what hosts and addresses are called.
+pub trait Names {
+    /// The name of a host.
+    fn host(&self, id: HostId) -> Option<String>;
+    /// An address.
+    fn floating_ip(&self, id: FloatingIpId) -> Option<String>;
+}
+
+impl Lease {
+    /// The lease with the names of its hosts, and its addresses, which its owner may know.
+    #[must_use]
+    pub fn with_resources(mut self, record: &LeaseRecord, names: &impl Names) -> Self {
+        for (shown, reservation) in self.reservations.iter_mut().zip(&record.lease.reservations) {
+            let allocation = &reservation.allocation;
+            shown.hosts = allocation.hosts().into_iter().filter_map(|id| names.host(id)).collect();
+            if let domain::Allocation::FloatingIps(ips) = allocation {
+                shown.floating_ips = ips.iter().filter_map(|id| names.floating_ip(*id)).collect();
+            }
+        }
+        self
+    }
+
+    /// The lease as those may see it who may see hosts.
+    #[must_use]
+    pub fn for_operator(mut self, record: &LeaseRecord) -> Self {
+        self.status_reason = record.lease.reason.as_deref().map(|reason| for_operator(reason).to_owned());
+        self
+    }
+}
+
 fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reservation {
     Reservation {
         id: reservation.id.to_string(),
@@ -246,6 +284,8 @@ fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reser
         resources_changed: reservation.resources_changed,
         created_at: created_at(record.created_at),
         updated_at: Some(created_at(last_changed(record))),
+        hosts: Vec::new(),
+        floating_ips: Vec::new(),
         resource: resource(record, reservation),
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use thiserror::Error;
 
 use super::World;
 use super::step::{Action, Step};
+use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
+use crate::reason::{host_name, reason, tries};
 use crate::status::EventStatus;
 
 /// Why a lease does not get on. The order is that of importance to its owner.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiting {
     /// Something is tried again and again.
-    #[error("could not {action}, {times} time(s) so far: {message}")]
     Retrying {
         /// What.
         action: Action,
@@ -25,7 +25,6 @@ pub enum Waiting {
         message: String,
     },
     /// A guest that must not be touched is on a host.
-    #[error("guest {guest} is on host {host} and cannot be removed")]
     GuestInTheWay {
         /// The host.
         host: HostId,
@@ -34,26 +33,82 @@ pub enum Waiting {
     },
     /// Preemptible guests are on a host that were asked to shut down too late to have gone by now. It is not said until
     /// when: each has its own time.
-    #[error("preemptible instances on host {0} have their time to shut down")]
     Leaving(HostId),
     /// Nothing could be found for a reservation.
-    #[error("nothing is available for reservation {0}")]
     NothingAllocated(ReservationId),
     /// A host is being switched on.
-    #[error("host {0} is being switched on")]
     Booting(HostId),
     /// A host is down.
-    #[error("host {0} is down")]
     HostFailed(HostId),
     /// A host is not in the fleet any more.
-    #[error("host {0} is not in the fleet")]
     HostGone(HostId),
     /// Another lease's end comes first.
-    #[error("host {0} is being taken back from another lease")]
     TakingBack(HostId),
     /// The same of an address.
-    #[error("floating IP {0} is being taken back from another lease")]
     TakingBackFloatingIp(FloatingIpId),
+}
+
+impl Waiting {
+    /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others, of
+    /// hosts by name, or of what the fleet answered.
+    pub fn reason(&self, names: Option<&Inventory>) -> String {
+        let name = |host: &HostId| host_name(names, *host);
+        match self {
+            Self::Retrying { action, times, message } => {
+                let (said, times) = (action.named(names), tries(*times));
+                reason(
+                    &format!("{} yet ({times})", failing(*action)),
+                    &format!("could not {said} ({times}): {message}"),
+                )
+            }
+            Self::GuestInTheWay { host, guest } => reason(
+                "an instance that cannot be removed is on one of its hosts",
+                &format!("guest {guest} is on host {} and cannot be removed", name(host)),
+            ),
+            Self::Leaving(host) => reason(
+                "preemptible instances on one of its hosts have their time to shut down",
+                &format!("preemptible instances on host {} have their time to shut down", name(host)),
+            ),
+            Self::NothingAllocated(id) => format!("nothing is available for reservation {id}"),
+            Self::Booting(host) => reason(
+                "one of its hosts is being switched on",
+                &format!("host {} is being switched on", name(host)),
+            ),
+            Self::HostFailed(host) => {
+                reason("one of its hosts is down", &format!("host {} is down", name(host)))
+            }
+            Self::HostGone(host) => reason(
+                "one of its hosts is not in the fleet",
+                &format!("host {} is not in the fleet", name(host)),
+            ),
+            Self::TakingBack(host) => reason(
+                "one of its hosts is being taken back from another lease",
+                &format!("host {} is being taken back from another lease", name(host)),
+            ),
+            Self::TakingBackFloatingIp(ip) => reason(
+                "one of its addresses is being taken back from another lease",
+                &format!("floating IP {ip} is being taken back from another lease"),
+            ),
+        }
+    }
+}
+
+/// What does not succeed, as the owner of a lease may know it.
+fn failing(action: Action) -> &'static str {
+    match action {
+        Action::MoveGuest(..) => "an instance could not be moved out of the way",
+        Action::StopGuest(..) | Action::DeleteGuest(..) => "a host could not be cleared of instances",
+        Action::StartGuest(..) => "an instance could not be started",
+        Action::DestroyGuest(..) => "an instance could not be deleted",
+        Action::Fence(_) | Action::Verify(..) | Action::Hold(..) | Action::Grant(..) => {
+            "a host could not be handed over"
+        }
+        Action::Release(..) | Action::Unfence(_) | Action::Withdraw(..) => "a host could not be taken back",
+        Action::Assign(..) => "an address could not be handed over",
+        Action::Unassign(..) => "an address could not be taken back",
+        Action::Snapshot(..) => "images of instances could not be made",
+        Action::PowerOn(_) | Action::PowerOff(_) => "a host could not be switched on or off",
+    }
 }
 
 /// A plan in the making.
@@ -107,7 +162,7 @@ impl<'a> Effort<'a> {
         if lease.events.start == EventStatus::Error || lease.marks.reclaimed_at.is_some() {
             return lease.reason.clone();
         }
-        self.waiting.get(&lease.id).map(ToString::to_string)
+        self.waiting.get(&lease.id).map(|waiting| waiting.reason(self.world.names))
     }
 
     pub(super) fn finish(self) -> (Vec<Step>, Option<Timestamp>) {

@@ -11,6 +11,7 @@ use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use crate::lease::Lease;
+use crate::reason::{reason, tries};
 use crate::status::LeaseStatus;
 
 /// An instance that is to be committed as it is here, or forgotten.
@@ -114,9 +115,16 @@ fn next(
         (InstanceStatus::Building, None) => {
             let start = Action::StartGuest(instance.host, instance.id);
             let failures = effort.world.history.failures.get(&start)?;
-            let given_up = failures.times >= effort.world.rules.start_attempts;
-            let reason = given_up.then(|| format!("it could not be started: {}", failures.message))?;
-            changed(Instance { reason: Some(reason), ..instance.becoming(InstanceStatus::Error) })
+            if failures.times < effort.world.rules.start_attempts {
+                return None;
+            }
+            // What the fleet said may name hosts, and is the operator's business.
+            let owner = format!("it could not be started ({})", tries(failures.times));
+            let operator = format!("it could not be started: {}", failures.message);
+            changed(Instance {
+                reason: Some(reason(&owner, &operator)),
+                ..instance.becoming(InstanceStatus::Error)
+            })
         }
         // Its lease has left it behind.
         (InstanceStatus::Active, Some(_)) if left_alone => {

@@ -14,6 +14,7 @@ use crate::host::Health;
 use crate::ids::{HostId, ReservationId};
 use crate::lease::{Allocation, BeforeStart, EndAction, EventStatuses, Lease, Reservation};
 use crate::lease_type::LeaseType;
+use crate::reason::prefixed;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
 use crate::window::{Window, earlier, later};
@@ -166,7 +167,8 @@ impl Change {
                 _ => ("timeout", "it came first"),
             };
             let last = lease.reason.as_deref().unwrap_or(last);
-            after.reason = Some(format!("the lease could not start before its {limit}: {last}"));
+            let before = format!("the lease could not start before its {limit}: ");
+            after.reason = Some(prefixed(&before, last));
         }
         debug_assert!(
             lease.status == after.status || lease.status.may_become(after.status),

@@ -33,7 +33,7 @@ pub use self::effort::Waiting;
 pub use self::instances::InstanceChange;
 pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place, Powered};
 pub use self::step::{Action, Backoff, Failures, History, Step};
-use crate::host::Health;
+use crate::host::{Health, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::instance::{Departure, Instance, InstanceKind};
 use crate::lease::{Allocation, Lease, Reservation};
@@ -190,6 +190,8 @@ pub struct World<'a> {
     pub gone: &'a BTreeSet<GuestId>,
     /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
     pub asleep: &'a BTreeSet<HostId>,
+    /// What hosts are called, for what leases say; their numbers are said if absent.
+    pub names: Option<&'a Inventory>,
     /// The present, to the second.
     pub now: Timestamp,
 }
@@ -212,6 +214,7 @@ impl<'a> World<'a> {
             others_leaving: &NOBODY_LEAVES,
             gone: &NOBODY,
             asleep: &NOWHERE,
+            names: None,
             now,
         }
     }

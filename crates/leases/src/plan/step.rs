@@ -5,7 +5,9 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::reason::host_name;
 use crate::window::later;
 
 /// Something to be done. Each is an *ensure*: doing it twice is doing it once. Each says when it applies; one
@@ -93,38 +95,47 @@ impl Action {
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named(None))
+    }
+}
+
+impl Action {
+    /// The action in words, with the names of hosts as far as they are known.
+    pub fn named(&self, names: Option<&Inventory>) -> String {
+        let mut hosts = self.hosts().map(|id| host_name(names, id));
+        let (host, to) = (hosts.next().unwrap_or_default(), hosts.next().unwrap_or_default());
         match self {
-            Self::Fence(host) => write!(f, "fence host {host}"),
-            Self::StopGuest(host, guest) => write!(f, "stop guest {guest} on host {host}"),
-            Self::DeleteGuest(host, guest) => write!(f, "delete guest {guest} on host {host}"),
-            Self::StartGuest(host, guest) => write!(f, "start guest {guest} on host {host}"),
-            Self::DestroyGuest(host, guest) => write!(f, "destroy guest {guest} on host {host}"),
-            Self::MoveGuest(host, guest, to) => write!(f, "move guest {guest} from host {host} to host {to}"),
-            Self::Verify(host, reservation) => {
-                write!(f, "verify that host {host} is empty for reservation {reservation}")
+            Self::Fence(_) => format!("fence host {host}"),
+            Self::StopGuest(_, guest) => format!("stop guest {guest} on host {host}"),
+            Self::DeleteGuest(_, guest) => format!("delete guest {guest} on host {host}"),
+            Self::StartGuest(_, guest) => format!("start guest {guest} on host {host}"),
+            Self::DestroyGuest(_, guest) => format!("destroy guest {guest} on host {host}"),
+            Self::MoveGuest(_, guest, _) => format!("move guest {guest} from host {host} to host {to}"),
+            Self::Verify(_, reservation) => {
+                format!("verify that host {host} is empty for reservation {reservation}")
             }
-            Self::Hold(host, reservation) => write!(f, "hand host {host} to reservation {reservation}"),
-            Self::Release(host, reservation) => {
-                write!(f, "take host {host} back from reservation {reservation}")
+            Self::Hold(_, reservation) => format!("hand host {host} to reservation {reservation}"),
+            Self::Release(_, reservation) => {
+                format!("take host {host} back from reservation {reservation}")
             }
-            Self::Unfence(host) => write!(f, "unfence host {host}"),
-            Self::Grant(host, reservation, slots) => {
-                write!(f, "grant {slots} slots of host {host} to reservation {reservation}")
+            Self::Unfence(_) => format!("unfence host {host}"),
+            Self::Grant(_, reservation, slots) => {
+                format!("grant {slots} slots of host {host} to reservation {reservation}")
             }
-            Self::Withdraw(host, reservation) => {
-                write!(f, "withdraw host {host} from reservation {reservation}")
+            Self::Withdraw(_, reservation) => {
+                format!("withdraw host {host} from reservation {reservation}")
             }
             Self::Assign(ip, reservation) => {
-                write!(f, "assign floating IP {ip} to reservation {reservation}")
+                format!("assign floating IP {ip} to reservation {reservation}")
             }
             Self::Unassign(ip, reservation) => {
-                write!(f, "take floating IP {ip} back from reservation {reservation}")
+                format!("take floating IP {ip} back from reservation {reservation}")
             }
-            Self::Snapshot(host, reservation) => {
-                write!(f, "snapshot guests of reservation {reservation} on host {host}")
+            Self::Snapshot(_, reservation) => {
+                format!("snapshot guests of reservation {reservation} on host {host}")
             }
-            Self::PowerOn(host) => write!(f, "switch host {host} on"),
-            Self::PowerOff(host) => write!(f, "switch host {host} off"),
+            Self::PowerOn(_) => format!("switch host {host} on"),
+            Self::PowerOff(_) => format!("switch host {host} off"),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::Lease;
 use crate::lease_type::LeaseState;
 use crate::project::Owner;
+use crate::reason::for_owner;
 use crate::status::{EventStatus, LeaseStatus};
 use crate::window::Window;
 
@@ -135,7 +136,7 @@ pub(super) fn of_lease(before: Option<&Lease>, after: Option<&Lease>, now: Times
         status: lease.status.name().to_owned(),
         window: Some(lease.window),
         hosts: hosts(),
-        reason: lease.reason.clone(),
+        reason: lease.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
     };
     what.into_iter().map(event).collect()
 }
@@ -225,6 +226,6 @@ pub(super) fn of_instance(
             .filter(|_| what == Occurrence::InstancePreempted)
             .and_then(|launched_at| Window::new(launched_at, now).ok()),
         hosts: vec![instance.host],
-        reason: instance.reason.clone(),
+        reason: instance.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
     })
 }

@@ -193,5 +193,6 @@ fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     // One that waits is nowhere, nor is one that is kept.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
-    Instance::of(record, host, app.service().safe_until(&record.instance))
+    let instance = Instance::of(record, host, app.service().safe_until(&record.instance));
+    if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance }
 }

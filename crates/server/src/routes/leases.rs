@@ -7,7 +7,8 @@ use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
 use api::v1::{
-    Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Plan, PlanSummary, PlannedMove, Repeat, lease_id, series_id,
+    Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Names, Plan, PlanSummary, PlannedMove, Repeat, lease_id,
+    series_id,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -15,7 +16,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use leases::hunt::{Move, MoveState};
-use leases::ids::LeaseId;
+use leases::ids::{FloatingIpId, HostId, LeaseId};
 use leases::lease_type::LeaseType;
 use leases::project::ProjectId;
 use leases::standing::Standing;
@@ -78,7 +79,9 @@ pub(crate) async fn list(
     let service = Arc::clone(app.service());
     let read = move |after, limit| Part::from(service.leases_page(&filter, after, limit));
     let paging = Paging::new(&app, &session, &uri, &options)?;
-    paging.answer("leases", after, read, |record| Lease::from(record.as_ref()))
+    let (app, session) = (app.clone(), session.clone());
+    let viewed = move |record: &Arc<LeaseRecord>| viewed(&app, &session, record);
+    paging.answer("leases", after, read, viewed)
 }
 
 /// Where the lease stands that others are to come after, if one is named; one that others may not see is not there.
@@ -142,7 +145,7 @@ pub(crate) async fn create(
         if let Some(created) = served.map_err(ApiError::of_creation)? {
             return match created.lease.lease.series {
                 Some(id) => series::again(&app, id),
-                None => answer(&app, created).await,
+                None => answer(&app, &session, created).await,
             };
         }
     }
@@ -151,7 +154,7 @@ pub(crate) async fn create(
     if let Some(repeat) = repeat {
         return series::create(&app, &session, new, &repeat, key).await;
     }
-    answer(&app, enter(&app, &session, new, key, hold).await?).await
+    answer(&app, &session, enter(&app, &session, new, key, hold).await?).await
 }
 
 /// Makes the lease that a body asks for.
@@ -268,7 +271,7 @@ fn read(
 }
 
 /// The lease, or the request if it waits; of one that starts at once, when it has.
-async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
+async fn answer(app: &App, session: &Session, mut created: Created) -> Result<Response, ApiError> {
     let lease = &created.lease.lease;
     if lease.standing.is_firm() && matches!(lease.lease_type, LeaseType::Immediate { .. }) {
         created.lease = app.service().started(created.lease.lease.id).await?;
@@ -278,7 +281,7 @@ async fn answer(app: &App, mut created: Created) -> Result<Response, ApiError> {
         let body = WaitlistEntryBody { waitlist_entry: entry(app, created.lease.lease.id)? };
         (StatusCode::ACCEPTED, Json(body)).into_response()
     } else {
-        let body = LeaseBody { lease: Lease::from(created.lease.as_ref()) };
+        let body = LeaseBody { lease: viewed(app, session, &created.lease) };
         (StatusCode::CREATED, Json(body)).into_response()
     };
     if created.repeated {
@@ -318,12 +321,31 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
 }
 
 /// The lease with its usage (requirement CLS-12).
-async fn with_usage(app: &App, record: &LeaseRecord) -> Lease {
+async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
     let usage = app.service().lease_usage(record).await;
     // The lease itself is known; that its usage is unknown is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
-    Lease { usage, ..Lease::from(record) }
+    Lease { usage, ..viewed(app, session, record) }
+}
+
+/// What hosts and addresses are called, for answers.
+pub(super) struct Known<'a>(pub &'a App);
+
+impl Names for Known<'_> {
+    fn host(&self, id: HostId) -> Option<String> {
+        Some(self.0.service().host(id)?.host.name.clone())
+    }
+
+    fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
+        Some(self.0.service().floating_ip(id)?.floating_ip.address.to_string())
+    }
+}
+
+/// The lease as the caller may see it: with what it has, and why it does not get on in the caller's words.
+pub(super) fn viewed(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
+    let lease = Lease::from(record).with_resources(record, &Known(app));
+    if session.may(Rule::HostsGet) { lease.for_operator(record) } else { lease }
 }
 
 /// Whose a lease is, for the policy.
@@ -348,8 +370,8 @@ pub(crate) async fn show(
 ) -> Result<Json<LeaseBody>, ApiError> {
     let record = visible(&app, &session, &id)?;
     // Stock clients print all fields that there are.
-    let lease =
-        if options.is_set("detail") { with_usage(&app, &record).await } else { Lease::from(&*record) };
+    let detailed = options.is_set("detail");
+    let lease = if detailed { with_usage(&app, &session, &record).await } else { viewed(&app, &session, &record) };
     Ok(Json(LeaseBody { lease }))
 }
 
@@ -428,7 +450,7 @@ pub(crate) async fn update(
         Ok(updated) => updated,
         Err(error) => return Err(not_changed(&app, &session, id, &changes, error, hold).await),
     };
-    Ok(Json(LeaseBody { lease: Lease::from(updated.as_ref()) }))
+    Ok(Json(LeaseBody { lease: viewed(&app, &session, &updated) }))
 }
 
 /// Deletes a lease, in whatever state it is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::{LeaseBody, OfferBody, OffersBody};
-use api::v1::{Lease, Offer, lease_id};
+use api::v1::{Offer, lease_id};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -11,7 +11,7 @@ use leases::standing::Standing;
 use service::Offers;
 use store::LeaseRecord;
 
-use super::leases::target;
+use super::leases::{target, viewed};
 use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -78,7 +78,7 @@ pub(crate) async fn accept(
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), offer.lease.id);
     let lease = session.change(async move { service.accept_offer(&caller, id).await }).await?;
     let lease = lease.map_err(ApiError::of_creation)?;
-    Ok(Json(LeaseBody { lease: Lease::from(lease.as_ref()) }))
+    Ok(Json(LeaseBody { lease: viewed(&app, &session, &lease) }))
 }
 
 /// Declines an offer, and those that were made with it: what is kept free for them is so no more.

@@ -10,6 +10,7 @@ use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
+use leases::reason::for_operator;
 use leases::status::{EventStatus, LeaseStatus};
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, StoreError, Write};
@@ -87,7 +88,8 @@ impl Service {
         };
         let world = World::new(&observed, &state.history, &rules, now);
         let (others_leaving, asleep) = (&others_leaving, &state.asleep);
-        let world = World { instances: &instances, others_leaving, gone: &gone, asleep, ..world };
+        let names = Some(&state.inventory);
+        let world = World { instances: &instances, others_leaving, gone: &gone, asleep, names, ..world };
         let mut plan = plan::plan(state.due(&observed, rules.horizon(now)), world);
         let progress = self.progress();
         if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
@@ -141,7 +143,7 @@ impl Service {
         if before.reason != after.reason
             && let Some(reason) = &after.reason
         {
-            tracing::warn!(lease = %id, reason, "a lease does not get on");
+            tracing::warn!(lease = %id, reason = for_operator(reason), "lease blocked");
         }
         if before.status == after.status {
             if before.window.start() != after.window.start() {

@@ -60,6 +60,8 @@ impl Service {
         let Performed { step, answer } = performed;
         let action = step.claim.action;
         let now = self.now();
+        // Before what is in memory of progress is locked: others lock the two in this order.
+        let said = answer.is_err().then(|| action.named(Some(&self.state().inventory)));
         let mut progress = self.progress();
         let ours = progress.in_flight.get_mut(&action).filter(|own| own.claim == step.claim);
         let Some(own) = ours else { return };
@@ -71,7 +73,7 @@ impl Service {
             }
             Ok(Outcome::Done) => Ok(()),
             Err(error) => {
-                tracing::warn!(%action, lease = ?step.lease, %error, "a step failed");
+                tracing::warn!(action = said, lease = ?step.lease, %error, "step failed");
                 Err(error.to_string())
             }
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leases::ids::LeaseId;
+use leases::reason::for_owner;
 use leases::status::LeaseStatus;
 use store::LeaseRecord;
 
@@ -31,7 +32,8 @@ impl Service {
             let Some(record) = lease else { return Err(ServiceError::NotStarted(reason)) };
             match record.lease.status {
                 LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting => {
-                    reason = record.lease.reason.clone().or(reason);
+                    let owned = |reason: &String| for_owner(reason).to_owned();
+                    reason = record.lease.reason.as_ref().map(owned).or(reason);
                 }
                 _ => return Ok(record),
             }

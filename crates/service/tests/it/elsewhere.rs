@@ -77,7 +77,10 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![true], "STARTING"));
     let record = world.service.lease(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
-    assert_eq!(reason, "preemptible instances on host 1 have their time to shut down");
+    assert_eq!(
+        leases::reason::for_operator(reason),
+        "preemptible instances on host 1 have their time to shut down"
+    );
     world.run_until(at(6) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
     assert_eq!(world.fleet.violations(), [], "it had its grace");
@@ -120,7 +123,8 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     let statuses = [fits, needs].map(|lease| status(&world, lease));
     assert_eq!((state(&world, id), there(&world, &[id]).len(), statuses), ("DELETING", 1, ["STARTING"; 2]));
     let reason = world.service.lease(needs).expect("there").lease.reason.clone();
-    assert_eq!(reason.as_deref(), Some("preemptible instances on host 1 have their time to shut down"));
+    let reason = reason.as_deref().map(leases::reason::for_operator);
+    assert_eq!(reason, Some("preemptible instances on host 1 have their time to shut down"));
     world.run_until(at(3) + SECOND * 2).await;
     assert_eq!(
         (state(&world, id), status(&world, fits), status(&world, needs)),

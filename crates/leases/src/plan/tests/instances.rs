@@ -116,7 +116,10 @@ fn what_cannot_be_started_is_given_up_and_says_why() {
         stage.settle(minute);
     }
     assert_eq!(stage.instance().status, InstanceStatus::Error);
-    assert_eq!(stage.instance().reason.as_deref(), Some("it could not be started: no such image"));
+    assert_eq!(
+        stage.instance().reason.as_deref(),
+        Some("it could not be started (3 tries)\nit could not be started: no such image")
+    );
     assert_eq!(stage.settle(30), []);
     stage.host(1).guests.push(Guest::new(SEVEN, GuestOwner::Other));
     stage.settle(31);

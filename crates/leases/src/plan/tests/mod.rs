@@ -6,6 +6,7 @@ use super::*;
 use crate::host::{Health, NetworkId};
 use crate::ids::{FloatingIpId, GuestId};
 use crate::lease::{Allocation, EndAction};
+use crate::reason::{for_operator, for_owner};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, ReservationStatus};
 use crate::terms::{
@@ -211,7 +212,7 @@ fn the_guest_of_somebody_else_is_not_touched_and_the_lease_says_so() {
     stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
     assert_eq!(stage.perform(10), [Action::Fence(ONE)]);
     assert_eq!(stage.status(0), LeaseStatus::Starting);
-    let reason = stage.leases[0].reason.as_deref().expect("a reason");
+    let reason = for_operator(stage.leases[0].reason.as_deref().expect("a reason"));
     assert!(reason.starts_with("guest ") && reason.ends_with("on host 1 and cannot be removed"), "{reason}");
     stage.host(1).guests.clear();
     stage.perform(20);
@@ -266,8 +267,9 @@ fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
     assert_eq!(stage.settle(10), [Action::Fence(ONE)]);
     stage.history.failed(Action::Fence(ONE), at(10), "no route to host");
     assert!(stage.settle(10).is_empty());
-    let reason = stage.leases[0].reason.as_deref();
-    assert_eq!(reason, Some("could not fence host 1, 1 time(s) so far: no route to host"));
+    let reason = stage.leases[0].reason.as_deref().expect("a reason");
+    assert_eq!(for_owner(reason), "a host could not be handed over yet (1 try)");
+    assert_eq!(for_operator(reason), "could not fence host 1 (1 try): no route to host");
     let wake_at = stage.plan(10).wake_at.expect("an instant");
     assert_eq!(wake_at.duration_since(at(10)).as_secs(), 5);
     stage.perform(11);
@@ -284,7 +286,7 @@ fn a_lease_that_never_started_ends_in_error_and_frees_its_hosts() {
     let lease = &stage.leases[0];
     assert_eq!((lease.status, lease.over(), lease.consistent()), (LeaseStatus::Error, true, true));
     assert_eq!(lease.reservations[0].status, ReservationStatus::Deleted);
-    let reason = lease.reason.as_deref().expect("a reason");
+    let reason = for_operator(lease.reason.as_deref().expect("a reason"));
     assert!(reason.starts_with("the lease could not start before its end: guest "), "{reason}");
 }
 
@@ -312,7 +314,7 @@ fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
     stage.leases[0] = stage.leases[0].deleted(at(10));
     stage.host(1).health = Health::Failed;
     assert!(stage.settle(10).is_empty());
-    assert_eq!(stage.leases[0].reason.as_deref(), Some("host 1 is down"));
+    assert_eq!(stage.leases[0].reason.as_deref().map(for_operator), Some("host 1 is down"));
     stage.host(1).health = Health::Up;
     assert_eq!(stage.perform(20), [Action::Release(ONE, FIRST)]);
     assert!(stage.leases.is_empty());
