@@ -252,7 +252,7 @@ fn is_shortage(refusal: &Refusal) -> bool {
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Terms(TermsError::BeforeEndOutOfLimits) | Refusal::Quota(_) => StatusCode::FORBIDDEN,
-        Refusal::NoHunt { refusal, .. } => refused(refusal),
+        Refusal::NoHunt { refusal, .. } | Refusal::EndsTooLate { refusal, .. } => refused(refusal),
         // Its client has gone.
         Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Busy

@@ -10,7 +10,7 @@ use super::{Admission, Search};
 use crate::failure_domain::FailureDomain;
 use crate::hints::Location;
 use crate::host::Health;
-use crate::hunt::{Cost, Hunt, Moving, Scene, Surroundings, may_hunt};
+use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Scene, Surroundings, may_hunt};
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::project::ProjectId;
@@ -31,24 +31,30 @@ impl Admission<'_> {
         project: &ProjectId,
         wish: &Wish<'_>,
         patience: Option<Timestamp>,
-    ) -> Option<Result<Hunted, clear::Refusal>> {
+    ) -> Option<Result<Hunted, HuntRefusal>> {
         let rules = &self.rules.hunting;
         let surroundings = self.surroundings.filter(|_| rules.enabled)?;
         if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {
             return None;
         }
         let asked = hosts_only(wish.asked).filter(|asked| !self.scattered(asked))?;
-        let longest = rules.longest.min(wish.before.duration_since(self.now));
+        let left = wish.before.duration_since(self.now);
         let hunter = (project, wish.own);
         // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
         let mut allowance = rules.allowance(&Cost::default());
         let (allocations, hunt) = loop {
             let window = Window::starting(self.now, allowance.saturating_add(wish.length));
             match self.cleared(&asked, surroundings, hunter, window, &BTreeSet::new()) {
-                Ok((_, hunt)) if hunt.moves.is_empty() || hunt.allowance > longest => return None,
+                Ok((_, hunt)) if hunt.moves.is_empty() => return None,
+                Ok((_, hunt)) if hunt.allowance > rules.longest => {
+                    return Some(Err(HuntRefusal::TooLong { takes: hunt.allowance, longest: rules.longest }));
+                }
+                Ok((_, hunt)) if hunt.allowance > left => {
+                    return Some(Err(HuntRefusal::PastTimeout { takes: hunt.allowance, left }));
+                }
                 Ok((allocations, hunt)) if hunt.allowance <= allowance => break (allocations, hunt),
                 Ok((_, hunt)) => allowance = hunt.allowance.max(allowance * 2),
-                Err(refusal) => return Some(Err(refusal)),
+                Err(refusal) => return Some(Err(refusal.into())),
             }
         };
         // To wait costs as well, for each host.

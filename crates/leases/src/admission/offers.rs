@@ -18,7 +18,7 @@ use crate::offer::OfferKind;
 use crate::project::ProjectId;
 use crate::status::LeaseStatus;
 use crate::terms::{ReservationTerms, Terms};
-use crate::window::{Window, next_minute};
+use crate::window::{Window, later, next_minute};
 
 /// A lease is offered for this part of the time that was asked for, not for less.
 const SHORTEST_PART: i32 = 10;
@@ -53,6 +53,9 @@ impl Refusal {
 
     /// Whether others have what is asked for.
     pub fn is_lack(&self) -> bool {
+        if let Self::EndsTooLate { .. } = self {
+            return true;
+        }
         matches!(
             self,
             Self::NotEnough { .. } | Self::NoHunt { .. } | Self::FloatingIpTaken(_) | Self::WouldLoseHosts(_)
@@ -176,7 +179,7 @@ impl Admission<'_> {
     }
 
     fn updated(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
-        self.update(lease, changes).ok().map(|updated| updated.lease)
+        self.changed(lease, changes).ok().map(|updated| updated.lease)
     }
 
     fn moved_later(&self, lease: &Lease, changes: &Changes, latest: Timestamp) -> Option<Lease> {
@@ -212,8 +215,32 @@ impl Admission<'_> {
         greatest(least, all, lasting).map(|(_, found)| found)
     }
 
+    /// The refusal of a change with the latest end that the lease could have instead, if an earlier one would do.
+    pub(super) fn ends_too_late(&self, lease: &Lease, changes: &Changes, refusal: Refusal) -> Refusal {
+        let asked = changes.end.filter(|end| *end > lease.window.end());
+        let lacks = refusal.is_lack() || matches!(refusal, Refusal::FloatingIps { .. });
+        let Some(asked) = asked.filter(|_| lacks) else { return refusal };
+        let until = |end: Timestamp| {
+            let sooner = Changes { end: Some(end), before_end: None, ..changes.clone() };
+            self.updated(lease, &sooner).map(|_| end)
+        };
+        let (end, minutes) = (lease.window.end(), asked.duration_since(lease.window.end()).as_mins());
+        let lasting = |minutes: i64| until(end.checked_add(SignedDuration::from_mins(minutes)).ok()?);
+        let latest = greatest(0, minutes, lasting).map(|(_, found)| found).or_else(|| until(end));
+        match self.settled_or_none(latest) {
+            Some(latest) => {
+                let taken_from = match refusal {
+                    Refusal::FloatingIps { .. } => latest,
+                    _ => later(latest, self.calendar.cleaning_time()),
+                };
+                Refusal::EndsTooLate { refusal: Box::new(refusal), taken_from, latest }
+            }
+            None => refusal,
+        }
+    }
+
     fn growing_less(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
-        let Err(Refusal::NotEnough { position, .. }) = self.update(lease, changes) else { return None };
+        let Err(Refusal::NotEnough { position, .. }) = self.changed(lease, changes) else { return None };
         let changed = self.on_changed_terms(lease, changes).ok()?;
         let (before, after) = (lease.reservations.get(position)?, changed.reservations.get(position)?);
         let started = lease.status != LeaseStatus::Pending;

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::enforcement::EnforcementError;
 use crate::filters::{Filter, FilterReport};
 use crate::hints::{HintError, Hints};
+use crate::hunt::HuntRefusal;
 use crate::ids::{HostId, ReservationId};
 use crate::quota::OverLeaseQuota;
 use crate::terms::{ReservationTerms, TermsError};
@@ -132,7 +134,7 @@ pub enum Refusal {
         /// Why they are not to be had without moving anybody.
         refusal: Box<Refusal>,
         /// Why moving guests of others away does not help.
-        hunt: placement::clear::Refusal,
+        hunt: HuntRefusal,
     },
     /// To find out costs more work than a request may ([`crate::work`]). Nothing is known of what could be had.
     #[error("{0}")]
@@ -179,6 +181,16 @@ pub enum Refusal {
     /// A reservation of a flavor keeps its terms.
     #[error("Updating parameters for 'flavor:instance' type reservations is not yet supported.")]
     FlavorIsFixed(ReservationId),
+    /// It could not have what it has until the end that is asked for, but until an earlier one.
+    #[error("{refusal}")]
+    EndsTooLate {
+        /// What stands in the way of that end.
+        refusal: Box<Refusal>,
+        /// From when on others have what it would need.
+        taken_from: Timestamp,
+        /// The latest end that it could have, to the minute.
+        latest: Timestamp,
+    },
     /// A reservation of addresses cannot be changed so.
     #[error("Floating IP reservation cannot be updated with requested parameters. {why}")]
     FloatingIps {
@@ -189,7 +201,32 @@ pub enum Refusal {
     },
 }
 
+/// An instant as clients may write it, in UTC.
+fn minute(at: Timestamp) -> String {
+    format!("{} UTC", at.strftime("%Y-%m-%d %H:%M"))
+}
+
 impl Refusal {
+    /// What stands in the way, without what could be had instead.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::EndsTooLate { refusal, .. } => refusal.cause(),
+            _ => self,
+        }
+    }
+
+    /// What others have that a lease would need to go on.
+    fn taken(&self) -> &'static str {
+        match self {
+            Self::WouldLoseHosts(hosts) if hosts.len() == 1 => "its host is taken",
+            Self::FloatingIps { .. }
+            | Self::FloatingIpTaken(_)
+            | Self::NotEnough { resource: Resource::FloatingIps, .. } => "its addresses are taken",
+            Self::NotEnough { resource: Resource::Slots(_), .. } => "its room is taken",
+            _ => "its hosts are taken",
+        }
+    }
+
     /// What the text of the error leaves out, if there is more to say.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -209,7 +246,7 @@ impl Refusal {
             }
             Self::NoHunt { refusal, hunt } => {
                 let first = refusal.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-                Some(format!("{first}moving guests of others away: {hunt}"))
+                Some(format!("{first}{hunt}"))
             }
             Self::TooCostly(Costly { reservations, position, number, values, .. }) => Some(format!(
                 "the largest of {reservations} reservation(s) is the one in place {}: it asks for {number} and compares \
@@ -218,9 +255,17 @@ impl Refusal {
             )),
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
             Self::WouldLoseHosts(hosts) => {
-                let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-                Some(format!("a started lease keeps its hosts, and would lose {}", quoted_list(&hosts, ", ")))
+                let (of, do_not) = if hosts.len() == 1 { ("one", "does") } else { ("some", "do") };
+                Some(format!(
+                    "a lease that has started keeps its hosts, and {of} of them {do_not} not fit the change"
+                ))
             }
+            Self::EndsTooLate { refusal, taken_from, latest } => Some(format!(
+                "{} from {} on, the latest possible end is {}",
+                refusal.taken(),
+                minute(*taken_from),
+                minute(*latest)
+            )),
             _ => None,
         }
     }

@@ -65,7 +65,9 @@ impl Admission<'_> {
         window: &Window,
         lack: &Refusal,
     ) -> bool {
-        let Refusal::NotEnough { resource: Resource::Hosts(_), needed, .. } = lack else { return false };
+        let Refusal::NotEnough { resource: Resource::Hosts(_), needed, .. } = lack.cause() else {
+            return false;
+        };
         let mut changes = Vec::new();
         for other in others {
             let common = other.window.since(window.start().max(self.now)).before(window.end());

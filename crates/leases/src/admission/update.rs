@@ -106,8 +106,14 @@ pub struct Updated {
 }
 
 impl Admission<'_> {
-    /// What a lease would become.
+    /// What a lease would become. One that cannot go on for so long says until when it could.
     pub fn update(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
+        let updated = self.changed(lease, changes);
+        updated.map_err(|refusal| self.ends_too_late(lease, changes, refusal))
+    }
+
+    /// What a lease would become.
+    pub(super) fn changed(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
         let mut updated = lease.clone();
         if let Some(name) = &changes.name {
             updated.name.clone_from(name);

@@ -13,6 +13,7 @@
 //!
 //! Which hosts and destinations are best is decided by [`placement::clear`].
 
+mod refusal;
 mod scene;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use placement::clear::CostWeights;
 
+pub use self::refusal::HuntRefusal;
 pub(crate) use self::scene::{Moving, Scene};
 use crate::host::{Health, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId};

@@ -18,8 +18,10 @@ const LOOKS_PER_UNIT: u64 = 2;
 /// What it costs to copy one host or guest.
 const COPYING: u64 = 100;
 
-/// Memory, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
-const MEMORY: usize = 1;
+/// Virtual CPUs, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
+pub(super) const VCPUS: usize = 0;
+/// Memory, among them.
+pub(super) const MEMORY: usize = 1;
 
 /// All hosts and guests while the reservations of a lease are served one after the other.
 #[derive(Clone)]

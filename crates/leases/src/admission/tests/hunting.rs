@@ -121,6 +121,22 @@ fn cls_03_a_every_guest_has_a_destination_with_room_before_the_answer() {
 }
 
 #[test]
+fn a_hunt_that_would_take_longer_than_the_timeout_says_how_long_it_takes() {
+    let pool = Pool::new(&[&[30, 30], &[20], &[10]]);
+    let terms = Terms::new(window(0, 60), None, vec![hosts(1, 1)]).expect("terms");
+    let granted = |timeout: i64| {
+        let terms = terms.clone().of_type(LeaseType::BestEffort { deadline: at(timeout) });
+        pool.with(0, |admission| admission.grant(&owner().project, &terms))
+    };
+    let hint = granted(1).expect_err("too short").hint().expect("it says why");
+    assert!(
+        hint.ends_with("moving guests away takes 2m, the timeout is 1m; ask for a timeout of 2m or more"),
+        "{hint}"
+    );
+    assert!(granted(2).expect("what was said").hunt.is_some());
+}
+
+#[test]
 fn cls_03_a_room_is_left_for_a_host_that_is_lost() {
     // Two hosts of 64 GiB are left for 100 GiB, but if one of them is lost, they do not fit.
     let mut pool = Pool::new(&[&[40], &[40], &[20]]);

@@ -20,6 +20,7 @@ use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod costs;
 mod earliest;
+mod extending;
 mod hinting;
 mod hunting;
 mod losses;
@@ -256,7 +257,15 @@ fn an_active_lease_keeps_its_hosts_and_can_only_gain() {
     let mut cloud = Cloud::new(4);
     let lease = started(&cloud.lease(1, window(0, 60), vec![hosts(2, 2)]));
     cloud.lease(2, window(70, 90), vec![on_hosts(1, 1, named("node2"))]);
-    assert_eq!(cloud.update(&lease, &ends(71), 30), Err(Refusal::WouldLoseHosts(vec![HostId(2)])));
+    let refused = cloud.update(&lease, &ends(75), 30).expect_err("its host is taken");
+    assert_eq!(refused.cause(), &Refusal::WouldLoseHosts(vec![HostId(2)]));
+    let Refusal::EndsTooLate { taken_from, latest, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!((*taken_from, *latest), (at(70), at(70)));
+    let hint = refused.hint().expect("until when");
+    assert!(
+        hint.starts_with("its host is taken from ") && hint.contains("the latest possible end is "),
+        "{hint}"
+    );
     assert_eq!(cloud.update(&lease, &ends(70), 30).map(|l| given(&l).clone()), Ok(ids([1, 2])));
     let fewer = change(&lease, range(1, 1));
     assert_eq!(cloud.update(&lease, &fewer, 30), Err(Refusal::WouldLoseHosts(vec![HostId(2)])));
