@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::losses::{Loss, Losses};
 use super::room::RoomCluster;
 use super::surviving::Limits;
 use super::waking::Thrift;
@@ -40,6 +41,8 @@ pub(super) struct Room<'a> {
     used: Resources,
     /// How many slots fit, those that the reservation has there already among them.
     slots: u32,
+    /// How many fit beside preemptible guests, so that none of them has to leave.
+    beside_guests: u32,
     /// How soon it is had where power is saved.
     thrift: Thrift,
 }
@@ -49,6 +52,18 @@ impl Room<'_> {
     fn at_most(&self, asked: &SlotsTerms<'_>) -> u32 {
         if asked.affinity == Affinity::DistinctHosts { self.slots.min(1) } else { self.slots }
     }
+}
+
+/// What is free on a host while slots are distributed.
+struct Spare {
+    /// How soon the host is used.
+    turn: Turn,
+    /// How many more slots may be there.
+    slots: u32,
+    /// How many of them so that no preemptible guest has to leave.
+    beside_guests: u32,
+    /// What is left of the host beside what is reserved, for those who would have to leave.
+    left: Resources,
 }
 
 impl Search<'_> {
@@ -76,8 +91,7 @@ impl Search<'_> {
         if found < asked.amount.into() {
             return Err(refusal);
         }
-        let mut filling =
-            Filling::new(&rooms, asked, held, self.admission.budget).ok_or_else(|| refusal.clone())?;
+        let mut filling = self.filling(&rooms, asked, held).ok_or_else(|| refusal.clone())?;
         if let Some(domain) = asked.survives {
             let kept = |room: &Room<'_>| {
                 let held = held.get(&room.host.id).filter(|_| keeps);
@@ -114,13 +128,22 @@ impl Search<'_> {
         let (rooms, _) = self.rooms(asked);
         let free = rooms.iter().map(|room| (room.host.id, 0, room.at_most(asked)));
         let held = kept.iter().map(|(host, count)| (*host, *count, 0));
-        let (none, budget) = (BTreeMap::new(), self.admission.budget);
-        let Some(mut filling) = Filling::new(&rooms, asked, &none, budget) else { return none };
+        let none = BTreeMap::new();
+        let Some(mut filling) = self.filling(&rooms, asked, &none) else { return none };
         filling.limit(self.limits(held.chain(free), asked.amount, domain));
         for (host, count) in kept {
             filling.count(*host, *count);
         }
         filling.fill().unwrap_or_default()
+    }
+
+    fn filling<'f>(
+        &'f self,
+        rooms: &[Room<'_>],
+        asked: &'f SlotsTerms<'_>,
+        held: &BTreeMap<HostId, u32>,
+    ) -> Option<Filling<'f>> {
+        Filling::new(rooms, asked, held, (self.admission.hosts.losses, self.admission.budget))
     }
 
     /// Hosts with room for at least one slot, and what became of the others.
@@ -160,7 +183,12 @@ impl Search<'_> {
         self.charge_for_bookings(host.id);
         let used = self.peak_use(host.id);
         let slots = host.capacity().slots(&used, &asked.size);
-        (slots > 0).then_some(Room { host, used, slots, thrift: self.thrift(host.id) })
+        let guests = self.admission.hosts.losses.and_then(|losses| losses.used(host.id));
+        let beside_guests = guests.map_or(slots, |mut guests| {
+            guests.add(1, &used);
+            host.capacity().slots(&guests, &asked.size)
+        });
+        (slots > 0).then_some(Room { host, used, slots, beside_guests, thrift: self.thrift(host.id) })
     }
 }
 
@@ -172,7 +200,10 @@ struct Filling<'a> {
     /// How many more there may be in each failure domain, if one is to be survived.
     limits: Option<Limits>,
     /// Hosts with what is free there, and how soon each is used.
-    spare: BTreeMap<HostId, (Turn, u32)>,
+    spare: BTreeMap<HostId, Spare>,
+    /// Only what is free beside preemptible guests is given.
+    sparing: bool,
+    losses: Option<&'a Losses>,
     cluster: RoomCluster,
     given: BTreeMap<HostId, u32>,
     budget: &'a Budget,
@@ -186,7 +217,7 @@ impl<'a> Filling<'a> {
         rooms: &[Room<'_>],
         asked: &'a SlotsTerms<'_>,
         held: &BTreeMap<HostId, u32>,
-        budget: &'a Budget,
+        (losses, budget): (Option<&'a Losses>, &'a Budget),
     ) -> Option<Self> {
         if !budget.spend(PLACING * rooms.len() as u64) {
             return None;
@@ -198,7 +229,10 @@ impl<'a> Filling<'a> {
                 false if room.used.is_nothing() => Tier::Unused,
                 false => Tier::Shared,
             };
-            (room.host.id, ((tier, room.thrift), room.at_most(asked)))
+            let mut left = room.host.capacity();
+            left.subtract(1, &room.used);
+            let (turn, slots) = ((tier, room.thrift), room.at_most(asked));
+            (room.host.id, Spare { turn, slots, beside_guests: room.beside_guests.min(slots), left })
         });
         Some(Self {
             size: &asked.size,
@@ -206,6 +240,8 @@ impl<'a> Filling<'a> {
             remaining: asked.amount,
             limits: None,
             spare: spare.collect(),
+            sparing: false,
+            losses,
             cluster,
             given: BTreeMap::new(),
             budget,
@@ -240,12 +276,43 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Distributes the rest: a tier is used up before the next is begun. Hosts are ranked once, so that the work grows no
-    /// faster than hosts and slots do.
+    /// Distributes the rest: first where no preemptible guest has to leave for it, then where as few as can be have to.
     fn fill(mut self) -> Option<BTreeMap<HostId, u32>> {
-        let mut tiers: BTreeMap<Turn, Vec<HostId>> = BTreeMap::new();
-        for (host, (turn, _)) in self.spare.iter().filter(|(_, (_, spare))| *spare > 0) {
-            tiers.entry(*turn).or_default().push(*host);
+        // Hosts that are used for nobody are better than guests that are lost.
+        if self.spare.values().any(|spare| spare.beside_guests < spare.slots) {
+            self.sparing = true;
+            let turn = |spare: &Spare| (Loss::default(), spare.turn);
+            let all = self.spare.iter().filter(|(_, spare)| spare.beside_guests > 0);
+            let all: Vec<_> = all.map(|(host, spare)| (turn(spare), *host)).collect();
+            self.fill_in_turns(all)?;
+            self.sparing = false;
+        }
+        if self.remaining > 0 {
+            let all = self.spare.iter().filter(|(_, spare)| spare.slots > 0);
+            let all = all.map(|(host, spare)| ((self.loss(*host, spare), spare.turn), *host)).collect();
+            self.fill_in_turns(all)?;
+        }
+        (self.remaining == 0).then_some(self.given)
+    }
+
+    /// What is lost if the host has as many of the remaining slots as fit.
+    fn loss(&self, host: HostId, spare: &Spare) -> Loss {
+        let Some(losses) = self.losses else { return Loss::default() };
+        let count = match self.affinity {
+            Affinity::DistinctHosts => 1,
+            Affinity::OneHost | Affinity::Any => spare.slots.min(self.remaining),
+        };
+        let mut left = spare.left.clone();
+        left.subtract(count, self.size);
+        losses.with_left(host, &left, self.budget)
+    }
+
+    /// Uses up the hosts of a turn before those of the next. Hosts are ranked once, so that the work grows no faster than
+    /// hosts and slots do.
+    fn fill_in_turns(&mut self, hosts: Vec<((Loss, Turn), HostId)>) -> Option<()> {
+        let mut tiers: BTreeMap<(Loss, Turn), Vec<HostId>> = BTreeMap::new();
+        for (turn, host) in hosts {
+            tiers.entry(turn).or_default().push(host);
         }
         for hosts in tiers.into_values() {
             match self.affinity {
@@ -255,7 +322,7 @@ impl<'a> Filling<'a> {
                 Affinity::Any => self.as_many_as_fit_on(&hosts)?,
             }
         }
-        (self.remaining == 0).then_some(self.given)
+        Some(())
     }
 
     /// All of them on the best host that has room for all, if there is one.
@@ -307,7 +374,8 @@ impl<'a> Filling<'a> {
 
     /// How many more there may be on the host: as many as fit, and as its domain may have.
     fn spare_on(&self, host: HostId) -> u32 {
-        let spare = self.spare.get(&host).map_or(0, |(_, spare)| *spare);
+        let free = |spare: &Spare| if self.sparing { spare.beside_guests } else { spare.slots };
+        let spare = self.spare.get(&host).map_or(0, free);
         self.limits.as_ref().map_or(spare, |limits| limits.more_on(host).min(spare))
     }
 
@@ -317,8 +385,10 @@ impl<'a> Filling<'a> {
             return None;
         }
         let host = self.cluster.place(self.size, count, on)?;
-        let (_, spare) = self.spare.get_mut(&host)?;
-        *spare -= count.min(*spare);
+        let spare = self.spare.get_mut(&host)?;
+        spare.slots = spare.slots.saturating_sub(count);
+        spare.beside_guests = spare.beside_guests.saturating_sub(count);
+        spare.left.subtract(count, self.size);
         *self.given.entry(host).or_insert(0) += count;
         self.count(host, count);
         Some(())

@@ -58,3 +58,66 @@ fn pre_06_guests_that_others_have_started_are_spared_as_well_unless_they_leave_a
     guest.owner = GuestOwner::Other;
     assert_eq!(chosen(&guest), [1], "what others have is looked at elsewhere");
 }
+
+/// Where the slots of a new lease are, of so many CPUs each.
+fn slots_given(
+    cloud: &Cloud,
+    there: &[Instance],
+    start: i64,
+    (vcpus, amount, affinity): Slots,
+) -> Vec<(u64, u32)> {
+    let losses = Losses::new(&Observed::default(), there, at(0), at(15));
+    let hosts = HostsNow { losses: Some(&losses), ..HostsNow::default() };
+    let admission = Admission { hosts, ..cloud.admission(0) };
+    let asked = vec![instances(vcpus, amount, affinity)];
+    let terms = Terms::new(window(start, start + 60), None, asked).expect("terms");
+    let given = admission.decide(&owner().project, &terms).expect("enough");
+    let Allocation::Slots(slots) = &given[0] else { panic!("slots") };
+    slots.iter().map(|(host, count)| (host.0, *count)).collect()
+}
+
+type Slots = (u32, u32, Affinity);
+
+#[test]
+fn pre_06_a_lease_of_room_goes_where_nobody_has_to_leave_if_there_is_such_a_place() {
+    let mut cloud = Cloud::new(3);
+    let there = [preemptible(1, 1, 12, -10), preemptible(2, 2, 4, -10)];
+    let given = |cloud: &Cloud, slots: Slots| slots_given(cloud, &there, 0, slots);
+    // Host 1 is shared already, so it would be had first, were it not for who runs there.
+    cloud.lease(1, window(0, 200), vec![on_one(1)]);
+    assert_eq!(given(&cloud, (4, 1, Affinity::Any)), [(3, 1)], "none is shared but that one");
+    assert_eq!(given(&cloud, (13, 1, Affinity::OneHost)), [(3, 1)]);
+    assert_eq!(given(&cloud, (4, 2, Affinity::DistinctHosts)), [(2, 1), (3, 1)]);
+    assert_eq!(
+        given(&cloud, (4, 7, Affinity::Any)),
+        [(2, 3), (3, 4)],
+        "both are filled beside who runs there"
+    );
+    assert_eq!(slots_given(&cloud, &there, 100, (4, 1, Affinity::Any)), [(3, 1)], "later as well");
+}
+
+#[test]
+fn pre_06_where_somebody_has_to_leave_for_room_it_is_where_as_few_as_can_be_have_to() {
+    let cloud = Cloud::new(2);
+    let there = [preemptible(1, 1, 8, -10), preemptible(2, 1, 8, -10), preemptible(3, 2, 9, -60)];
+    assert_eq!(slots_given(&cloud, &there, 0, (16, 1, Affinity::Any)), [(2, 1)], "one leaves instead of two");
+    assert_eq!(
+        slots_given(&cloud, &there, 0, (8, 1, Affinity::Any)),
+        [(1, 1)],
+        "of one the one that has done less"
+    );
+}
+
+#[test]
+fn pre_06_room_beside_instances_that_stay_is_not_there_for_others() {
+    let cloud = Cloud::new(2);
+    let regular = Instance { kind: InstanceKind::Regular, ..preemptible(1, 1, 8, -10) };
+    let there = [regular, preemptible(2, 1, 8, -10)];
+    assert_eq!(slots_given(&cloud, &there, 0, (4, 1, Affinity::Any)), [(2, 1)]);
+}
+
+/// Room for one instance of a CPU on that host.
+fn on_one(host: u64) -> ReservationTerms {
+    let ReservationTerms::Instances(terms) = instances(1, 1, Affinity::Any) else { panic!("instances") };
+    ReservationTerms::Instances(InstancesTerms { requirement: named(&format!("node{host}")), ..terms })
+}
