@@ -11,6 +11,7 @@
 //! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
 //! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
+//! | `lease.host_replaced` | it has other hosts, which its owner did not ask for (not in Blazar) |
 //! | `instance.departure.planned` | a preemptible instance is to make way, or at another time than was said (not in Blazar) |
 //! | `instance.departure.withdrawn` | it need not after all (not in Blazar) |
 //! | `instance.preempted` | it has made way, and is gone (not in Blazar) |
@@ -18,15 +19,20 @@
 //!
 //! What is about a host is nobody's, so that only administrators and the listener see it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::v1::Names;
 use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
-use leases::ids::GuestId;
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 use leases::instance::InstanceStatus;
 use leases::lease::Lease;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
-use store::{InstanceRecord, LeaseRecord, NewNotification, Write};
+use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
+
+use crate::state::State;
 
 pub(crate) const CREATE: &str = "lease.create";
 pub(crate) const UPDATE: &str = "lease.update";
@@ -39,6 +45,7 @@ pub(crate) const BOOT_FAILED: &str = "host.boot_failed";
 const DEPARTURE_PLANNED: &str = "instance.departure.planned";
 const DEPARTURE_WITHDRAWN: &str = "instance.departure.withdrawn";
 const PREEMPTED: &str = "instance.preempted";
+pub(crate) const HOST_REPLACED: &str = "lease.host_replaced";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
 /// The notification of that event, with the lease as it is then.
@@ -116,15 +123,86 @@ pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) 
     gone && before.instance.gone_as_preempted(now)
 }
 
-/// The lease as the API shows it, but with `lease_id` for `id`.
+/// The lease as the API shows it, but with `lease_id` for `id`. What it has is [entered](complete) when it is committed.
 fn payload(record: &LeaseRecord) -> String {
-    let mut value = serde_json::to_value(api::v1::Lease::from(record)).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut()
-        && let Some(id) = fields.remove("id")
-    {
-        fields.insert("lease_id".to_owned(), id);
+    written(api::v1::Lease::from(record), None)
+}
+
+fn written(lease: api::v1::Lease, replaced: Option<&Replaced>) -> String {
+    let mut value = serde_json::to_value(lease).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        if let Some(id) = fields.remove("id") {
+            fields.insert("lease_id".to_owned(), id);
+        }
+        let replaced = replaced.map(|replaced| serde_json::json!({"from": replaced.from, "to": replaced.to}));
+        fields.extend(replaced.map(|hosts| ("hosts_replaced".to_owned(), hosts)));
     }
     value.to_string()
+}
+
+/// Hosts that a lease has no more, and those that it has instead, by name.
+struct Replaced {
+    from: Vec<String>,
+    to: Vec<String>,
+}
+
+/// What hosts and addresses are called.
+struct Known<'a>(&'a State);
+
+impl Names for Known<'_> {
+    fn host(&self, id: HostId) -> Option<String> {
+        self.0.hosts.get(&id).map(|record| record.host.name.clone())
+    }
+
+    fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
+        self.0.floating_ips.get(&id).map(|record| record.floating_ip.address.to_string())
+    }
+}
+
+/// Completes what listeners are told of a commit: notifications of leases name the hosts and addresses that these have
+/// then, and owners are told when their leases have other hosts than before, whoever has exchanged them.
+pub(crate) fn complete(commit: &mut Commit, state: &State) {
+    let names = Known(state);
+    let mut replaced: BTreeMap<LeaseId, Replaced> = BTreeMap::new();
+    let mut written_now: BTreeMap<LeaseId, &LeaseRecord> = BTreeMap::new();
+    let mut added = Vec::new();
+    for write in &commit.writes {
+        let Write::Lease { record, .. } = write else { continue };
+        let id = record.lease.id;
+        written_now.insert(id, record);
+        let before = state.leases.get(id).map(|before| &before.lease);
+        let Some(hosts) = before.and_then(|before| exchanged(before, &record.lease, &names)) else {
+            continue;
+        };
+        replaced.insert(id, hosts);
+        let told = |told: &NewNotification| told.lease == Some(id) && told.event_type == UPDATE;
+        if !commit.notifications.iter().any(told) {
+            added.push(notice(HOST_REPLACED, record));
+        }
+    }
+    commit.notifications.extend(added);
+    for told in &mut commit.notifications {
+        let Some(id) = told.lease else { continue };
+        let record = written_now.get(&id).copied().or_else(|| state.leases.get(id).map(AsRef::as_ref));
+        let Some(record) = record else { continue };
+        let lease = api::v1::Lease::from(record).with_resources(record, &names);
+        let news = [UPDATE, HOST_REPLACED].contains(&told.event_type.as_str());
+        told.payload = written(lease, replaced.get(&id).filter(|_| news));
+    }
+}
+
+/// The hosts that were exchanged, if any were: some are gone and others have come in their place.
+fn exchanged(before: &Lease, after: &Lease, names: &impl Names) -> Option<Replaced> {
+    let hosts = |lease: &Lease| -> BTreeSet<HostId> {
+        lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()).collect()
+    };
+    let (was, is) = (hosts(before), hosts(after));
+    let named = |some: &BTreeSet<HostId>, without: &BTreeSet<HostId>| -> Vec<String> {
+        some.difference(without).filter_map(|id| names.host(*id)).collect()
+    };
+    let (from, to) = (named(&was, &is), named(&is, &was));
+    let exchanged = before.standing.is_firm() && !from.is_empty() && !to.is_empty();
+    exchanged.then_some(Replaced { from, to })
 }
 
 /// What is told of what housekeeping has done.

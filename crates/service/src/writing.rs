@@ -230,6 +230,7 @@ impl Writer<'_> {
         }
         let memory = self.service.memory().await;
         self.service.account(&mut commit);
+        crate::notices::complete(&mut commit, &self.service.state());
         let mut displaced = self.service.state().displacing_offers(&commit.writes, commit.at);
         if !displaced.is_empty() {
             tracing::info!(offers = displaced.len(), "offers withdrawn");

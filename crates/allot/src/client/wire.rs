@@ -1,6 +1,6 @@
 //! Answers of the service, as far as tables need them. What is missing or new in them does no harm.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +39,32 @@ pub(crate) struct Lease {
     pub reservations: Vec<Reservation>,
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+impl Lease {
+    /// The names of its hosts, as far as the user may know them.
+    pub fn hosts(&self) -> Vec<String> {
+        self.all("hosts")
+    }
+
+    /// Its addresses.
+    pub fn addresses(&self) -> Vec<String> {
+        self.all("floating_ips")
+    }
+
+    fn all(&self, field: &str) -> Vec<String> {
+        let all: BTreeSet<String> =
+            self.reservations.iter().flat_map(|reservation| reservation.texts(field)).collect();
+        all.into_iter().collect()
+    }
+}
+
+impl Reservation {
+    /// The texts of a list among its fields.
+    pub fn texts(&self, field: &str) -> Vec<String> {
+        let list = self.fields.get(field).and_then(Value::as_array);
+        list.into_iter().flatten().map(plain).collect()
+    }
 }
 
 /// Whose instances are moved out of a lease's way, in short.

@@ -14,11 +14,11 @@ pub struct Notification {
     pub timestamp: String,
     /// What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`.
     pub event_type: String,
-    /// The lease; nothing of what is about a host.
+    /// The lease; nothing of what is about an instance or a host.
     pub lease_id: Option<String>,
-    /// The project that it belongs to; nothing of what is about a host.
+    /// The project of its owner; nothing of what is about a host.
     pub project_id: Option<String>,
-    /// The lease, or the host, as it was then.
+    /// The lease, the instance or the host, as it was then.
     pub payload: Value,
 }
 
@@ -30,7 +30,7 @@ impl From<&Record> for Notification {
             timestamp: record.at.to_string(),
             event_type: content.event_type.clone(),
             lease_id: content.lease.map(|lease| lease.to_string()),
-            project_id: content.lease.map(|_| content.project.0.clone()),
+            project_id: Some(content.project.0.clone()).filter(|project| !project.is_empty()),
             // The service wrote it; if it is no JSON after all, it is shown as it is.
             payload: serde_json::from_str(&content.payload)
                 .unwrap_or_else(|_| Value::String(content.payload.clone())),

@@ -1,6 +1,7 @@
 //! Leases that recur, in requests and answers (spec CLS-10). Not in Blazar.
 //!
-//! Times are reckoned by the calendar of a time zone: a course on Mondays at nine is at nine in winter and in summer.
+//! Starts are reckoned by the calendar of a time zone: a course on Mondays at nine is at nine in winter and in summer. Each
+//! lease is as long as the first one, also where clocks are changed while it runs, or when it starts.
 
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanFieldwise, Timestamp};
@@ -65,11 +66,11 @@ impl Repeat {
         Ok(Self { every: every.fieldwise(), times, until, zone, most, dates, skips: skips.unwrap_or(false) })
     }
 
-    /// When: first in this window, and then again and again.
+    /// When: first in this window, and then again and again, each time for as long. A start that the clocks leave out is
+    /// later by as much as they are changed.
     pub fn windows(&self, first: Window) -> Result<Vec<Window>, RequestError> {
         let wrong = || RequestError::malformed("repeat", "of dates that the calendar has");
-        let (start, end) =
-            (first.start().to_zoned(self.zone.clone()), first.end().to_zoned(self.zone.clone()));
+        let (start, length) = (first.start().to_zoned(self.zone.clone()), first.length());
         let mut windows = Vec::new();
         for number in 0..=self.most {
             if self.times == Some(number) {
@@ -81,7 +82,7 @@ impl Repeat {
             if self.until.is_some_and(|until| start >= until) {
                 return Ok(windows);
             }
-            let end = end.checked_add(later).map_err(|_| wrong())?.timestamp();
+            let end = start.checked_add(length).map_err(|_| wrong())?;
             self.dates.check("repeat", end)?;
             windows.push(Window::new(start, end).map_err(|_| wrong())?);
         }
@@ -154,6 +155,43 @@ mod tests {
         let monthly = json!({"every": "1mo", "times": 3});
         let found = starts(&monthly, "2030-01-31T08:00:00Z", "2030-01-31T12:00:00Z").expect("well formed");
         assert_eq!(found, ["2030-01-31T08:00:00Z", "2030-02-28T08:00:00Z", "2030-03-31T08:00:00Z"]);
+    }
+
+    /// The lengths in minutes and the starts of a lease that recurs daily from then on.
+    fn daily(zone: &str, start: &str, minutes: i64) -> Vec<(i64, String)> {
+        let limits = Limits::default();
+        let dates = Dates::new(at("2026-01-01T00:00:00Z"), &limits);
+        let repeat =
+            Repeat::read(&json!({"every": "1d", "times": 3, "time_zone": zone}), dates, limits.series);
+        let window = Window::starting(at(start), jiff::SignedDuration::from_mins(minutes));
+        let windows = repeat.expect("well formed").windows(window).expect("dates that there are");
+        windows.iter().map(|window| (window.length().as_mins(), window.start().to_string())).collect()
+    }
+
+    #[test]
+    fn cls_10_h_a_lease_that_recurs_over_a_change_of_clocks_keeps_its_length() {
+        // In New York clocks go from 2:00 to 3:00 on March 14, 2027, in Lord Howe from 2:00 to 2:30 on October 4, 2026.
+        for (zone, starts) in [
+            ("America/New_York", ["2027-03-13T07:00:00Z", "2027-03-14T07:00:00Z", "2027-03-15T06:00:00Z"]),
+            ("Australia/Lord_Howe", ["2026-10-02T15:30:00Z", "2026-10-03T15:30:00Z", "2026-10-04T15:00:00Z"]),
+        ] {
+            for minutes in [15, 30, 60, 90, 1500] {
+                let found = daily(zone, starts[0], minutes);
+                let wanted: Vec<_> = starts.iter().map(|start| (minutes, (*start).to_owned())).collect();
+                assert_eq!(found, wanted, "{zone}");
+            }
+        }
+        // And back: New York from 2:00 to 1:00 on November 7, 2027, Lord Howe from 2:00 to 1:30 on April 5, 2026.
+        for (zone, start) in [
+            ("America/New_York", "2027-11-06T05:30:00Z"),
+            ("America/New_York", "2027-11-06T06:00:00Z"),
+            ("Australia/Lord_Howe", "2026-04-03T14:40:00Z"),
+            ("Australia/Lord_Howe", "2026-04-03T15:00:00Z"),
+        ] {
+            let found = daily(zone, start, 60);
+            assert!(found.iter().all(|(minutes, _)| *minutes == 60), "{zone}: {found:?}");
+            assert!(found.is_sorted_by_key(|(_, start)| start.clone()), "{zone}: {found:?}");
+        }
     }
 
     #[test]

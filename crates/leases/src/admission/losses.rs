@@ -46,25 +46,26 @@ impl Losses {
     /// all that there are.
     pub fn new<'a>(
         observed: &Observed,
-        instances: impl IntoIterator<Item = &'a Instance, IntoIter: Clone>,
+        instances: impl IntoIterator<Item = &'a Instance>,
         now: Timestamp,
         soon: Timestamp,
     ) -> Self {
         let mut losses = Self { soon, by_host: BTreeMap::new() };
         let mut known: BTreeSet<GuestId> = BTreeSet::new();
-        let preemptible = |instance: &&Instance| instance.kind == InstanceKind::Preemptible;
-        let instances = instances.into_iter();
-        for instance in instances.clone().filter(preemptible) {
-            known.insert(instance.id);
-            let leaves = instance.leaves_anyway() || instance.is_departing(now);
-            if instance.is_to_run() && !leaves {
-                losses.add(instance.host, (instance.id, instance.size), instance.work_by(now));
-            }
-        }
-        for instance in instances.filter(|instance| instance.kind == InstanceKind::Regular) {
-            if instance.is_to_run() {
-                let there = losses.by_host.entry(instance.host).or_default();
-                there.staying.add(1, &instance.size.resources());
+        for instance in instances {
+            match instance.kind {
+                InstanceKind::Preemptible => {
+                    known.insert(instance.id);
+                    let leaves = instance.leaves_anyway() || instance.is_departing(now);
+                    if instance.is_to_run() && !leaves {
+                        losses.add(instance.host, (instance.id, instance.size), instance.work_by(now));
+                    }
+                }
+                InstanceKind::Regular if instance.is_to_run() => {
+                    let there = losses.by_host.entry(instance.host).or_default();
+                    there.staying.add(1, &instance.size.resources());
+                }
+                InstanceKind::Regular | InstanceKind::Reserved { .. } => {}
             }
         }
         let others = |guest: &&Guest| {

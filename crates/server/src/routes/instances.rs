@@ -11,6 +11,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use leases::host::Health;
 use leases::instance::{InstanceKind, InstanceStatus};
 use leases::text::Quoted;
 use service::{HostQuestion, NewInstance, OtherInstances, Placing, Position};
@@ -189,10 +190,16 @@ fn target(record: &InstanceRecord) -> Target<'_> {
 /// The instance as the caller may see it: hosts of the free pool are the operator's business.
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
-    let host = app.service().host(record.instance.host).map(|host| host.host.name.clone());
+    let found = app.service().host(record.instance.host);
+    let host = found.as_ref().map(|host| host.host.name.clone());
     // One that waits is nowhere, nor is one that is kept.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
     let instance = Instance::of(record, host, app.service().safe_until(&record.instance));
-    if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance }
+    let mut instance = if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance };
+    let failed = placed && found.is_some_and(|host| host.host.health == Health::Failed);
+    if failed && instance.status_reason.is_none() {
+        instance.status_reason = Some("its host has failed".to_owned());
+    }
+    instance
 }

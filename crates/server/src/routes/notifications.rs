@@ -70,7 +70,9 @@ async fn next(
         let batch = app.service().notifications(*last, limit).await?;
         let Some(newest) = batch.last() else { return Ok(Vec::new()) };
         *last = newest.number;
-        let own = |told: &NewNotification| told.lease.is_some() && told.project == session.identity.project;
+        // What is about a host is nobody's, and has no project.
+        let own =
+            |told: &NewNotification| !told.project.0.is_empty() && told.project == session.identity.project;
         let seen = batch.iter().filter(|one| all || own(&one.content));
         let seen: Vec<_> = seen.map(Notification::from).collect();
         if !seen.is_empty() {

@@ -243,9 +243,9 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if arguments.wait {
         let lease: crate::client::wire::Lease = crate::client::wire::read(&answer, "lease")?;
         let answer = super::wait::until(&lease.id, &super::wait::Aim::active(), session).await?;
-        return super::print_lease(&answer, session).await;
+        return super::print_lease(&answer, session);
     }
-    super::print_lease(&answer, session).await
+    super::print_lease(&answer, session)
 }
 
 fn new_key() -> String {

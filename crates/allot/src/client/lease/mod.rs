@@ -123,7 +123,7 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
 async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = identify(lease, session).await?;
     let answer = get(&id, session).await?;
-    print_lease(&answer, session).await
+    print_lease(&answer, session)
 }
 
 async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -141,14 +141,13 @@ async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
     session.connection.get(&format!("/v1/leases/{id}"), &[("detail", "true".to_owned())]).await
 }
 
-/// Prints one lease; its hosts too, if the user may know them.
-async fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+/// Prints one lease.
+fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     if session.json {
         return session.print_json(answer);
     }
     let lease: Lease = read(answer, "lease")?;
-    let hosts = hosts_of(&lease, session).await.unwrap_or_default();
-    let text = show::one(&lease, &hosts, &session.zone);
+    let text = show::one(&lease, &session.zone);
     session.print(&text)
 }
 
@@ -158,23 +157,8 @@ fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), Client
         return session.print_json(answer);
     }
     let lease: Lease = read(answer, "lease")?;
-    let text = show::one(&lease, &[], &session.zone);
+    let text = show::one(&lease, &session.zone);
     session.print(&format!("{text}\nNothing has been done."))
-}
-
-/// The names of a lease's hosts. Plain users may not ask that, unless the operator lets them.
-async fn hosts_of(lease: &Lease, session: &Session<'_>) -> Result<Vec<String>, ClientError> {
-    let query = [("lease_id", lease.id.clone())];
-    let answer = session.connection.get("/v1/os-hosts/allocations", &query).await?;
-    let allocations: Vec<super::wire::Allocation> = read(&answer, "allocations")?;
-    let answer = session.connection.get("/v1/os-hosts", &[]).await?;
-    let hosts: Vec<super::wire::Host> = read(&answer, "hosts")?;
-    let taken = |host: &super::wire::Host| {
-        allocations.iter().any(|entry| {
-            entry.resource_id == host.id && entry.reservations.iter().any(|taken| taken.lease_id == lease.id)
-        })
-    };
-    Ok(hosts.into_iter().filter(taken).map(|host| host.hypervisor_hostname).collect())
 }
 
 /// Says of times of a command line that clocks do not show them that day, or twice.

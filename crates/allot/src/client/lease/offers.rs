@@ -56,7 +56,7 @@ pub(super) async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
 pub(super) async fn accept(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
     let path = format!("/v1/offers/{}/accept", segment(&which.id));
     let answer = session.connection.post(&path, &json!({})).await?;
-    super::print_lease(&answer, session).await
+    super::print_lease(&answer, session)
 }
 
 pub(super) async fn decline(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {

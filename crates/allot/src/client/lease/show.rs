@@ -7,6 +7,9 @@ use crate::client::dates::{length, of_answer, shown, zone_name};
 use crate::client::table::{Style, text};
 use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
 
+/// Of a reservation no more addresses are in a table of leases.
+const MOST_ADDRESSES: usize = 3;
+
 /// Leases by start.
 pub(super) fn list(mut leases: Vec<Lease>, style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
     if leases.is_empty() {
@@ -21,7 +24,7 @@ pub(super) fn list(mut leases: Vec<Lease>, style: &Style, zone: &TimeZone) -> Re
             status(lease),
             shown(&lease.start_date, zone),
             shown(&lease.end_date, zone),
-            lease.reservations.iter().map(summary).collect::<Vec<_>>().join(", "),
+            reserved(lease),
             lease.id.clone(),
         ]);
     }
@@ -29,7 +32,7 @@ pub(super) fn list(mut leases: Vec<Lease>, style: &Style, zone: &TimeZone) -> Re
 }
 
 /// One lease with everything.
-pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
+pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     let mut lines = vec![format!("Lease {} ({})", lease.name, lease.id)];
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -46,7 +49,8 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
     line("user", &lease.user_id);
     line("start", &shown(&lease.start_date, zone));
     line("end", &format!("{}{}", shown(&lease.end_date, zone), lasts(lease)));
-    line("hosts", &hosts.join(", "));
+    line("hosts", &lease.hosts().join(", "));
+    line("addresses", &lease.addresses().join(", "));
     if lease.backfill {
         line("backfill", "preemptible instances may run on hosts that it does not use");
     }
@@ -70,6 +74,19 @@ pub(super) fn one(lease: &Lease, hosts: &[String], zone: &TimeZone) -> String {
 
 fn status(lease: &Lease) -> String {
     if lease.degraded { format!("{}, degraded", lease.status) } else { lease.status.clone() }
+}
+
+/// What is reserved, with the addresses if there are any and not too many for a table.
+fn reserved(lease: &Lease) -> String {
+    let summaries = lease.reservations.iter().map(|reservation| {
+        let addresses = reservation.texts("floating_ips");
+        match addresses.len() {
+            0 => summary(reservation),
+            1..=MOST_ADDRESSES => format!("{} ({})", summary(reservation), addresses.join(", ")),
+            _ => format!("{} ({}, ...)", summary(reservation), addresses[..MOST_ADDRESSES].join(", ")),
+        }
+    });
+    summaries.collect::<Vec<_>>().join(", ")
 }
 
 fn lasts(lease: &Lease) -> String {
@@ -122,7 +139,7 @@ mod tests {
             "status": "ACTIVE", "degraded": true, "status_reason": "node2 has failed",
             "reservations": [{
                 "id": "5a973d27-45ce-42ac-9bea-af4215742824", "resource_type": "physical:host", "status": "active",
-                "missing_resources": true, "min": 2, "max": 3, "hypervisor_properties": "",
+                "missing_resources": true, "hosts": ["node1", "node7"], "min": 2, "max": 3, "hypervisor_properties": "",
                 "resource_properties": "[\"==\", \"$rack\", \"r1\"]",
             }],
             "events": [{"event_type": "start_lease", "time": "2030-01-02T10:00:00.000000", "status": "DONE"}],
@@ -146,8 +163,19 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
                  something failed, and there was no replacement
   event        2030-01-02 10:00  start_lease DONE
 Times are UTC.";
-        let hosts = ["node1".to_owned(), "node7".to_owned()];
-        assert_eq!(one(&lease(), &hosts, &TimeZone::UTC), wanted);
+        assert_eq!(one(&lease(), &TimeZone::UTC), wanted);
+    }
+
+    #[test]
+    fn addresses_are_in_the_list_and_with_their_lease() {
+        let mut leased = lease();
+        let addresses = json!({
+            "id": "r", "resource_type": "virtual:floatingip", "amount": 2, "status": "active",
+            "floating_ips": ["10.0.0.7", "10.0.0.9"],
+        });
+        leased.reservations = vec![serde_json::from_value(addresses).expect("a reservation")];
+        assert!(one(&leased, &TimeZone::UTC).contains("  addresses    10.0.0.7, 10.0.0.9"));
+        assert_eq!(reserved(&leased), "2 addresses (10.0.0.7, 10.0.0.9)");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     }
     let answer = session.connection.put(&format!("/v1/leases/{id}?hold_offers=true"), &body).await;
     let answer = answer.map_err(|error| offers::refused(error, session))?;
-    super::print_lease(&answer, session).await
+    super::print_lease(&answer, session)
 }
 
 fn body(

@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if answer.is_null() {
         return Ok(());
     }
-    super::print_lease(&answer, session).await
+    super::print_lease(&answer, session)
 }
 
 /// Waits, and returns the lease as it is then; null if it is gone, as it should be.
