@@ -43,7 +43,12 @@ impl Service {
         let state = self.state();
         let progress = self.progress();
         let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
-        moves.map(|mov| (*mov, Hunt::state(mov, &progress.observed, &state.history))).collect()
+        let shown = |mov: &Move| match Hunt::state(mov, &progress.observed, &state.history) {
+            // It was moved between two looks.
+            MoveState::Gone if progress.is_moving(mov) => MoveState::Moving,
+            known => known,
+        };
+        moves.map(|mov| (*mov, shown(mov))).collect()
     }
 
     /// Leases, in the order of their creation.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use placement::clear;
 
 use super::earliest::Wish;
@@ -11,8 +11,9 @@ use crate::failure_domain::FailureDomain;
 use crate::hints::Location;
 use crate::host::Health;
 use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Scene, Surroundings, may_hunt};
-use crate::ids::{HostId, LeaseId};
+use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
+use crate::plan::Observed;
 use crate::project::ProjectId;
 use crate::terms::{HostsTerms, ReservationTerms};
 use crate::window::{Window, later};
@@ -90,8 +91,11 @@ impl Admission<'_> {
         let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
         let hunter = (&lease.owner.project, Some(lease.id));
         let (allocations, hunt) = hinted.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
-        let allowance = lease.hunt.as_ref().map(|hunt| hunt.allowance).unwrap_or_default();
-        let mut anew = lease.clone().hunting(Some(Hunt { allowance, ..hunt }));
+        let hunt = match &lease.hunt {
+            Some(before) => before.continued_by(hunt, surroundings.observed),
+            None => Hunt { allowance: SignedDuration::ZERO, ..hunt },
+        };
+        let mut anew = lease.clone().hunting(Some(hunt));
         for (reservation, allocation) in anew.reservations.iter_mut().zip(allocations) {
             reservation.allocation = allocation;
             reservation.missing_resources = false;
@@ -100,11 +104,12 @@ impl Admission<'_> {
     }
 
     /// The lease without moves to hosts that leases have or will have, if there are any: nobody is to be moved
-    /// there, even while no better plan is known.
-    pub fn without_lost_destinations(&self, lease: &Lease) -> Option<Lease> {
+    /// there, even while no better plan is known. Those who are there already have been moved.
+    pub fn without_lost_destinations(&self, lease: &Lease, observed: &Observed) -> Option<Lease> {
         let mut hunt = lease.hunt.clone()?;
         let before = hunt.moves.len();
-        hunt.moves.retain(|mov| !self.booked(mov.to, None));
+        let open: BTreeSet<GuestId> = hunt.open(observed).map(|mov| mov.guest).collect();
+        hunt.moves.retain(|mov| !open.contains(&mov.guest) || !self.booked(mov.to, None));
         (hunt.moves.len() < before).then(|| lease.clone().hunting(Some(hunt)))
     }
 

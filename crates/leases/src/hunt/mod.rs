@@ -153,9 +153,54 @@ impl Hunt {
         }
     }
 
+    /// The hunt that goes on from this one by another plan: what has been moved, is being moved or has gone stays part of
+    /// it, so that all that was done for the lease is told of. Guests that need not move any more are left out.
+    pub(crate) fn continued_by(&self, anew: Self, observed: &Observed) -> Self {
+        let done = |mov: &&Move| {
+            let waits =
+                guest_on(observed, mov.guest, mov.from).is_some_and(|guest| guest.moving_to.is_none());
+            !waits && !anew.moves.iter().any(|again| again.guest == mov.guest)
+        };
+        let mut moves: Vec<Move> = self.moves.iter().filter(done).copied().collect();
+        // What each of these moves costs by itself is not on record.
+        let part = |whole: u64| {
+            let part = u128::from(whole) * moves.len() as u128 / (self.moves.len() as u128).max(1);
+            u64::try_from(part).unwrap_or(whole)
+        };
+        let cost = Cost {
+            memory_mib: anew.cost.memory_mib.saturating_add(part(self.cost.memory_mib)),
+            disk_gib: anew.cost.disk_gib.saturating_add(part(self.cost.disk_gib)),
+            downtime_ms: anew.cost.downtime_ms.saturating_add(part(self.cost.downtime_ms)),
+            points: anew.cost.points.saturating_add(part(self.cost.points)),
+        };
+        moves.extend(anew.moves);
+        Self { moves, cost, allowance: self.allowance }
+    }
+
     /// Moves of guests that are where they were.
     pub fn open<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = &'a Move> {
         self.moves.iter().filter(|mov| guest_on(observed, mov.guest, mov.from).is_some())
+    }
+}
+
+/// Hosts are looked at one after the other, so a guest that moves meanwhile may be seen on both of them, or still where it
+/// was. Of those that these moves have taken along the first is out of date, and those whose move was begun are on their
+/// way.
+pub fn follow_moves<'a>(
+    observed: &mut Observed,
+    moves: impl IntoIterator<Item = &'a Move>,
+    begun: impl Fn(&Move) -> bool,
+) {
+    for mov in moves {
+        let arrived = guest_on(observed, mov.guest, mov.to).is_some();
+        let Some(from) = observed.hosts.get_mut(&mov.from) else { continue };
+        if arrived {
+            from.guests.retain(|guest| guest.id != mov.guest);
+        } else if begun(mov)
+            && let Some(guest) = from.guests.iter_mut().find(|guest| guest.id == mov.guest)
+        {
+            guest.moving_to = guest.moving_to.or(Some(mov.to));
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::Admission;
+use leases::ids::HostId;
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
 use leases::work::Budget;
@@ -81,10 +82,13 @@ impl Service {
         // things must not plan one anew by turns for ever.
         let told = self.progress().told.clone();
         let begun = |record: &&Arc<LeaseRecord>| {
-            record.lease.status == LeaseStatus::Starting && !told.contains(&record.lease.id)
+            record.lease.status == LeaseStatus::Starting
+                && !told.contains(&record.lease.id)
+                && !self.anybody_between_looks(&record.lease)
         };
         let mut hunters = state.leases.hunters().filter(begun).peekable();
         hunters.peek()?;
+        let observed = self.observed();
         let neighbours = self.may_plan_anew(now).then(|| self.neighbours(&state));
         let surroundings = neighbours.as_ref().map(|neighbours| neighbours.surroundings());
         let hosts = self.known_hosts(&state, now);
@@ -97,12 +101,26 @@ impl Service {
             self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
         }
         let (before, after) = planned.or_else(|| {
-            hunters
-                .iter()
-                .find_map(|before| Some((before, admission.without_lost_destinations(&before.lease)?)))
+            hunters.iter().find_map(|before| {
+                Some((before, admission.without_lost_destinations(&before.lease, &observed)?))
+            })
         })?;
         tracing::info!(lease = %after.id, "a hunt is planned anew");
         Some(Change { before: Arc::clone(before), after: Some(after) })
+    }
+
+    /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at one
+    /// after the other. What is planned then would not count on it where it is going.
+    fn anybody_between_looks(&self, lease: &Lease) -> bool {
+        let progress = self.progress();
+        let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
+        moves.filter(|mov| progress.is_moving(mov)).any(|mov| {
+            let on = |host: &HostId| {
+                let seen = progress.observed.hosts.get(host);
+                seen.is_some_and(|seen| seen.guests.iter().any(|guest| guest.id == mov.guest))
+            };
+            ![mov.from, mov.to].iter().any(on)
+        })
     }
 
     /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether there

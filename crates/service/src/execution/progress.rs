@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
+use leases::hunt::Move;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::Instance;
 use leases::lease::Lease;
@@ -299,6 +300,13 @@ impl Progress {
     /// Whether the action is about something that is to be looked at first.
     pub fn waits_for_a_look(&self, action: Action) -> bool {
         self.to_see().any(|touched| touched.has(action))
+    }
+
+    /// Whether the move was begun here, and its destination was not looked at since.
+    pub fn is_moving(&self, mov: &Move) -> bool {
+        let action = mov.action();
+        self.in_flight.contains_key(&action)
+            || self.to_see().any(|touched| touched.hosts.contains_key(&mov.to))
     }
 
     fn to_see(&self) -> impl Iterator<Item = &Touched> {

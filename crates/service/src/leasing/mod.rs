@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::admission::{Admission, HostsNow, Losses};
 use leases::calendar::Calendar;
-use leases::hunt::Surroundings;
+use leases::hunt::{Surroundings, follow_moves};
 use leases::ids::HostId;
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
@@ -66,9 +66,14 @@ impl Service {
     pub(crate) fn neighbours<'a>(&self, state: &'a State) -> Neighbours<'a> {
         let hunting = || state.leases.hunters().map(|record| &record.lease);
         let observed = self.observed();
+        let mut expected = state.with_guests_to_come(Observed::clone(&observed));
+        let moves = hunting().flat_map(|lease| &lease.hunt).flat_map(|hunt| &hunt.moves);
+        let progress = self.progress();
+        follow_moves(&mut expected, moves, |mov| progress.in_flight.contains_key(&mov.action()));
+        drop(progress);
         Neighbours {
             occupied: state.occupied(&observed),
-            observed: state.with_guests_to_come(Observed::clone(&observed)),
+            observed: expected,
             history: &state.history,
             hunting: hunting().filter(|lease| lease.hunt.is_some()).collect(),
         }

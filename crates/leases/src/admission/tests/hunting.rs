@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::failure_domain::FailureDomain;
-use crate::hunt::{Hunt, Move, Surroundings};
+use crate::hunt::{Hunt, Move, Surroundings, follow_moves};
 use crate::ids::GuestId;
 use crate::lease::EndAction;
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
@@ -92,7 +92,7 @@ impl Pool {
     }
 
     fn lost(&self, lease: &Lease) -> Option<Lease> {
-        self.with(1, |admission| admission.without_lost_destinations(lease))
+        self.with(1, |admission| admission.without_lost_destinations(lease, &self.observed))
     }
 }
 
@@ -272,6 +272,57 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     pool.host(1).guests.pop();
     pool.host(1).guests[0].moving_to = Some(HostId(3));
     assert_eq!(pool.anew(&hunting), None);
+}
+
+#[test]
+fn a_hunt_that_is_planned_anew_remembers_whom_it_has_moved() {
+    let mut pool = Pool::new(&[&[10], &[10], &[50], &[20], &[20]]);
+    let hunting = pool.hunt(1, 2);
+    let planned = hunting.hunt.clone().expect("a hunt");
+    assert_eq!(planned.moves.iter().map(|mov| mov.from.0).collect::<Vec<_>>(), [1, 2]);
+    let done = planned.moves[0];
+    // The first has arrived; the second cannot go where it was to go.
+    let guest = pool.host(1).guests.remove(0);
+    pool.host(done.to.0).guests.push(guest);
+    for _ in 0..3 {
+        pool.history.failed(planned.moves[1].action(), at(0), "no");
+    }
+    let anew = pool.anew(&hunting).expect("another destination");
+    let again = anew.hunt.clone().expect("a hunt");
+    assert_eq!((again.moves.len(), again.moves[0]), (2, done), "{again:?}");
+    assert_eq!(
+        (again.moves[1].guest, again.cost, again.allowance),
+        (GuestId(20), planned.cost, planned.allowance)
+    );
+    assert_eq!(anew.reservations, hunting.reservations, "the host that was cleared stays");
+    // It has gone elsewhere meanwhile, and is remembered as well.
+    pool.host(done.to.0).guests.retain(|guest| guest.id != done.guest);
+    let again = pool.anew(&hunting).expect("another destination").hunt.expect("a hunt");
+    assert_eq!((again.moves.len(), again.moves[0]), (2, done));
+    // Others may be booked where it is by now: it is not to go there any more.
+    pool.cloud.calendar.put(&lease(5, window(300, 360), &[done.to.0]), at(0)).expect("free");
+    let waits = pool.lost(&anew);
+    assert!(waits.is_none_or(|waits| waits.hunt.expect("a hunt").moves.contains(&done)));
+}
+
+#[test]
+fn a_guest_that_is_seen_where_it_was_and_where_it_is_has_arrived() {
+    let mut pool = Pool::new(&[&[10], &[20], &[20]]);
+    let hunting = pool.hunt(1, 1);
+    let mov = hunting.hunt.as_ref().expect("a hunt").moves[0];
+    let guest = pool.host(1).guests[0].clone();
+    pool.host(mov.to.0).guests.push(guest);
+    let mut seen = pool.observed.clone();
+    follow_moves(&mut seen, [&mov], |_| true);
+    let on = |id: u64| seen.hosts[&HostId(id)].guests.iter().any(|guest| guest.id == mov.guest);
+    assert_eq!((on(1), on(mov.to.0)), (false, true));
+    // One whose move was begun, and that is seen where it was, is on its way.
+    pool.host(mov.to.0).guests.retain(|guest| guest.id != mov.guest);
+    let mut seen = pool.observed.clone();
+    follow_moves(&mut seen, [&mov], |_| false);
+    assert_eq!(seen.hosts[&HostId(1)].guests[0].moving_to, None);
+    follow_moves(&mut seen, [&mov], |_| true);
+    assert_eq!(seen.hosts[&HostId(1)].guests[0].moving_to, Some(mov.to));
 }
 
 #[test]
