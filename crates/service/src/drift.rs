@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use fleet::{Machine, OperationKey};
 use leases::ids::HostId;
-use leases::plan::{History, Observed, Place};
+use leases::plan::{Observed, Place};
 use store::{Commit, HostRecord};
 
+use crate::state::State;
 use crate::writing::audit;
 use crate::{Caller, Service, ServiceError};
 
@@ -117,7 +118,8 @@ impl fmt::Display for Drift {
                 )
             }
             Self::StepFails { step, times, message } => {
-                write!(f, "the step \"{step}\" has failed {times} times and is tried again: {message}")
+                let tries = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+                write!(f, "the step \"{step}\" has failed {tries} and is tried again: {message}")
             }
         }
     }
@@ -132,7 +134,8 @@ impl Service {
         self.in_time(Box::pin(self.look_whose(&machines))).await?;
         let (clock, fleet) = self.suspensions();
         let state = self.state();
-        let mut found = compare(&state.hosts, &machines, &observed, &state.history);
+        let mut found = compare(&state.hosts, &machines, &observed);
+        found.extend(self.failing(&state));
         if fleet.is_some() {
             // They are somebody else's, and said as one.
             found.retain(|drift| !matches!(drift, Drift::Stray { .. }));
@@ -140,6 +143,18 @@ impl Service {
         let fleet = fleet.map(|message| Drift::ForeignFleet { message });
         let clock = clock.map(|message| Drift::WrongClock { message });
         Ok(clock.into_iter().chain(fleet).chain(found).collect())
+    }
+
+    /// Steps that fail and are still to be done. What leases, instances or hosts that are gone wanted is forgotten.
+    fn failing(&self, state: &State) -> Vec<Drift> {
+        let progress = self.progress();
+        let failing = state.history.failures.iter().filter(|(action, _)| progress.is_wanted(**action));
+        let said = failing.map(|(action, failures)| Drift::StepFails {
+            step: action.named(Some(&state.inventory)),
+            times: failures.times,
+            message: failures.message.clone(),
+        });
+        said.collect()
     }
 
     /// Sets right what can be, and says what is left.
@@ -193,12 +208,11 @@ impl Service {
     }
 }
 
-/// Where they differ: by host, then failing steps.
+/// Where they differ, by host.
 fn compare(
     hosts: &BTreeMap<HostId, Arc<HostRecord>>,
     machines: &[Machine],
     observed: &Observed,
-    history: &History,
 ) -> Vec<Drift> {
     let machines: BTreeMap<HostId, &Machine> = machines.iter().map(|machine| (machine.id, machine)).collect();
     let mut found = Vec::new();
@@ -214,11 +228,6 @@ fn compare(
         let name = machines.get(&host).map_or_else(|| host.to_string(), |machine| machine.name.clone());
         found.push(Drift::Stray { host, name, place: seen.place });
     }
-    found.extend(history.failures.iter().map(|(action, failures)| Drift::StepFails {
-        step: action.to_string(),
-        times: failures.times,
-        message: failures.message.clone(),
-    }));
     found
 }
 
@@ -235,7 +244,7 @@ mod tests {
         let at = jiff::Timestamp::UNIX_EPOCH;
         let record = HostRecord { host, version: Version::FIRST, created_at: at, updated_at: None };
         let hosts = BTreeMap::from([(HostId(1), Arc::new(record))]);
-        let found = compare(&hosts, &[], &Observed::default(), &History::default());
+        let found = compare(&hosts, &[], &Observed::default());
         assert_eq!(found, [Drift::MachineGone { host: HostId(1), name: "node1".to_owned() }]);
         assert!(!found[0].repairable());
     }

@@ -162,7 +162,10 @@ impl Service {
             statistics.preemptible_instances += u64::from(counts);
             statistics.departing_instances += u64::from(counts && instance.departure.is_some());
         }
-        statistics.failing_steps = state.history.failures.len() as u64;
+        let progress = self.progress();
+        let failing = state.history.failures.keys().filter(|action| progress.is_wanted(**action));
+        statistics.failing_steps = failing.count() as u64;
+        drop(progress);
         let (writers, readers) = self.places.waiting();
         (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
         (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();

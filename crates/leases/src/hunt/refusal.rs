@@ -42,7 +42,8 @@ impl fmt::Display for HuntRefusal {
             }
             Self::PastTimeout { takes, left } => write!(
                 f,
-                "moving guests away takes {takes:#}, the timeout is {left:#}; ask for a timeout of {takes:#} or more"
+                "moving guests away takes {takes:#}, the timeout is {:#}; ask for a timeout of {takes:#} or more",
+                rounded(*left)
             ),
             Self::TooLong { takes, longest } => {
                 write!(
@@ -51,6 +52,14 @@ impl fmt::Display for HuntRefusal {
                 )
             }
         }
+    }
+}
+
+/// In whole minutes, as it was asked for: timeouts end with a minute. In seconds, if it is less than one.
+fn rounded(left: SignedDuration) -> SignedDuration {
+    match left.as_mins() {
+        0 => SignedDuration::from_secs(left.as_secs()),
+        minutes => SignedDuration::from_mins(minutes),
     }
 }
 
@@ -120,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_hunt_that_takes_too_long_says_how_long_it_takes() {
-        let (takes, left) = (SignedDuration::from_mins(2), SignedDuration::from_mins(1));
+        let (takes, left) = (SignedDuration::from_mins(2), SignedDuration::from_millis(75_511));
         let said = HuntRefusal::PastTimeout { takes, left }.to_string();
         assert_eq!(said, "moving guests away takes 2m, the timeout is 1m; ask for a timeout of 2m or more");
     }

@@ -69,6 +69,21 @@ impl Action {
         }
     }
 
+    /// The reservation that it is done for, or was held by, if it is about one.
+    pub fn reservation(self) -> Option<ReservationId> {
+        match self {
+            Self::Verify(_, id)
+            | Self::Hold(_, id)
+            | Self::Release(_, id)
+            | Self::Grant(_, id, _)
+            | Self::Withdraw(_, id)
+            | Self::Assign(_, id)
+            | Self::Unassign(_, id)
+            | Self::Snapshot(_, id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The hosts that it is about; none of addresses.
     pub fn hosts(self) -> impl Iterator<Item = HostId> {
         let (host, other) = match self {

@@ -371,7 +371,8 @@ pub(crate) async fn show(
     let record = visible(&app, &session, &id)?;
     // Stock clients print all fields that there are.
     let detailed = options.is_set("detail");
-    let lease = if detailed { with_usage(&app, &session, &record).await } else { viewed(&app, &session, &record) };
+    let lease =
+        if detailed { with_usage(&app, &session, &record).await } else { viewed(&app, &session, &record) };
     Ok(Json(LeaseBody { lease }))
 }
 

@@ -111,6 +111,7 @@ impl Service {
         // Looks begin with the next cycle.
         changed |= switched | kept_house | self.watch_power(now);
         let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
+        self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         changed |= self.tidy(&writer, &steps, machines.is_some(), now).await?;
         drop(writer);
         let claimed = self.claim(&steps, now).await?;

@@ -78,7 +78,7 @@ impl Service {
         let (rules, observed, gone, others_leaving) = {
             let mut progress = self.progress();
             let records = state.instances.iter().map(AsRef::as_ref);
-            let gone = progress.gone(records, |host| state.hosts.contains_key(&host));
+            let gone = progress.gone(records, |host| state.hosts.contains_key(&host), now);
             (
                 self.plan_rules(&progress),
                 Arc::clone(&progress.observed),

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::hunt::Move;
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::Instance;
+use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
 use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
@@ -134,6 +134,9 @@ pub(crate) struct Progress {
     lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
     pub left: BTreeSet<HostId>,
+    /// What the last plan has done, now or as soon as it can be; none before there is a plan. What failed and is not
+    /// among it nobody wants any more.
+    pub wanted: Option<BTreeSet<Action>>,
     pub in_flight: BTreeMap<Action, InFlight>,
     /// The store did not answer when steps were claimed, and may have granted claims.
     pub unheard_claims: bool,
@@ -233,10 +236,14 @@ impl Progress {
     /// and where it is by another; so one is missing only if a look at the whole fleet that was begun after it had been
     /// missed has not seen it either. Nor does a look say anything that was begun before the record became what it is:
     /// another service may have seen the guest since. `ours` says which hosts there are.
+    ///
+    /// One that was asked to leave, and is not to be moved, is not waited for so long: its place is given to a lease as
+    /// soon as it is not on its host any more, so another look at that host is begun at once, and is enough.
     pub fn gone<'a>(
         &mut self,
         instances: impl Iterator<Item = &'a InstanceRecord>,
         ours: impl Fn(HostId) -> bool,
+        now: Timestamp,
     ) -> BTreeSet<GuestId> {
         let mut unseen: BTreeMap<GuestId, &InstanceRecord> =
             instances.map(|record| (record.instance.id, record)).collect();
@@ -252,13 +259,24 @@ impl Progress {
             let since = known.map_or(self.looks_begun, |(_, since)| *since);
             missing.insert(instance.id, (*version, since));
             let host = self.observed.hosts.get(&instance.host);
-            let looked_for = since < self.saw_all && host.is_some_and(|host| host.health == Health::Up);
-            if looked_for || !ours(instance.host) {
+            let works = host.is_some_and(|host| host.health == Health::Up);
+            let leaves = works && instance.status == InstanceStatus::Active && self.leaves(instance, now);
+            let left = leaves && self.seen_by.get(&instance.host).is_some_and(|seen| since < *seen);
+            if left || (since < self.saw_all && works) || !ours(instance.host) {
                 gone.insert(instance.id);
+            } else if leaves {
+                self.look_once(instance.host);
             }
         }
         self.missing = missing;
         gone
+    }
+
+    /// Whether the instance was asked to leave its host, and is not on its way to another one.
+    fn leaves(&self, instance: &Instance, now: Timestamp) -> bool {
+        let moves =
+            |action: &Action| matches!(action, Action::MoveGuest(_, guest, _) if *guest == instance.id);
+        instance.is_departing(now) && instance.moves_to().is_none() && !self.in_flight.keys().any(moves)
     }
 
     /// The host is to be looked at; before that nothing is concluded for the lease.
@@ -409,6 +427,12 @@ impl Progress {
         self.left.insert(host);
     }
 
+    /// Whether the step is to be done still, as far as is known.
+    pub fn is_wanted(&self, action: Action) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&action))
+            || self.in_flight.contains_key(&action)
+    }
+
     /// How many steps the fleet is being asked to carry out at this moment.
     pub fn running(&self) -> usize {
         self.in_flight.values().filter(|step| step.ask_again_at.is_none()).count()
@@ -437,7 +461,7 @@ fn is_of_addresses(action: Action) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use leases::instance::{InstanceKind, InstanceStatus};
+    use leases::instance::{Cause, Departure, InstanceKind};
     use leases::plan::{Guest, GuestOwner, GuestSize, ObservedHost};
     use leases::project::{Owner, ProjectId, UserId};
 
@@ -467,7 +491,7 @@ mod tests {
     }
 
     fn gone(progress: &mut Progress, record: &InstanceRecord) -> bool {
-        !progress.gone([record].into_iter(), |_| true).is_empty()
+        !progress.gone([record].into_iter(), |_| true, Timestamp::UNIX_EPOCH).is_empty()
     }
 
     #[test]
@@ -490,5 +514,29 @@ mod tests {
         let fourth = begin(&mut progress);
         end(&mut progress, &fourth, &[GUEST]);
         assert!(!gone(&mut progress, &active));
+    }
+
+    #[test]
+    fn one_that_was_asked_to_leave_is_gone_when_its_host_was_looked_at_again() {
+        let mut progress = Progress::default();
+        let mut leaving = record(InstanceStatus::Active, 1);
+        leaving.instance.kind = InstanceKind::Preemptible;
+        let staying = leaving.clone();
+        let now = Timestamp::UNIX_EPOCH;
+        leaving.instance.departure = Some(Departure::at_once(Cause::Lease, now, SignedDuration::ZERO));
+        let first = begin(&mut progress);
+        end(&mut progress, &first, &[]);
+        assert!(!gone(&mut progress, &leaving), "it may be seen elsewhere");
+        assert_eq!(progress.hosts_to_look_at(), [HOST].into());
+        let second = progress.begin_look(false, [HOST].into(), now);
+        end(&mut progress, &second, &[]);
+        assert!(!gone(&mut progress, &staying), "nobody has asked it to");
+        let mut progress = Progress::default();
+        let first = begin(&mut progress);
+        end(&mut progress, &first, &[]);
+        gone(&mut progress, &leaving);
+        let second = progress.begin_look(false, [HOST].into(), now);
+        end(&mut progress, &second, &[]);
+        assert!(gone(&mut progress, &leaving));
     }
 }

@@ -133,14 +133,21 @@ impl Service {
         Ok(any && forgotten.len() == LEASES_AT_ONCE)
     }
 
-    /// Steps whose history does not matter any more: failures of what has not been wanted for long, snapshots of leases
-    /// that are gone, starts and ends of instances that are gone.
+    /// Steps whose history does not matter any more: failures of what has not been wanted for long, or was wanted for a
+    /// lease, an instance or a host that is gone; snapshots of leases that are gone, starts and ends of instances that are.
     fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
         let state = self.state();
         let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
         let wanted = |action: &Action| wanted.iter().any(|step| step.action == *action);
         let failed = state.history.failures.iter();
-        let failed = failed.filter(|(action, failures)| old(failures.last_at) && !wanted(action));
+        let gone = |action: &Action| {
+            let host_gone = |host| !state.hosts.contains_key(&host);
+            action.hosts().any(host_gone)
+                || action.instance().is_some_and(|id| state.instances.get(id).is_none())
+                || action.reservation().is_some_and(|id| state.leases.of_reservation(id).is_none())
+        };
+        let failed =
+            failed.filter(|(action, failures)| !wanted(action) && (old(failures.last_at) || gone(action)));
         let done = state.history.done.keys().filter(|action| match action {
             Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
             _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),

@@ -1,10 +1,11 @@
 //! Differences between store and fleet, and what becomes of them.
 
+use fleet::simulated::{Fault, PlannedFault, Verb};
 use fleet::{Inventory as _, Isolation as _, OperationKey};
 use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
 use service::Drift;
-use simulation::{World, operator};
+use simulation::{World, caller, operator};
 use store::Store as _;
 
 use crate::terms::{asking, at, hosts, make, status, world};
@@ -69,4 +70,24 @@ async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
     }
     let audit = world.store.audit(100).await.expect("works");
     assert_eq!(audit.iter().filter(|record| record.action == "host.repair").count(), 4);
+}
+
+#[tokio::test]
+async fn what_failed_for_a_lease_that_is_gone_is_forgotten() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world
+        .fleet
+        .plan_fault(PlannedFault { times: 1000, ..PlannedFault::next(Verb::Hold, ONE, Fault::Refuse) });
+    world.run_until(at(1)).await;
+    let found = drift(&world).await;
+    let name = world.service.host(ONE).expect("there").host.name.clone();
+    assert!(
+        matches!(&found[..], [Drift::StepFails { step, .. }] if step.starts_with(&format!("hand host {name} to "))),
+        "{found:?}"
+    );
+    assert_eq!(world.service.statistics().failing_steps, 1);
+    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+    world.run_until(at(5)).await;
+    assert_eq!((drift(&world).await, world.service.statistics().failing_steps), (Vec::new(), 0));
 }

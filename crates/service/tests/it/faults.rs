@@ -70,6 +70,16 @@ async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
     assert_eq!(world.fleet.look(second).map(|seen| seen.place), Some(Place::FreePool), "it went back");
     let types: Vec<String> = world.store.contents_notifications().await;
     assert!(types.contains(&"lease.degraded".to_owned()) && types.contains(&"lease.healed".to_owned()));
+    // Its owner is told which host was exchanged for which.
+    let told = world.service.notifications(0, 100).await.expect("works");
+    let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "lease.host_replaced").collect();
+    assert_eq!((told.len(), told[0].content.lease), (1, Some(id)));
+    assert_eq!(told[0].content.project, lease.lease.owner.project);
+    let payload: serde_json::Value = serde_json::from_str(&told[0].content.payload).expect("JSON");
+    let name = |host| world.service.host(host).expect("there").host.name.clone();
+    let exchanged = serde_json::json!({"from": [name(first)], "to": [name(second)]});
+    assert_eq!(payload["hosts_replaced"], exchanged);
+    assert_eq!(payload["reservations"][0]["hosts"], serde_json::json!([name(second)]));
 }
 
 #[tokio::test]
