@@ -1,6 +1,7 @@
 //! Types of leases through the API. Tests are named by the criteria of spec §5.1.
 
 use axum::http::Method;
+use fleet::simulated::{Fault, PlannedFault, Verb};
 use jiff::SignedDuration;
 use leases::ids::HostId;
 use leases::plan::GuestOwner;
@@ -131,4 +132,33 @@ async fn cls_03_b_the_answer_to_a_best_effort_lease_has_the_plan_in_short() {
     assert_eq!((&done["moved"], &done["moves"][0]["state"]), (&json!(1), &json!("moved")));
     let waits = site.send_as("member", Method::GET, &path, None).await.ok(200);
     assert_eq!(waits["plan"]["moved"], 1);
+}
+
+#[tokio::test]
+async fn owners_are_told_why_a_lease_is_blocked_without_guests_hosts_or_the_fleets_words() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 4).await;
+    for host in 1..=4 {
+        site.fleet.start_guest(HostId(host), GuestOwner::Other, None).expect("a free host");
+    }
+    site.pass(SignedDuration::from_secs(40)).await;
+    let fault =
+        PlannedFault { verb: Some(Verb::Migrate), host: None, after: 0, times: 1000, fault: Fault::Refuse };
+    site.fleet.plan_fault(fault);
+    let made = site.send_as("member", Method::POST, "/v1/leases", Some(&of_type("BEST-EFFORT", 1))).await;
+    let path = format!("/v1/leases/{}", made.ok(201)["lease"]["id"].as_str().expect("an id"));
+    site.pass(SignedDuration::from_secs(5)).await;
+    let reason = async |who, path: &str| {
+        let answer = site.send_as(who, Method::GET, path, None).await.ok(200);
+        let lease = if answer["lease"].is_null() { &answer["leases"][0] } else { &answer["lease"] };
+        lease["status_reason"].as_str().expect("it is blocked").to_owned()
+    };
+    for path in [path.as_str(), "/v1/leases"] {
+        let own = reason("member", path).await;
+        assert!(own.starts_with("an instance could not be moved out of the way yet ("), "{own}");
+        let all = reason("admin", path).await;
+        assert!(all.starts_with("could not move guest ") && all.contains(" from host "), "{all}");
+    }
+    let told = site.send_as("member", Method::GET, "/v1/notifications", None).await.ok(200);
+    assert!(!told.to_string().contains("could not move guest"), "{told}");
 }

@@ -79,7 +79,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     let reason = record.lease.reason.as_deref().unwrap_or_default();
     assert_eq!(
         leases::reason::for_operator(reason),
-        "preemptible instances on host 1 have their time to shut down"
+        "preemptible instances on host r1-h01 have their time to shut down"
     );
     world.run_until(at(6) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
@@ -124,7 +124,7 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     assert_eq!((state(&world, id), there(&world, &[id]).len(), statuses), ("DELETING", 1, ["STARTING"; 2]));
     let reason = world.service.lease(needs).expect("there").lease.reason.clone();
     let reason = reason.as_deref().map(leases::reason::for_operator);
-    assert_eq!(reason, Some("preemptible instances on host 1 have their time to shut down"));
+    assert_eq!(reason, Some("preemptible instances on host r1-h01 have their time to shut down"));
     world.run_until(at(3) + SECOND * 2).await;
     assert_eq!(
         (state(&world, id), status(&world, fits), status(&world, needs)),
