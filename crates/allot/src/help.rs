@@ -13,7 +13,10 @@ use crate::{client, database, demo, manual, questions, serve};
 /// Every command once, by who uses it.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("See it work", &["demo"]),
-    ("Reserve machines", &["lease", "calendar", "instance", "preemptible", "events", "usage"]),
+    (
+        "Reserve machines",
+        &["lease", "availability", "calendar", "instance", "preemptible", "events", "usage"],
+    ),
     (
         "Offer machines (for operators)",
         &[

@@ -19,8 +19,9 @@ use crate::document;
 use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, context, current, suffix, version};
 use crate::routes::{
-    audit, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools,
-    leases, maintenance, notifications, offers, operation, preemptible, series, usage, versions, waitlist,
+    audit, availability, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances,
+    lease_pools, leases, maintenance, notifications, offers, operation, preemptible, series, usage, versions,
+    waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -69,6 +70,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(instances::start))
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
+        .routes(routes!(availability::show))
         .routes(routes!(energy::plan))
         .routes(routes!(energy::report))
         .routes(routes!(energy::hosts))

@@ -337,7 +337,7 @@ impl Service {
                 name: name.to_owned(),
                 private,
                 created_at: now,
-                updated_at: None,
+                updated_at: Some(now),
             },
             None => return Err(ServiceError::NotFound(NotFound::Property(name.to_owned()))),
         };

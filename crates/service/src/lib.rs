@@ -7,6 +7,7 @@
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
 mod attributes;
+mod availability;
 mod client;
 mod deciding;
 mod departures;

@@ -1,10 +1,11 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `preemptible`, `maintenance`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
+//! `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
 
 mod audit;
+mod availability;
 mod calendar;
 mod connection;
 mod dates;
@@ -52,7 +53,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 16] = [
     "lease",
     "host",
     "freepool",
@@ -62,6 +63,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "instance",
     "preemptible",
     "maintenance",
+    "availability",
     "calendar",
     "events",
     "audit",
@@ -147,6 +149,8 @@ enum Command {
     /// Instances that are preempted by leases: when, and what they got done
     #[command(subcommand)]
     Preemptible(preemptible::Command),
+    /// Show how much is free when
+    Availability(availability::Arguments),
     /// Draw who has which host when
     Calendar(calendar::Arguments),
     /// Show what happened, and follow what happens
@@ -373,6 +377,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::LeasePool(command) => lease_pool::run(command, &mut session).await,
             Command::Instance(command) => instance::run(command, &mut session).await,
             Command::Maintenance(command) => maintenance::run(command, &mut session).await,
+            Command::Availability(arguments) => availability::run(&arguments, &mut session).await,
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,

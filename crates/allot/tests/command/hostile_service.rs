@@ -202,6 +202,7 @@ fn commands() -> Vec<String> {
         "preemptible project add p*",
         "maintenance plan n1 --for 1h",
         "maintenance book n1 --for 1h",
+        "availability --for 1h",
         "calendar",
         "calendar --by rack",
         "events",

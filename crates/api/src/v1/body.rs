@@ -15,10 +15,10 @@ pub use self::list::{
     AllocationsBody, FloatingIpsBody, HostsBody, InstancesBody, LeasePoolsBody, LeasesBody, Link,
 };
 use super::{
-    Allocation, AuditEntry, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport, Flavor,
-    FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification, Offer,
-    Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series, Usage,
-    UsageEvent, WaitlistEntry,
+    Allocation, AuditEntry, Availability, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport,
+    Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification,
+    Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series,
+    Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -110,6 +110,13 @@ pub struct NotificationsBody {
     pub notifications: Vec<Notification>,
     /// What to ask for next: `after` this.
     pub last: u64,
+}
+
+/// How much is free when.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AvailabilityBody {
+    /// How much is free when.
+    pub availability: Availability,
 }
 
 /// Usage, by period and by what it was asked.

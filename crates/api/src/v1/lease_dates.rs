@@ -175,6 +175,11 @@ pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<Signed
     if duration > SignedDuration::ZERO { Ok(duration) } else { Err(wrong()) }
 }
 
+/// The length of a lease, as requests give it: whole minutes, more than none.
+pub fn read_length(text: &str) -> Option<SignedDuration> {
+    read_minutes("duration", &Value::from(text)).ok()
+}
+
 /// The same of whole minutes, as dates have them.
 pub(super) fn read_minutes(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
     let duration = read_duration(field, value)?;

@@ -1,6 +1,7 @@
 //! Version 1: Blazar's (spec §1).
 
 mod audit;
+mod availability;
 pub mod body;
 mod date;
 mod drift;
@@ -32,6 +33,7 @@ mod reservation_request;
 mod usage;
 
 pub use audit::AuditEntry;
+pub use availability::{Availability, FreeStep, Span};
 pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};
@@ -49,6 +51,7 @@ pub use instance::{
     HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest,
 };
 pub use lease::{Event, Instances, Lease, Names, Reservation, Resource};
+pub use lease_dates::read_length;
 pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
 };
@@ -61,5 +64,5 @@ pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use preemptible::{PreemptibleProject, PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
-pub use reservation_request::FindFlavor;
+pub use reservation_request::{FindFlavor, read_asked};
 pub use usage::{BillingLine, LeaseUsage, Reserved, Usage, UsageEvent, Used};

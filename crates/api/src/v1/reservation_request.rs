@@ -43,6 +43,14 @@ pub(crate) fn read_reservation(
     Ok(read)
 }
 
+/// Reads what is asked about without being reserved: a reservation of a new lease, written as there.
+///
+/// # Errors
+/// As for a reservation of a new lease.
+pub fn read_asked(value: &Value, flavors: FindFlavor<'_>) -> Result<ReservationTerms, RequestError> {
+    read_reservation(0, value, flavors).map(|(terms, _)| terms)
+}
+
 fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
     let min = number_of_hosts("min", fields.required("min")?)?;
     let max = number_of_hosts("max", fields.required("max")?)?;

@@ -8,6 +8,7 @@
 
 mod addresses;
 mod alike;
+mod availability;
 mod backfill;
 mod conditions;
 mod departing;
@@ -41,6 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::availability::Availability;
 pub use self::backfill::Backfill;
 pub(crate) use self::backfill::is_used;
 pub use self::earliest::Grant;

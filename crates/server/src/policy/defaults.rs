@@ -110,6 +110,8 @@ rules! {
     AuditGet "blazar:audit:get" ADMIN;
     /// Seeing usage and what it costs.
     UsageGet "blazar:usage:get" READER;
+    /// Seeing how much is free when.
+    AvailabilityGet "blazar:availability:get" READER;
     /// Seeing how power is saved.
     EnergyGet "blazar:energy:get" ADMIN;
     /// Booking maintenance of hosts.

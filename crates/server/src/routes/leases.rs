@@ -306,7 +306,7 @@ fn idempotency_key(
 }
 
 /// A flavor that everybody may use, or the caller as an administrator.
-fn usable_flavor(app: &App, session: &Session, id: &str) -> Option<FlavorRecord> {
+pub(super) fn usable_flavor(app: &App, session: &Session, id: &str) -> Option<FlavorRecord> {
     let flavor = app.service().flavor(id)?;
     (flavor.public || session.is_admin(app)).then(|| flavor.as_ref().clone())
 }

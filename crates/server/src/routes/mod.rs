@@ -9,6 +9,7 @@ use crate::extract::Options;
 use crate::policy::Rule;
 
 pub(crate) mod audit;
+pub(crate) mod availability;
 pub(crate) mod drift;
 pub(crate) mod energy;
 pub(crate) mod flavors;

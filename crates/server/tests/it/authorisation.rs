@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 84] = [
+const MATRIX: [(&str, &str, &str); 85] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -84,6 +84,7 @@ const MATRIX: [(&str, &str, &str); 84] = [
     ("POST", "/v1/instances/{instance_id}/start", "admin member"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
     ("GET", "/v1/audit", "admin"),
+    ("GET", "/v1/availability", "admin member reader foreign"),
     ("GET", "/v1/usage", "admin member reader foreign"),
     ("GET", "/v1/usage/billing", "admin member reader foreign"),
     ("GET", "/v1/usage/events", "admin member reader foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 84] = [
+const ROWS: [Row; 85] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -75,6 +75,19 @@ const ROWS: [Row; 84] = [
     row("GET", "/v1/os-hosts/{host_id}"),
     row("PUT", "/v1/os-hosts/{host_id}").sending(|_| json!({"rack": "r9"})),
     row("DELETE", "/v1/os-hosts/{host_id}"),
+    row("GET", "/v1/availability").with(&[
+        ("start", "2030-01-01 00:00"),
+        ("end", "2030-03-01 00:00"),
+        ("resource_properties", ""),
+        ("hypervisor_properties", ""),
+        ("flavor_id", ""),
+        ("vcpus", ""),
+        ("memory_mb", ""),
+        ("disk_gb", ""),
+        ("network_id", ""),
+        ("amount", "1"),
+        ("duration", "1h"),
+    ]),
     row("GET", "/v1/os-hosts/allocations").with(&[
         ("limit", "1"),
         ("marker", "1"),

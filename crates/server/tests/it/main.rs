@@ -3,6 +3,7 @@
 mod audit;
 mod authentication;
 mod authorisation;
+mod availability;
 mod contract;
 mod dates;
 mod energy;

@@ -56,7 +56,11 @@ fn utc(civil: DateTime) -> Option<Timestamp> {
 }
 
 /// The instant of that name, if there is one.
-pub(super) fn instant(options: &Options, name: &str, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+pub(in crate::routes) fn instant(
+    options: &Options,
+    name: &str,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, ApiError> {
     options.parsed(name, |text| match text {
         "now" => Some(now),
         _ => match read_written(text)? {
@@ -67,7 +71,7 @@ pub(super) fn instant(options: &Options, name: &str, now: Timestamp) -> Result<O
 }
 
 /// The end is before the start.
-pub(super) fn backwards() -> ApiError {
+pub(in crate::routes) fn backwards() -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "The end must not be before the start")
 }
 

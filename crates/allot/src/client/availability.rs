@@ -1,0 +1,142 @@
+//! `allot availability`.
+
+use clap::Args;
+use jiff::SignedDuration;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::dates::{When, show_seconds, zone_name};
+use super::lease::{gibibytes, mebibytes};
+use super::table::text;
+use super::wire::read;
+use super::{ClientError, Session, requirement};
+
+/// Widest bar.
+const BAR: u64 = 20;
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// From when; now if it is not said
+    #[arg(long, value_name = "WHEN")]
+    from: Option<String>,
+    /// Until when; 30 days later if it is not said
+    #[arg(long, value_name = "WHEN")]
+    to: Option<String>,
+    /// What hosts must be like: 'rack=r1 and vcpus>=16'
+    #[arg(long = "where", value_name = "EXPRESSION", conflicts_with_all = ["flavor", "network"])]
+    requirement: Option<String>,
+    /// Room for instances of this flavor instead of whole hosts
+    #[arg(long, value_name = "ID", conflicts_with_all = ["vcpus", "network"])]
+    flavor: Option<String>,
+    /// Room for instances with so many virtual CPUs
+    #[arg(long, value_name = "N", requires = "memory", conflicts_with = "network")]
+    vcpus: Option<u32>,
+    /// Memory of each: 4096, 512M, 4G
+    #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "vcpus")]
+    memory: Option<u64>,
+    /// Disk of each: 20, 20G, 1T
+    #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
+    disk: Option<u64>,
+    /// Floating IPs of this network
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<String>,
+    /// How many are wanted together
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "length")]
+    amount: u32,
+    /// For how long: 4h, 2d; then the earliest times are shown
+    #[arg(long = "for", value_name = "DURATION", id = "length")]
+    length: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    resource_type: String,
+    total: u64,
+    steps: Vec<Step>,
+    best: Option<Vec<Span>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Step {
+    start: String,
+    end: String,
+    free: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Span {
+    start: String,
+    end: String,
+}
+
+/// Asks, and draws what is free.
+pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let query = query(arguments, session).await?;
+    let answer: Value = session.connection.get("/v1/availability", &query).await?;
+    if session.json {
+        return session.print_json(&answer);
+    }
+    let found: Found = read(&answer, "availability")?;
+    let what = match found.resource_type.as_str() {
+        "physical:host" => "hosts",
+        "virtual:floatingip" => "addresses",
+        _ => "instances",
+    };
+    let zone = session.zone.clone();
+    let shown = |time: &str| time.parse().map_or(time.to_owned(), |at| show_seconds(at, &zone));
+    let zone_name = zone_name(&zone);
+    let mut table = session.style.table(&[
+        &format!("FROM ({zone_name})"),
+        "UNTIL",
+        &format!("FREE {}", what.to_uppercase()),
+        "",
+    ]);
+    for Step { start, end, free } in &found.steps {
+        let length = if found.total == 0 { 0 } else { (free * BAR).div_ceil(found.total) };
+        let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+        table.add_row([shown(start), shown(end), format!("{free} of {}", found.total), bar]);
+    }
+    let table = text(&table)?;
+    session.print(&table)?;
+    let Some(best) = &found.best else { return Ok(()) };
+    let amount = arguments.amount;
+    if best.is_empty() {
+        return session.print(&format!("There is no time for {amount} {what} for that long."));
+    }
+    let lines: Vec<String> =
+        best.iter().map(|Span { start, end }| format!("  {} to {}", shown(start), shown(end))).collect();
+    session.print(&format!("Earliest times for {amount} {what}:"))?;
+    session.print(&lines.join("\n"))
+}
+
+async fn query(
+    arguments: &Arguments,
+    session: &Session<'_>,
+) -> Result<Vec<(&'static str, String)>, ClientError> {
+    let now = session.now().await;
+    let mut query = Vec::new();
+    for (name, text) in [("start", &arguments.from), ("end", &arguments.to)] {
+        if let Some(text) = text {
+            query.push((name, When::parse(text, now, &session.zone)?.instant(now).to_string()));
+        }
+    }
+    if let Some(text) = &arguments.requirement {
+        query.push(("resource_properties", requirement::parse(text)?));
+    }
+    let numbers = [
+        ("flavor_id", arguments.flavor.clone()),
+        ("vcpus", arguments.vcpus.map(|number| number.to_string())),
+        ("memory_mb", arguments.memory.map(|number| number.to_string())),
+        ("disk_gb", arguments.disk.map(|number| number.to_string())),
+        ("network_id", arguments.network.clone()),
+    ];
+    query.extend(numbers.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(length) = &arguments.length {
+        let read: Option<SignedDuration> = crate::duration::parse(length);
+        let length =
+            read.ok_or_else(|| ClientError::Usage(format!("--for {length:?}: write 4h, 2d or 1d12h")))?;
+        query.push(("duration", format!("{}m", length.as_mins())));
+        query.push(("amount", arguments.amount.to_string()));
+    }
+    Ok(query)
+}

@@ -1,0 +1,217 @@
+//! How much is free when: hosts, room for instances or addresses, in steps over a window.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Admission, Refusal};
+use crate::filters::{HostFilter, screen};
+use crate::host::Host;
+use crate::ids::HostId;
+use crate::project::ProjectId;
+use crate::resources::Resources;
+use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
+use crate::window::Window;
+
+/// What it costs to look at a booking, or at an address.
+const LOOKING: u64 = 20;
+
+/// How much is free when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Availability {
+    /// How much there would be if nothing were booked: hosts, instances of the size, or addresses.
+    pub total: u64,
+    /// How much of that is free: windows without gaps between them, in order, each with another number than the one
+    /// before it. Cleaning times count as booked.
+    pub steps: Vec<(Window, u64)>,
+}
+
+/// By how much more is free from an instant on.
+#[derive(Debug, Default)]
+struct Changes(BTreeMap<Timestamp, i64>);
+
+impl Changes {
+    fn add(&mut self, window: &Window, number: u64) {
+        if window.is_empty() || number == 0 {
+            return;
+        }
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        *self.0.entry(window.start()).or_default() += number;
+        *self.0.entry(window.end()).or_default() -= number;
+    }
+
+    fn steps(self, within: Window) -> Vec<(Window, u64)> {
+        let mut steps: Vec<(Window, u64)> = Vec::new();
+        let (mut since, mut free) = (within.start(), 0_i64);
+        let mut push = |since: Timestamp, until: Timestamp, free: i64| {
+            let number = u64::try_from(free).unwrap_or(0);
+            let Ok(window) = Window::new(since, until) else { return };
+            if window.is_empty() {
+                return;
+            }
+            match steps.last_mut() {
+                Some((last, same)) if *same == number => {
+                    *last = Window::new(last.start(), until).unwrap_or(*last);
+                }
+                _ => steps.push((window, number)),
+            }
+        };
+        for (at, change) in self.0 {
+            push(since, at, free);
+            (since, free) = (at, free + change);
+        }
+        push(since, within.end(), free);
+        steps
+    }
+}
+
+impl Admission<'_> {
+    /// How much of what is asked for is free at each instant of the window, for a project. How many it asks for does not
+    /// matter. Hosts that have failed or are closed now count as never free; offers that are reserved count as free, since
+    /// whatever is asked for comes before them.
+    ///
+    /// # Errors
+    /// [`Refusal::Region`] and [`Refusal::FilterLeftOut`] for what is never granted; [`Refusal::TooCostly`] and
+    /// [`Refusal::Canceled`] as the budget says.
+    pub fn availability(
+        &self,
+        project: &ProjectId,
+        asked: &ReservationTerms,
+        within: Window,
+    ) -> Result<Availability, Refusal> {
+        let admission = self.asked_by(project);
+        let found = match asked {
+            ReservationTerms::Hosts(asked) => {
+                self.rules.check_hosts(asked)?;
+                admission.free_hosts(asked, within)
+            }
+            ReservationTerms::Instances(asked) => admission.free_slots(&asked.slots(), within),
+            ReservationTerms::Flavor(asked) => admission.free_slots(&asked.slots(), within),
+            ReservationTerms::FloatingIps(asked) => admission.free_addresses(asked, within),
+        };
+        self.settled(&[asked], Ok(found))
+    }
+
+    fn free_hosts(&self, asked: &HostsTerms, within: Window) -> Availability {
+        let screening = self.screening(asked.properties.extra_specs.iter().count());
+        let objection = |host: &Host| self.barred(host).or_else(|| self.unsuited(host, asked));
+        let (hosts, _) = screen(self.inventory.hosts(), screening, &objection, &[]);
+        let mut changes = Changes::default();
+        let cleaning = self.calendar.cleaning_time();
+        for host in &hosts {
+            if !self.look_at(host.id, &within) {
+                break;
+            }
+            // A gap that ends at a booking ends earlier by the cleaning time; at the end of the window it does not.
+            for gap in self.calendar.free_gaps(host.id, &within.widened(cleaning), None) {
+                let start = gap.start().checked_add(cleaning).unwrap_or(Timestamp::MAX);
+                let end = gap.end().checked_sub(cleaning).unwrap_or(Timestamp::MIN);
+                if let Ok(free) = Window::new(start, end) {
+                    changes.add(&free, 1);
+                }
+            }
+        }
+        Availability { total: hosts.len() as u64, steps: changes.steps(within) }
+    }
+
+    fn free_slots(&self, asked: &SlotsTerms<'_>, within: Window) -> Availability {
+        let suits = |host: &Host| {
+            let traits = asked.traits.is_none_or(|traits| {
+                traits.required.is_subset(&host.traits) && traits.forbidden.is_disjoint(&host.traits)
+            });
+            traits && asked.requirement.is_none_or(|requirement| self.meets(requirement, host))
+        };
+        let objection = |host: &Host| self.barred(host);
+        let (hosts, _) = screen(
+            self.inventory.hosts(),
+            self.screening(0),
+            &objection,
+            &[(HostFilter::ResourceProperties, &suits)],
+        );
+        let (mut changes, mut total) = (Changes::default(), 0);
+        for host in hosts {
+            if !self.look_at(host.id, &within) {
+                break;
+            }
+            let capacity = host.capacity();
+            total += u64::from(capacity.slots(&Resources::default(), &asked.size));
+            for (window, used) in self.uses(host.id, within) {
+                if let Some(used) = used {
+                    changes.add(&window, capacity.slots(&used, &asked.size).into());
+                }
+            }
+        }
+        Availability { total, steps: changes.steps(within) }
+    }
+
+    /// What slots use of the host, window by window; nothing where all of it is booked or being cleaned.
+    fn uses(&self, host: HostId, within: Window) -> Vec<(Window, Option<Resources>)> {
+        let cleaning = self.calendar.cleaning_time();
+        let booked: Vec<(Window, Option<&Resources>)> = self
+            .calendar
+            .bookings(host)
+            .map(|(window, booking)| match &booking.used {
+                Some(used) => (window, Some(used)),
+                None => (window.widened(cleaning), None),
+            })
+            .filter(|(window, _)| window.overlaps(&within))
+            .collect();
+        let mut bounds = vec![within.start(), within.end()];
+        for (window, _) in &booked {
+            bounds.extend([window.start(), window.end()].into_iter().filter(|at| within.contains(*at)));
+        }
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut uses = Vec::new();
+        for pair in bounds.windows(2) {
+            if !self.budget.spend(LOOKING * (1 + booked.len() as u64)) {
+                break;
+            }
+            let Ok(part) = Window::new(pair[0], pair[1]) else { continue };
+            let mut used = Some(Resources::default());
+            for (_, taken) in booked.iter().filter(|(window, _)| window.overlaps(&part)) {
+                used = used.zip(*taken).map(|(mut used, taken)| {
+                    used.add(1, taken);
+                    used
+                });
+            }
+            uses.push((part, used));
+        }
+        uses
+    }
+
+    fn free_addresses(&self, asked: &FloatingIpsTerms, within: Window) -> Availability {
+        let (mut changes, mut total) = (Changes::default(), 0);
+        for ip in self.inventory.floating_ips() {
+            if !self.budget.spend(LOOKING) {
+                break;
+            }
+            let wanted = asked.required().is_empty() || asked.required().contains(&ip.address);
+            if ip.network != asked.network || !ip.reservable || !wanted {
+                continue;
+            }
+            total += 1;
+            let mut since = within.start();
+            for (window, _) in self.calendar.floating_ip_bookings(ip.id) {
+                if !self.budget.spend(LOOKING) {
+                    break;
+                }
+                if window.overlaps(&within) {
+                    if let Ok(free) = Window::new(since, window.start()) {
+                        changes.add(&free, 1);
+                    }
+                    since = since.max(window.end());
+                }
+            }
+            if let Ok(free) = Window::new(since, within.end()) {
+                changes.add(&free, 1);
+            }
+        }
+        Availability { total, steps: changes.steps(within) }
+    }
+
+    /// Charges the bookings of the host that are near the window. Says whether to go on.
+    fn look_at(&self, host: HostId, within: &Window) -> bool {
+        self.budget.spend(LOOKING * (1 + self.calendar.near(host, within) as u64))
+    }
+}

@@ -1,0 +1,146 @@
+//! What is free when is what a recount of all bookings finds, minute by minute.
+
+use std::collections::BTreeSet;
+
+use leases::admission::{Admission, Rules};
+use leases::calendar::Calendar;
+use leases::ids::{FloatingIpId, HostId};
+use leases::lease::{Allocation, Lease};
+use leases::terms::{Affinity, FloatingIpsTerms, HostsTerms, ReservationTerms};
+use leases::window::Window;
+use proptest::prelude::*;
+
+use crate::generate::{
+    ADDRESSES, HORIZON, HOSTS, at, cases, given, instances, inventory, minutes, network, project, window,
+    windows,
+};
+
+/// A booking: of whole hosts, of slots of that many vCPUs each, or of addresses.
+#[derive(Clone, Debug)]
+enum Booked {
+    Hosts(BTreeSet<u64>),
+    Slots(BTreeSet<u64>, u32),
+    Addresses(BTreeSet<u64>),
+}
+
+fn booked() -> impl Strategy<Value = (Window, Booked)> {
+    let hosts = || proptest::collection::btree_set(1..=HOSTS, 1..4);
+    let addresses = proptest::collection::btree_set(1..=u64::from(ADDRESSES), 1..3);
+    let booked = prop_oneof![
+        2 => hosts().prop_map(Booked::Hosts),
+        2 => (hosts(), 1..4u32).prop_map(|(hosts, vcpus)| Booked::Slots(hosts, vcpus)),
+        1 => addresses.prop_map(Booked::Addresses),
+    ];
+    (windows(), booked)
+}
+
+fn lease(number: u128, window: Window, booked: &Booked) -> Lease {
+    let ids = |hosts: &BTreeSet<u64>| hosts.iter().map(|id| HostId(*id)).collect::<BTreeSet<_>>();
+    match booked {
+        Booked::Hosts(hosts) => {
+            let asked = ReservationTerms::Hosts(HostsTerms::new(1, 9).expect("a range"));
+            given(number, window, asked, Allocation::Hosts(ids(hosts)))
+        }
+        Booked::Slots(hosts, vcpus) => {
+            let asked = ReservationTerms::Instances(instances(*vcpus, 1, 9, Affinity::Any));
+            given(
+                number,
+                window,
+                asked,
+                Allocation::Slots(ids(hosts).into_iter().map(|host| (host, 1)).collect()),
+            )
+        }
+        Booked::Addresses(addresses) => {
+            let asked =
+                ReservationTerms::FloatingIps(FloatingIpsTerms::new(network(), 1, []).expect("terms"));
+            let ids = addresses.iter().map(|id| FloatingIpId(u128::from(*id))).collect();
+            given(number, window, asked, Allocation::FloatingIps(ids))
+        }
+    }
+}
+
+/// The vCPUs of a host of the inventory.
+fn vcpus(host: u64) -> u32 {
+    if host.is_multiple_of(2) { 4 } else { 8 }
+}
+
+/// How many are free in a minute, by looking at every booking.
+fn recounted(entered: &[(Window, Booked)], asked: &ReservationTerms, cleaning: i64, minute: i64) -> u64 {
+    let near =
+        |window: &Window, margin: i64| window.overlaps(&self::window(minute - margin, minute + 1 + margin));
+    let of_host = |host: u64| match asked {
+        ReservationTerms::Hosts(_) => {
+            let taken = |(window, booked): &(Window, Booked)| match booked {
+                Booked::Hosts(hosts) | Booked::Slots(hosts, _) => {
+                    hosts.contains(&host) && near(window, cleaning)
+                }
+                Booked::Addresses(_) => false,
+            };
+            u64::from(!entered.iter().any(taken))
+        }
+        _ => {
+            let mut used = 0;
+            for (window, booked) in entered {
+                match booked {
+                    Booked::Hosts(hosts) if hosts.contains(&host) && near(window, cleaning) => return 0,
+                    Booked::Slots(hosts, vcpus) if hosts.contains(&host) && near(window, 0) => used += vcpus,
+                    _ => {}
+                }
+            }
+            u64::from(vcpus(host).saturating_sub(used) / 2)
+        }
+    };
+    if let ReservationTerms::FloatingIps(_) = asked {
+        let taken = |id: u64| {
+            let takes = |(window, booked): &(Window, Booked)| {
+                matches!(booked, Booked::Addresses(ids) if ids.contains(&id)) && near(window, 0)
+            };
+            entered.iter().any(takes)
+        };
+        return (1..=u64::from(ADDRESSES)).filter(|id| !taken(*id)).count() as u64;
+    }
+    (1..=HOSTS).map(of_host).sum()
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn what_is_free_when_is_what_a_recount_finds(
+        bookings in proptest::collection::vec(booked(), 0..12),
+        cleaning in 0..3i64,
+        (start, length) in (0..HORIZON, 0..HORIZON),
+    ) {
+        let (inventory, mut calendar) = (inventory(), Calendar::new(minutes(cleaning)));
+        let mut entered = Vec::new();
+        for (number, (window, booked)) in (1..).zip(bookings) {
+            if calendar.put(&lease(number, window, &booked), at(0)).is_ok() {
+                entered.push((window, booked));
+            }
+        }
+        let rules = Rules::default();
+        let admission = Admission::new(&calendar, &inventory, &rules, at(0));
+        let within = window(start, start + length);
+        for (asked, total) in [
+            (ReservationTerms::Hosts(HostsTerms::new(2, 3).expect("a range")), HOSTS),
+            (ReservationTerms::Instances(instances(2, 1, 7, Affinity::Any)), 4 + 2 + 4 + 2 + 4),
+            (
+                ReservationTerms::FloatingIps(FloatingIpsTerms::new(network(), 1, []).expect("terms")),
+                ADDRESSES.into(),
+            ),
+        ] {
+            let found = admission.availability(&project(), &asked, within).expect("cheap");
+            prop_assert_eq!(found.total, total);
+            let free = |minute: i64| {
+                let here: Vec<_> = found.steps.iter().filter(|(step, _)| step.contains(at(minute))).collect();
+                prop_assert_eq!(here.len(), 1);
+                Ok(here[0].1)
+            };
+            for minute in start..start + length {
+                prop_assert_eq!(free(minute)?, recounted(&entered, &asked, cleaning, minute), "{} {:?}", minute, &asked);
+            }
+            let bounds = found.steps.windows(2);
+            prop_assert!(bounds.into_iter().all(|pair| pair[0].0.end() == pair[1].0.start() && pair[0].1 != pair[1].1));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How much is free when. Not in Blazar, where members cannot know before they ask for a lease.
+
+use std::sync::Arc;
+
+use api::v1::body::AvailabilityBody;
+use api::v1::{Availability, minute, read_asked, read_length};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::SignedDuration;
+use leases::window::Window;
+use serde_json::{Map, Value, json};
+
+use super::leases::usable_flavor;
+use super::usage::period::{backwards, instant};
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::Rule;
+
+/// How far ahead it is said where no end is given.
+const USUAL: SignedDuration = SignedDuration::from_hours(24 * 30);
+
+/// Most steps of an answer.
+const MOST_STEPS: usize = 10_000;
+
+/// How much is free when, within a window: hosts, room for instances or addresses that the caller's project may have. Names
+/// of hosts and whose the leases are is not said.
+#[utoipa::path(
+    get, path = "/v1/availability", tag = "availability", operation_id = "show_availability",
+    params(
+        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
+            UTC; now if it is not said"),
+        ("end" = Option<String>, Query, description = "Until when; 30 days later if it is not said"),
+        ("resource_properties" = Option<String>, Query, description = "What hosts must be like, as in a reservation: JSON"),
+        ("hypervisor_properties" = Option<String>, Query, description = "What hosts must be like, as in a reservation"),
+        ("flavor_id" = Option<String>, Query, description = "About instances of this flavor instead of whole hosts"),
+        ("vcpus" = Option<String>, Query, description = "About instances with so many virtual CPUs"),
+        ("memory_mb" = Option<String>, Query, description = "And so much memory, MiB"),
+        ("disk_gb" = Option<String>, Query, description = "And so much disk, GiB"),
+        ("network_id" = Option<String>, Query, description = "About addresses of this network"),
+        ("amount" = Option<String>, Query, description = "How many are wanted together, for `duration`; 1 if it is not said"),
+        ("duration" = Option<String>, Query, description = "For how long: `P1D`, `4h`; then the earliest times are said at \
+            which so many are free for so long"),
+    ),
+    responses((status = 200, body = AvailabilityBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<AvailabilityBody>, ApiError> {
+    session.allow(&app, Rule::AvailabilityGet)?;
+    let now = app.service().now();
+    let start = instant(&options, "start", now)?.unwrap_or_else(|| minute(now));
+    let end = instant(&options, "end", now)?.or_else(|| start.checked_add(USUAL).ok());
+    let within = Window::new(start, end.unwrap_or(start)).map_err(|_| backwards())?;
+    let length = options.parsed("duration", read_length)?;
+    let asked = read_asked(&reservation(&options)?, &|id| usable_flavor(&app, &session, id))?;
+    let resource_type = asked.resource_type();
+    let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
+    let found = async move { service.availability(&project, &asked, within, length).await };
+    let (found, best) = session.consider(found).await??;
+    if found.steps.len() > MOST_STEPS {
+        let message = format!(
+            "The answer would have {} steps, and may have {MOST_STEPS}: ask for a shorter time",
+            found.steps.len()
+        );
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
+    }
+    let availability = Availability::new(resource_type, &within, &found, best.as_deref());
+    Ok(Json(AvailabilityBody { availability }))
+}
+
+/// What is asked about, as a reservation would ask for it.
+fn reservation(options: &Options) -> Result<Value, ApiError> {
+    let kinds = [
+        ("flavor_id", "flavor:instance"),
+        ("vcpus", "virtual:instance"),
+        ("network_id", "virtual:floatingip"),
+    ];
+    let mut given = kinds.iter().filter(|(name, _)| options.is_set(name));
+    let kind = given.next().map_or("physical:host", |(_, kind)| kind);
+    if let Some((more, _)) = given.next() {
+        let message = format!("Malformed parameter {more}: ask for one of flavor_id, vcpus and network_id");
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
+    }
+    let amount = options.text("amount").unwrap_or("1");
+    let mut fields = Map::new();
+    fields.insert("resource_type".to_owned(), json!(kind));
+    let mut put = |name: &str, value: Option<&str>| {
+        fields.insert(name.to_owned(), value.map_or(Value::Null, Value::from));
+    };
+    let takes: &[&str] = match kind {
+        "physical:host" => {
+            put("min", Some(amount));
+            put("max", Some(amount));
+            &["hypervisor_properties", "resource_properties"]
+        }
+        "virtual:instance" => {
+            put("affinity", None);
+            put("disk_gb", Some("0"));
+            &["vcpus", "memory_mb", "disk_gb", "resource_properties"]
+        }
+        "flavor:instance" => {
+            put("affinity", None);
+            &["flavor_id"]
+        }
+        _ => &["network_id"],
+    };
+    if kind != "physical:host" {
+        put("amount", Some(amount));
+    }
+    for name in [
+        "hypervisor_properties",
+        "resource_properties",
+        "flavor_id",
+        "vcpus",
+        "memory_mb",
+        "disk_gb",
+        "network_id",
+    ] {
+        match options.text(name) {
+            Some(text) if takes.contains(&name) => put(name, Some(text)),
+            Some(_) => {
+                let message = format!("Malformed parameter {name}: it says nothing about {kind}");
+                return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
+            }
+            None if name.ends_with("_properties") && takes.contains(&name) => put(name, Some("")),
+            None => {}
+        }
+    }
+    Ok(Value::Object(fields))
+}
