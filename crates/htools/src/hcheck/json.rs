@@ -17,7 +17,8 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct Group<'a> {
-    group: &'a str,
+    #[serde(rename = "group")]
+    name: &'a str,
     uuid: &'a str,
     initial: State<'a>,
     /// After balancing; absent where nothing was balanced.
@@ -62,7 +63,7 @@ pub(super) fn document(
     let groups = scopes.iter().enumerate().map(|(at, scope)| {
         let group = cluster.group(scope.group);
         Group {
-            group: &group.name,
+            name: &group.name,
             uuid: &group.uuid,
             initial: state(&initial.groups[at]),
             r#final: last.map(|last| state(&last.groups[at])),

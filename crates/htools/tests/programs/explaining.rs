@@ -26,7 +26,7 @@ fn instance(nodes: &[&str], memory: i64, template: &str) -> Value {
            "disk_template": template, "tags": [], "spindle_use": 1, "nics": [], "admin_state": "up"})
 }
 
-fn message(nodes: &Value, instances: &Value, request: Value) -> Value {
+fn message(nodes: &Value, instances: &Value, request: &Value) -> Value {
     json!({"version": 2, "cluster_name": "c", "cluster_tags": [], "enabled_hypervisors": ["fake"],
            "nodegroups": {"u": {"name": "g", "alloc_policy": "preferred", "networks": [], "tags": [],
                                 "ipolicy": policy(&["plain", "drbd"])}},
@@ -63,10 +63,10 @@ fn says(message: &Value, parts: &[&str]) {
 #[test]
 fn the_policys_bound_is_told_once_for_a_group() {
     let none = json!({});
-    let small = message(&three(), &none, wanted(1024, 512, "drbd"));
+    let small = message(&three(), &none, &wanted(1024, 512, "drbd"));
     says(&small, &["  refused on all nodes: disk 0 has 512 MiB, the policy wants 1024 to 1048576\n"]);
     assert!(!told(&small).contains("n1"));
-    let template = message(&three(), &none, wanted(1024, 2048, "rbd"));
+    let template = message(&three(), &none, &wanted(1024, 2048, "rbd"));
     says(&template, &["the policy allows no rbd, only plain and drbd"]);
 }
 
@@ -76,17 +76,17 @@ fn what_decides_for_a_whole_group_is_told() {
     let mut nodes = three();
     nodes["n2"]["drained"] = true.into();
     nodes["n3"]["offline"] = true.into();
-    let drained = message(&nodes, &none, wanted(1024, 2048, "drbd"));
+    let drained = message(&nodes, &none, &wanted(1024, 2048, "drbd"));
     says(&drained, &["  n2 is drained, n3 is offline\n", "Not enough online nodes"]);
-    let empty = message(&none, &none, wanted(1024, 2048, "plain"));
+    let empty = message(&none, &none, &wanted(1024, 2048, "plain"));
     assert_eq!(told(&empty), "Instance new:\n  no group has nodes\n");
-    let mut unallocable = message(&three(), &none, wanted(1024, 2048, "plain"));
+    let mut unallocable = message(&three(), &none, &wanted(1024, 2048, "plain"));
     unallocable["nodegroups"]["u"]["alloc_policy"] = "unallocable".into();
     assert_eq!(told(&unallocable), "Instance new:\nGroup g: unallocable, never chosen without group_name\n");
-    let mut network = message(&three(), &none, wanted(1024, 2048, "plain"));
+    let mut network = message(&three(), &none, &wanted(1024, 2048, "plain"));
     network["request"]["nics"] = json!([{"network": "net-9"}]);
     assert_eq!(told(&network), "Instance new:\nGroup g: left out, not connected to network net-9\n");
-    let mut restricted = message(&three(), &none, wanted(1024, 2048, "plain"));
+    let mut restricted = message(&three(), &none, &wanted(1024, 2048, "plain"));
     restricted["request"]["restrict-to-nodes"] = json!(["n3"]);
     says(&restricted, &["n1 is not among the nodes that the request allows", "  n3: score "]);
 }
@@ -96,7 +96,7 @@ fn figures_show_the_gap() {
     let instances = json!({"i": instance(&["n1"], 12288, "plain")});
     let nodes = json!({"n1": node(12288)});
     // n1 has exactly as much left.
-    let exactly = message(&nodes, &instances, wanted(4096, 1024, "plain"));
+    let exactly = message(&nodes, &instances, &wanted(4096, 1024, "plain"));
     says(&exactly, &["n1: refused: more than 4096 MiB of memory wanted, 4096 MiB are not allocated"]);
 }
 
@@ -105,7 +105,7 @@ fn the_capacity_check_names_node_and_instance() {
     // The larger instance fits on the other node, until there is one more.
     let instances = json!({"large": instance(&["n1"], 10000, "plain")});
     let nodes = json!({"n1": node(10000), "n2": node(0)});
-    let refused = message(&nodes, &instances, wanted(8000, 1024, "plain"));
+    let refused = message(&nodes, &instances, &wanted(8000, 1024, "plain"));
     says(
         &refused,
         &["  n2: refused: n1 could not be emptied afterwards: there is no place for large (FailN1)"],
@@ -120,7 +120,7 @@ fn every_request_type_is_explained() {
         "shared": instance(&["n1"], 10000, "rbd"),
     });
     let nodes = json!({"n1": node(12048), "n2": node(0), "n3": node(0)});
-    let ask = |request: Value| message(&nodes, &instances, request);
+    let ask = |request: Value| message(&nodes, &instances, &request);
     let relocate =
         ask(json!({"type": "relocate", "name": "web", "required_nodes": 1, "relocate_from": ["n2"],
                               "disk_space_total": 1024}));
