@@ -145,9 +145,9 @@ pub(crate) fn general() -> String {
     }
     text.push_str(
         "
-`allot help COMMAND` shows what a command takes, `allot help lease create` what a
-part of it does. Ganeti's programs also run under their own names (links to this
-binary), or under the name in the environment variable HTOOLS.
+`allot help COMMAND` shows what a command takes, `allot help lease create` what
+one part of it takes. Ganeti's programs also run under their own names (links to
+this binary), or under the name in the environment variable HTOOLS.
 ",
     );
     text

@@ -24,11 +24,11 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Print completions for a shell, to be read when it starts
+    /// Print completions for a shell
     Completions(Completions),
     /// Write a manual page for every command
     Man(Man),
-    /// Read a token or password from standard input and print the hash that files of tokens and users hold
+    /// Hash a token or a password from standard input
     #[command(subcommand)]
     Hash(Hash),
     /// Make links to this binary under the names of Ganeti's programs

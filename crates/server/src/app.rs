@@ -104,7 +104,7 @@ impl App {
     }
 
     /// The service.
-    pub(crate) fn service(&self) -> &Arc<Service> {
+    pub fn service(&self) -> &Arc<Service> {
         &self.inner.service
     }
 

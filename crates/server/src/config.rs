@@ -302,18 +302,18 @@ impl Default for Limits {
 pub enum ConfigError {
     /// Everybody would be the administrator.
     #[error(
-        "auth.methods is none, so everybody is the administrator: listen on a loopback address instead of {0}, \
+        "`auth` is none, so everybody is the administrator: listen on a loopback address instead of {0}, \
          or choose other methods"
     )]
     OpenToTheWorld(SocketAddr),
     /// A method beside `none`.
-    #[error("auth.methods has none beside other methods: leave it out")]
+    #[error("`auth` has none beside other methods: leave it out")]
     NoneAmongOthers,
     /// Nobody could come in.
-    #[error("auth.methods is empty: name at least one of none, tokens, basic, keystone")]
+    #[error("`auth` is empty: name at least one of none, tokens, basic, keystone")]
     NoMethod,
     /// A method needs a file that is not named.
-    #[error("auth.methods has {method}, which needs auth.{setting}")]
+    #[error("`auth` has {method}, which needs auth.{setting}")]
     FileNotNamed {
         /// The method.
         method: &'static str,

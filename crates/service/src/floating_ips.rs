@@ -106,15 +106,23 @@ impl Service {
 fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, ServiceError> {
     let (network, address) = (&new.network.0, new.address);
     let Some(found) = networks.iter().find(|known| known.id == new.network) else {
-        return Err(ServiceError::Invalid(format!("Failed to find network {}", Quoted(network))));
+        let known: Vec<&str> =
+            networks.iter().take(MOST_LISTED).map(|network| network.id.0.as_str()).collect();
+        let known = if known.is_empty() {
+            "the fleet has none".to_owned()
+        } else {
+            format!("there is {}", known.join(", "))
+        };
+        return Err(ServiceError::Invalid(format!("Failed to find network {}: {known}", Quoted(network))));
     };
     let Some(subnet) = found.subnets.iter().find(|subnet| lies_in(address, subnet.cidr)) else {
-        return Err(ServiceError::NotFound(NotFound::Subnet(address)));
+        let known: Vec<String> = found.subnets.iter().take(MOST_LISTED).map(described).collect();
+        return Err(ServiceError::NotFound(NotFound::Subnet { address, known: known.join(", ") }));
     };
     if given_out_elsewhere(address, subnet) {
         return Err(ServiceError::Invalid(format!(
             "The floating IP {address} is used in allocation_pools or gateway_ip in subnet {}",
-            subnet.id
+            described(subnet)
         )));
     }
     Ok(subnet.id.clone())
@@ -123,6 +131,70 @@ fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, Servic
 fn given_out_elsewhere(address: IpAddr, subnet: &Subnet) -> bool {
     let pools = &subnet.allocation_pools;
     subnet.gateway == Some(address) || pools.iter().any(|(first, last)| *first <= address && address <= *last)
+}
+
+/// So many networks, subnets or ranges are named in a refusal.
+const MOST_LISTED: usize = 8;
+
+/// A subnet with the addresses that nobody else gives out.
+fn described(subnet: &Subnet) -> String {
+    let (first, bits) = subnet.cidr;
+    let free = free_ranges(subnet);
+    let free: Vec<String> = free
+        .iter()
+        .take(MOST_LISTED)
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+        .collect();
+    let free = if free.is_empty() { "nothing".to_owned() } else { free.join(", ") };
+    format!("{} ({first}/{bits}; free: {free})", subnet.id)
+}
+
+/// The ranges of a subnet's addresses that may be leased, first and last: neither its gateway nor one of its allocation
+/// pools, and of IPv4 neither the network's own address nor that for broadcasts.
+fn free_ranges(subnet: &Subnet) -> Vec<(IpAddr, IpAddr)> {
+    let (network, bits) = subnet.cidr;
+    let (width, number) = match network {
+        IpAddr::V4(address) => (32, u128::from(u32::from(address))),
+        IpAddr::V6(address) => (128, u128::from(address)),
+    };
+    let hosts = width - u32::from(bits).min(width);
+    let mask = if hosts == 128 { u128::MAX } else { (1 << hosts) - 1 };
+    let (mut first, mut last) = (number & !mask, number | mask);
+    if network.is_ipv4() && hosts > 1 {
+        (first, last) = (first + 1, last - 1);
+    }
+    let same_kind = |address: &IpAddr| address.is_ipv4() == network.is_ipv4();
+    let numbered = |address: IpAddr| match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let mut taken: Vec<(u128, u128)> = subnet
+        .allocation_pools
+        .iter()
+        .filter(|(from, _)| same_kind(from))
+        .map(|(from, to)| (numbered(*from), numbered(*to)))
+        .collect();
+    taken.extend(subnet.gateway.filter(same_kind).map(|gateway| (numbered(gateway), numbered(gateway))));
+    taken.sort_unstable();
+    let address = |number: u128| match network {
+        IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+        IpAddr::V6(_) => IpAddr::V6(number.into()),
+    };
+    let mut free = Vec::new();
+    let mut next = Some(first);
+    for (from, to) in taken {
+        let Some(begin) = next else { break };
+        if from > begin && begin <= last {
+            free.push((address(begin), address((from - 1).min(last))));
+        }
+        if to >= begin {
+            next = to.checked_add(1);
+        }
+    }
+    if let Some(begin) = next.filter(|begin| *begin <= last) {
+        free.push((address(begin), address(last)));
+    }
+    free
 }
 
 fn lies_in(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
@@ -166,6 +238,42 @@ mod tests {
         assert!(lies_in(address("198.51.100.1"), (address("0.0.0.0"), 0)));
         assert!(lies_in(address("2001:db8::7"), (address("2001:db8::"), 64)));
         assert!(!lies_in(address("2001:db9::7"), (address("2001:db8::"), 32)));
+    }
+
+    #[test]
+    fn free_ranges_are_what_nobody_else_gives_out() {
+        let subnet = |cidr: &str, bits, gateway: Option<&str>, pools: &[(&str, &str)]| Subnet {
+            id: "s".to_owned(),
+            cidr: (address(cidr), bits),
+            gateway: gateway.map(address),
+            allocation_pools: pools.iter().map(|(from, to)| (address(from), address(to))).collect(),
+        };
+        for (subnet, wanted) in [
+            (
+                subnet("203.0.113.0", 24, Some("203.0.113.1"), &[("203.0.113.2", "203.0.113.101")]),
+                "s (203.0.113.0/24; free: 203.0.113.102 to 203.0.113.254)",
+            ),
+            (subnet("192.0.2.0", 30, Some("192.0.2.1"), &[]), "s (192.0.2.0/30; free: 192.0.2.2)"),
+            (subnet("192.0.2.0", 30, None, &[("192.0.2.0", "192.0.2.9")]), "s (192.0.2.0/30; free: nothing)"),
+            (
+                subnet("0.0.0.0", 0, Some("0.0.0.1"), &[("255.255.255.0", "255.255.255.255")]),
+                "s (0.0.0.0/0; free: 0.0.0.2 to 255.255.254.255)",
+            ),
+            (
+                subnet("2001:db8::", 64, Some("2001:db8::1"), &[("2001:db8::100", "2001:db8::1ff")]),
+                "s (2001:db8::/64; free: 2001:db8::, 2001:db8::2 to 2001:db8::ff, 2001:db8::200 to 2001:db8::ffff:ffff:ffff:ffff)",
+            ),
+            (
+                subnet("::", 0, None, &[("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]),
+                "s (::/0; free: nothing)",
+            ),
+        ] {
+            assert_eq!(described(&subnet), wanted);
+            for (first, last) in free_ranges(&subnet) {
+                assert!(!given_out_elsewhere(first, &subnet) && !given_out_elsewhere(last, &subnet));
+                assert!(lies_in(first, subnet.cidr) && lies_in(last, subnet.cidr));
+            }
+        }
     }
 
     #[test]

@@ -199,6 +199,13 @@ pub struct Property {
     pub values: Vec<String>,
 }
 
+impl Property {
+    /// Whether its values are projects, which members of other projects need not know.
+    pub fn names_projects(&self) -> bool {
+        self.name == leases::admission::TENANTS
+    }
+}
+
 /// An address that is to be leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFloatingIp {
@@ -501,8 +508,13 @@ pub enum NotFound {
     #[error("Floating IP {0} not found.")]
     FloatingIp(FloatingIpId),
     /// A subnet for an address.
-    #[error("Valid subnet for the floating IP {0} is not found.")]
-    Subnet(IpAddr),
+    #[error("Valid subnet for the floating IP {address} is not found. The network has {known}")]
+    Subnet {
+        /// The address.
+        address: IpAddr,
+        /// The network's subnets, with the addresses that are free.
+        known: String,
+    },
     /// A flavor.
     #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),

@@ -16,7 +16,8 @@ use crate::write_cluster::save;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let balance = arguments.switch("balance");
-    let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
+    let ours =
+        arguments.text("--ours")?.map_or_else(places::ours_in_sight, |path| Ok(Executable::new(path)))?;
     if balance { balancing(arguments, &ours) } else { leasing(arguments, &ours) }
 }
 

@@ -48,6 +48,13 @@ pub fn ours() -> Result<Executable> {
     Ok(Executable::new(development_build()))
 }
 
+/// The same for somebody who looks on: what is built is shown.
+pub fn ours_in_sight() -> Result<Executable> {
+    eprintln!("Building allot; the first time this takes some minutes.");
+    must_run(cargo().args(["build", "--bin", "allot", "--features", "xtask/as-in-tests"]))?;
+    Ok(Executable::new(development_build()))
+}
+
 /// Where cargo builds that.
 pub fn development_build() -> PathBuf {
     target().join("debug/allot")

@@ -146,7 +146,7 @@ enum Command {
     /// Find and reserve times for the maintenance of hosts
     #[command(subcommand)]
     Maintenance(maintenance::Command),
-    /// Instances that are preempted by leases: when, and what they got done
+    /// Instances that leases preempt: when, and what they got done
     #[command(subcommand)]
     Preemptible(preemptible::Command),
     /// Show how much is free when
@@ -162,7 +162,9 @@ enum Command {
     /// Show which hosts may be off when, and what that saves
     #[command(subcommand)]
     Energy(energy::Command),
-    /// Compare the database with the machines; exit status 1 if they differ
+    /// Compare the database with the machines
+    ///
+    /// The exit status is 1 if they differ.
     Doctor(doctor::Arguments),
 }
 
@@ -315,6 +317,8 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
+            // Offers are shown before the refusal that they are made for.
+            let _ = io.out.flush();
             let failed = match &error {
                 ClientError::Several { failed, .. } => failed.as_slice(),
                 _ => &[],

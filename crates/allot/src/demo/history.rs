@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ambient::{Clock, ManualClock};
 use api::v1::{LeaseRequest, Limits};
@@ -11,10 +12,15 @@ use jiff::{SignedDuration, Timestamp};
 use leases::free_pool::FreePool;
 use leases::host::NetworkId;
 use leases::ids::HostId;
+use leases::instance::LeaseHint;
+use leases::plan::GuestSize;
+use leases::preemption::{Mark, Marked};
 use leases::project::{ProjectId, UserId};
 use leases::terms::{FlavorSize, InstanceSize};
 use serde_json::json;
-use service::{Caller, HostSelector, NewFloatingIp, NewLease, Service};
+use service::{
+    Caller, HostSelector, LeaseFilter, NewFloatingIp, NewInstance, NewLease, Placing, Service, ServiceError,
+};
 use store::FlavorRecord;
 
 use super::DemoError;
@@ -129,6 +135,44 @@ impl Past<'_> {
             }
         }
     }
+}
+
+/// Starts instances of the present: some in a lease that runs, some that the next lease of their host preempts.
+pub(super) async fn start_instances(service: Arc<Service>) {
+    let lease = service.leases(&LeaseFilter::default()).into_iter();
+    let lease = lease.map(|record| record.lease.clone()).find(|lease| lease.name == "lattice");
+    let lease = lease.map(|lease| lease.id);
+    let wanted = [
+        ("physics", "ann", "solver-1", lease.map(LeaseHint::Lease)),
+        ("physics", "ann", "solver-2", lease.map(LeaseHint::Lease)),
+        ("ml", "cy", "sweep-1", None),
+        ("ml", "cy", "sweep-2", None),
+        ("course", "eve", "homework-1", None),
+        ("course", "eve", "homework-2", None),
+    ];
+    for (project, user, name, hint) in wanted {
+        let marks = if hint.is_none() { vec![(Mark::Hint, true)] } else { Vec::new() };
+        let requeue = hint.is_none();
+        let size = Some(GuestSize { vcpus: 4, memory_mib: 8192, disk_gib: 20 });
+        let placing = Placing { size, hint, marked: Marked(marks), ..Placing::default() };
+        let new = NewInstance { name: name.to_owned(), placing, requeue };
+        if let Err(error) = start(&service, &caller(project, user), new).await {
+            tracing::warn!(instance = name, %error, "instance not started");
+        }
+    }
+}
+
+/// Starts an instance. There is no room anywhere until the machines have been looked at, some moments after the start.
+async fn start(service: &Service, caller: &Caller, new: NewInstance) -> Result<(), ServiceError> {
+    const ATTEMPTS: u32 = 40;
+    const PAUSE: Duration = Duration::from_millis(250);
+    for _ in 1..ATTEMPTS {
+        match service.create_instance(caller, new.clone()).await {
+            Err(ServiceError::NoHost(_)) => tokio::time::sleep(PAUSE).await,
+            done => return done.map(drop),
+        }
+    }
+    service.create_instance(caller, new).await.map(drop)
 }
 
 fn hours(from: Timestamp, hours: f64) -> Timestamp {

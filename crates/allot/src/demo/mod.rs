@@ -18,6 +18,7 @@ use fleet::StateError;
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use htools::io::{FAILURE, Io, SUCCESS};
 use jiff::SignedDuration;
+use leases::usage::{Decimal, NotDecimal};
 use service::{OpenError, Parts, Service, ServiceError, Settings};
 use store::StoreError;
 use store_sqlite::SqliteStore;
@@ -110,14 +111,18 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
     runtime.block_on(async {
         let configuration = configuration(arguments, &place.path)?;
         let layout = Layout::varied(RACKS, HOSTS_PER_RACK);
-        if !place.path.join(DATABASE).exists() {
+        let new = !place.path.join(DATABASE).exists();
+        if new {
             let _ = writeln!(io.err, "Letting three days pass ...");
             past(&place.path, &layout).await?;
         }
         let machines = Machines { layout, timing: Timing::LIFELIKE, chatter: Chatter::LIVELY };
         let clock = Arc::new(FastClock::new(arguments.speed));
         let assembly = Assembly::with_machines(&configuration, clock, &machines).await?;
-        let text = greeting(&assembly.url(), arguments, &place);
+        if new {
+            tokio::spawn(history::start_instances(Arc::clone(assembly.app().service())));
+        }
+        let text = greeting(&assembly.url(), arguments, &place, &program());
         write!(io.out, "{text}").and_then(|()| io.out.flush())?;
         assembly.run(serve::stop_by_signal()?).await?;
         Ok(())
@@ -151,12 +156,12 @@ impl Drop for Place {
 }
 
 /// Everything as it is by default but for these.
-fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, ServeError> {
+fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, DemoError> {
     // The machine does not run faster: what takes it real time needs more of a fast clock's.
     let at_least = |usual: Span, real_seconds: i64| {
         Span(usual.0.max(SignedDuration::from_secs(real_seconds * i64::from(arguments.speed))))
     };
-    let standard = Configuration::standard()?;
+    let standard = Configuration::standard().map_err(ServeError::from)?;
     Ok(Configuration {
         observe_interval: at_least(standard.observe_interval, 1),
         unknown_after: at_least(standard.unknown_after, 20),
@@ -166,8 +171,36 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
         fleet: FleetChoice::Simulated,
         auth: vec![AuthChoice::None],
         simulated_seed: SEED,
+        preemptible: true,
+        energy: true,
+        currency: "EUR".to_owned(),
+        price_host_hour: price("1.20")?,
+        price_core_hour: price("0.03")?,
+        price_gib_hour: price("0.004")?,
+        price_address_hour: price("0.005")?,
         ..standard
     })
+}
+
+fn price(text: &str) -> Result<Decimal, DemoError> {
+    text.parse().map_err(|error: NotDecimal| DemoError::Scenario(error.to_string()))
+}
+
+/// What to type to run this program: its name if a shell finds it, else where it is.
+fn program() -> String {
+    let Ok(this) = std::env::current_exe() else { return "allot".to_owned() };
+    let found = std::env::var_os("PATH").and_then(|path| {
+        let mut candidates = std::env::split_paths(&path).map(|directory| directory.join("allot"));
+        candidates.find(|candidate| candidate.is_file())
+    });
+    let same = found.is_some_and(|found| found.canonicalize().ok() == this.canonicalize().ok());
+    if same { "allot".to_owned() } else { quoted(&this.display().to_string()) }
+}
+
+/// As a shell reads it as one word.
+fn quoted(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
+    if path.bytes().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// The days before, in a second or two. They are made beside, since a past that is not complete is none.
@@ -206,8 +239,8 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     std::fs::remove_dir_all(&unfinished).map_err(wrong)
 }
 
-fn greeting(url: &str, arguments: &Arguments, place: &Place) -> String {
-    let allot = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
+fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> String {
+    let at = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
     let kept = if place.temporary { "thrown away at the end" } else { "kept" };
     format!(
         "
@@ -220,9 +253,14 @@ A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs 
 
 In another terminal, try:
 
-  allot calendar{allot} --from -1d --to +3d --by rack
-  allot lease create{allot} mine --hosts 2-3 --where 'rack=r1 or gpu=a100' --for 2h --wait
-  allot events{allot} --last 10 --follow
+  {program} calendar{at} --from -1d --to +3d --by rack
+  {program} lease create{at} mine --hosts 2-3 --where 'rack=r1 or gpu=a100' --for 2h --wait
+  {program} instance list{at}
+  {program} preemptible list{at}
+  {program} usage{at} --from -3d --by project
+  {program} usage billing{at} --from -3d
+  {program} energy plan{at}
+  {program} events{at} --last 10 --follow
 
 or OpenStack's client, which needs python-blazarclient:
 
@@ -234,4 +272,16 @@ Ctrl-C ends it.
         speed = arguments.speed,
         database = place.path.join(DATABASE).display(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_printed_so_that_they_work_as_printed() {
+        assert_eq!(quoted("/usr/local/bin/allot"), "/usr/local/bin/allot");
+        assert_eq!(quoted("/home/a b/allot"), "'/home/a b/allot'");
+        assert_eq!(quoted("/o'x/allot"), "'/o'\\''x/allot'");
+    }
 }

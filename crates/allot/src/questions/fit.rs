@@ -17,7 +17,7 @@ use super::print::{self, MoveEntry, ShapeEntry};
 use super::source::{RuleArguments, SourceArguments};
 use super::{QuestionError, spec, tell};
 
-/// Say how many instances of a shape fit, and what would make room for more
+/// Say how many instances of a shape fit, and what would make room
 ///
 /// Places instances where hail would put them, until no more fit. Then says what stops the next one, which nodes are
 /// nearest to taking it, and which single change would make room: a few moves, one bound of a policy, one

@@ -56,7 +56,7 @@ pub(crate) enum AssemblyError {
     #[error(transparent)]
     Simulated(#[from] StateError),
     /// The hooks.
-    #[error("fleet: {0}")]
+    #[error("fleet: {0} (docs/machines.md has a file of hooks that works)")]
     Hooks(#[from] HooksError),
     /// A file that a setting names.
     #[error("cannot read {path}: {error}")]
@@ -255,7 +255,10 @@ fn fleet(
             let text = read(path)?;
             let config: HooksConfig = toml::from_str(&text).map_err(|error| AssemblyError::Form {
                 path: path.clone(),
-                reason: malformed(&text, &error),
+                reason: format!(
+                    "{} (docs/machines.md has a file of hooks that works)",
+                    malformed(&text, &error)
+                ),
             })?;
             Ok(Arc::new(HooksFleet::open(&config, clock)?))
         }

@@ -4,6 +4,7 @@ mod access;
 mod balancing;
 mod daemon;
 mod dead_nodes;
+mod documents;
 mod execution;
 mod first_minutes;
 mod hostile_service;

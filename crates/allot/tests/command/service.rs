@@ -1,6 +1,7 @@
 //! A leasing service as a process of its own, and commands that talk to it.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -16,7 +17,18 @@ pub struct Running {
 impl Running {
     /// Starts it on a free port and waits until it serves. Its log is JSON, so that the address can be read.
     pub fn start(database: &str, more: &[&str]) -> Self {
-        let child = serving(database).args(more).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        Self::of(serving(database).args(more))
+    }
+
+    /// The same in a directory, with words as a page has them: `serve --name one`.
+    pub fn start_in(directory: &Path, words: &str) -> Self {
+        let mut serve = command();
+        serve.args(words.split_whitespace()).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+        Self::of(serve.current_dir(directory))
+    }
+
+    fn of(serve: &mut Command) -> Self {
+        let child = serve.stderr(Stdio::piped()).spawn().expect("the binary runs");
         let mut service = Self { child, url: String::new() };
         let mut log = BufReader::new(service.child.stderr.take().expect("a pipe"));
         let mut lines = String::new();

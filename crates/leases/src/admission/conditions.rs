@@ -15,7 +15,7 @@ use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::work::Budget;
 
 /// The capability that keeps a host for some projects: their identifiers, separated by commas.
-const TENANTS: &str = "filter_tenant_id";
+pub const TENANTS: &str = "filter_tenant_id";
 
 /// What it costs to screen a host, whatever is asked for.
 const SCREENING: u64 = 80;

@@ -54,8 +54,8 @@ rules! {
     HostsDelete "blazar:oshosts:delete" ADMIN;
     /// Seeing what is reserved of hosts.
     HostsGetAllocations "blazar:oshosts:get_allocations" ADMIN;
-    /// Seeing properties of hosts.
-    HostsGetProperties "blazar:oshosts:get_resource_properties" ADMIN;
+    /// Seeing properties of hosts: names and values that requirements may use. Whoever may lease hosts has to know them.
+    HostsGetProperties "blazar:oshosts:get_resource_properties" READER;
     /// Hiding and showing properties of hosts.
     HostsUpdateProperties "blazar:oshosts:update_resource_properties" ADMIN;
     /// Seeing free pools.

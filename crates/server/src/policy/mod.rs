@@ -213,7 +213,7 @@ mod tests {
             ("blazar:oshosts:put", admin),
             ("blazar:oshosts:delete", admin),
             ("blazar:oshosts:get_allocations", admin),
-            ("blazar:oshosts:get_resource_properties", admin),
+            ("blazar:oshosts:get_resource_properties", reader),
             ("blazar:oshosts:update_resource_properties", admin),
             ("blazar:freepools:get", admin),
             ("blazar:freepools:post", admin),

@@ -274,8 +274,11 @@ pub(crate) async fn list_properties(
     session.allow(&app, Rule::HostsGetProperties)?;
     let hidden_too = options.is_set("all") && session.is_admin(&app);
     let detail = options.is_set("detail");
-    let properties =
-        app.service().properties().into_iter().filter(|property| hidden_too || !property.private);
+    let admin = session.is_admin(&app);
+    let seen = |property: &service::Property| {
+        (hidden_too || !property.private) && (admin || !property.names_projects())
+    };
+    let properties = app.service().properties().into_iter().filter(seen);
     let resource_properties = properties.map(|property| Property {
         property: property.name,
         private: detail.then_some(property.private),

@@ -43,7 +43,7 @@ const MATRIX: [(&str, &str, &str); 85] = [
     ("DELETE", "/v1/os-hosts/{host_id}", "admin"),
     ("GET", "/v1/os-hosts/allocations", "admin"),
     ("GET", "/v1/os-hosts/{host_id}/allocation", "admin"),
-    ("GET", "/v1/os-hosts/properties", "admin"),
+    ("GET", "/v1/os-hosts/properties", "admin member reader foreign"),
     ("PATCH", "/v1/os-hosts/properties/{name}", "admin"),
     ("GET", "/v1/floatingips", "admin member reader foreign"),
     ("POST", "/v1/floatingips", "admin"),

@@ -149,7 +149,7 @@ async fn an_address_must_lie_where_nobody_else_gives_it_out() {
     };
     let elsewhere = leases::host::NetworkId("nope".into());
     assert!(matches!(add("203.0.113.200", &elsewhere).await, Err(ServiceError::Invalid(_))));
-    assert!(matches!(add("10.0.0.1", &network).await, Err(ServiceError::NotFound(NotFound::Subnet(_)))));
+    assert!(matches!(add("10.0.0.1", &network).await, Err(ServiceError::NotFound(NotFound::Subnet { .. }))));
     assert!(matches!(add("203.0.113.1", &network).await, Err(ServiceError::Invalid(_))), "the gateway");
     add("203.0.113.200", &network).await.expect("free");
     conflict(add("203.0.113.200", &network).await);

@@ -1,0 +1,375 @@
+//! README and the pages of `docs` as a reader follows them: every console block is run, in a scratch directory, and what
+//! it prints is compared in shape with what the page shows.
+//!
+//! A page says in comments, which its readers do not see, what a reader has done before:
+//!
+//! | comment | |
+//! | --- | --- |
+//! | `<!-- file: NAME -->`, `<!-- file: NAME executable -->` | the next block is a file of that name |
+//! | `<!-- same: PAGE NAME -->` | the file of that name that another page has |
+//! | `<!-- start: serve ARGS -->` | `allot serve ARGS` runs from here on |
+//! | `<!-- run: COMMAND -->` | a command that is not shown |
+//! | `<!-- joined -->` | what the next block prints is one line, broken to fit the page |
+//! | `<!-- skip: REASON -->` | the next block needs what is not here, one of [`REASONS`] |
+//!
+//! Numbers and identifiers may differ, and a line `...` stands for any lines. A command of which no output is shown has
+//! to succeed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::service::Running;
+use crate::shell::fresh;
+
+/// Why a block is not run here.
+const REASONS: [&str; 9] = [
+    "shows one moment",
+    "shows a shortened answer",
+    "needs OpenStack's clients",
+    "needs a Ganeti cluster",
+    "needs PostgreSQL",
+    "needs instances of others in the way",
+    "needs hosts of several kinds",
+    "asks for a password",
+    "takes an hour",
+];
+
+macro_rules! pages {
+    ($($name:ident $path:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            follow($path);
+        })*
+
+        /// The pages that are followed.
+        const PAGES: &[&str] = &[$($path),*];
+    };
+}
+
+pages! {
+    readme_does_what_it_says "README.md";
+    energy_does_what_it_says "docs/energy.md";
+    failure_buffer_does_what_it_says "docs/failure-buffer.md";
+    housekeeping_does_what_it_says "docs/housekeeping.md";
+    instances_does_what_it_says "docs/instances.md";
+    lease_types_does_what_it_says "docs/lease-types.md";
+    machines_does_what_it_says "docs/machines.md";
+    negotiation_does_what_it_says "docs/negotiation.md";
+    pools_does_what_it_says "docs/pools.md";
+    preemptible_does_what_it_says "docs/preemptible.md";
+    programs_does_what_it_says "docs/programs.md";
+    questions_does_what_it_says "docs/questions.md";
+    serving_does_what_it_says "docs/serving.md";
+    usage_does_what_it_says "docs/usage.md";
+}
+
+/// Pages of which every block needs what is not here.
+const NOT_FOLLOWED: &[&str] = &["docs/filters.md", "docs/sources.md", "docs/workloads.md"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn every_page_with_commands_is_followed() {
+    let pages = fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
+    let mut missing = Vec::new();
+    for path in pages.chain([root().join("README.md")]) {
+        let page = path.strip_prefix(root()).expect("in the checkout").display().to_string();
+        let text = fs::read_to_string(&path).expect("a page");
+        let commands =
+            parts(&text).into_iter().any(|part| matches!(part, Part::Console { .. } | Part::Unmarked(_)));
+        if commands && !PAGES.contains(&page.as_str()) && !NOT_FOLLOWED.contains(&page.as_str()) {
+            missing.push(page);
+        }
+    }
+    assert!(missing.is_empty(), "they have commands that nobody tries: {missing:?}");
+}
+
+/// What a page asks for.
+#[derive(Debug, PartialEq)]
+enum Part {
+    File {
+        name: String,
+        executable: bool,
+        content: String,
+    },
+    Start(String),
+    Run(String),
+    Console {
+        steps: Vec<Step>,
+        joined: bool,
+    },
+    Skipped(String),
+    /// Commands in a block that is no console.
+    Unmarked(String),
+}
+
+/// A command and what it prints.
+#[derive(Clone, Debug, PartialEq)]
+struct Step {
+    command: String,
+    shown: Vec<String>,
+}
+
+fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut lines = text.lines();
+    let mut comment = None;
+    while let Some(line) = lines.next() {
+        if let Some(said) = line.strip_prefix("<!-- ").and_then(|said| said.strip_suffix(" -->")) {
+            match said.split_once(": ") {
+                Some(("start", arguments)) => parts.push(Part::Start(arguments.to_owned())),
+                Some(("run", command)) => parts.push(Part::Run(command.to_owned())),
+                Some(("same", file)) => parts.push(same(file)),
+                _ => comment = Some(said.to_owned()),
+            }
+            continue;
+        }
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let content = block.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let comment = comment.take().unwrap_or_default();
+        match (comment.split_once(": "), kind) {
+            (Some(("file", name)), _) => {
+                let executable = name.ends_with(" executable");
+                let name = name.trim_end_matches(" executable").to_owned();
+                parts.push(Part::File { name, executable, content });
+            }
+            (Some(("skip", reason)), _) => parts.push(Part::Skipped(reason.to_owned())),
+            (_, "console") => parts.push(Part::Console { steps: steps(&block), joined: comment == "joined" }),
+            _ if block.iter().any(|line| line.starts_with("$ ")) => parts.push(Part::Unmarked(content)),
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// A file that another page has.
+fn same(file: &str) -> Part {
+    let (page, wanted) = file.split_once(' ').expect("a page and a name");
+    let text = fs::read_to_string(root().join(page)).expect("a page");
+    let of_name = |part: &Part| matches!(part, Part::File { name, .. } if name == wanted);
+    parts(&text).into_iter().find(of_name).unwrap_or_else(|| panic!("{page} has no file {wanted}"))
+}
+
+fn steps(block: &[&str]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut continued = false;
+    for line in block {
+        let command = line.strip_prefix("$ ").or(continued.then_some(*line));
+        match (command, steps.last_mut()) {
+            (Some(more), Some(step)) if continued => step.command = format!("{}\n{more}", step.command),
+            (Some(command), _) => steps.push(Step { command: command.to_owned(), shown: Vec::new() }),
+            (None, Some(step)) => step.shown.push((*line).to_owned()),
+            (None, None) => panic!("a console block begins with a command, not with {line:?}"),
+        }
+        continued = command.is_some_and(|command| command.ends_with('\\'));
+    }
+    steps
+}
+
+/// Does what a page says.
+fn follow(page: &str) {
+    let text = fs::read_to_string(root().join(page)).expect("a page");
+    let directory = fresh("reader");
+    fs::create_dir_all(&directory).expect("a scratch directory");
+    let mut service = None;
+    let (mut run, mut skipped) = (0, 0);
+    for part in parts(&text) {
+        match part {
+            Part::File { name, executable, content } => {
+                let path = directory.join(name);
+                fs::write(&path, content).expect("a file");
+                let mode = if executable { 0o700 } else { 0o600 };
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its owner's");
+            }
+            Part::Start(arguments) => {
+                drop(service.take());
+                service = Some(Running::start_in(&directory, &arguments));
+            }
+            Part::Run(command) => {
+                let (status, out) = shell(&command, 0, &directory, service.as_ref());
+                assert_eq!(status, 0, "{page}: {command}\n{out}");
+            }
+            Part::Console { steps, joined } => {
+                run += 1;
+                let mut last = 0;
+                for step in steps {
+                    last = check(page, &step, joined, last, &directory, service.as_ref());
+                }
+            }
+            Part::Skipped(reason) => {
+                assert!(REASONS.contains(&reason.as_str()), "{page}: {reason:?} is none of {REASONS:?}");
+                skipped += 1;
+            }
+            Part::Unmarked(content) => panic!("{page}: these commands are in no console block:\n{content}"),
+        }
+    }
+    println!("{page}: {run} blocks run, {skipped} skipped");
+    assert!(run > 0, "{page}: nothing was run");
+}
+
+/// Runs a command after one that ended with status `last`.
+fn shell(command: &str, last: i32, directory: &Path, service: Option<&Running>) -> (i32, String) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_allot")).parent().expect("a directory");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let url = service.map_or("http://127.0.0.1:1", |service| &service.url);
+    let command = command.replace("http://127.0.0.1:1234", url);
+    let output = Command::new("sh")
+        .args(["-c", &format!("exec 2>&1\n(exit {last})\n{command}")])
+        .current_dir(directory)
+        .env("PATH", format!("{}:{path}", binary.display()))
+        .env("ALLOT_URL", url)
+        .env("TZ", "UTC")
+        .env_remove("HTOOLS")
+        .env_remove("OS_AUTH_URL")
+        .output()
+        .expect("a shell");
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Compares what a command prints with what the page shows; its exit status.
+fn check(
+    page: &str,
+    step: &Step,
+    joined: bool,
+    last: i32,
+    directory: &Path,
+    service: Option<&Running>,
+) -> i32 {
+    let (status, out) = shell(&step.command, last, directory, service);
+    if step.shown.is_empty() {
+        assert_eq!(status, 0, "{page}: $ {}\n{out}", step.command);
+        return status;
+    }
+    let refused = step.shown.iter().any(|line| line.starts_with("Error: "));
+    assert!(
+        refused || !out.lines().any(|line| line.starts_with("Error: ")),
+        "{page}: $ {}\n{out}",
+        step.command
+    );
+    let shown = if joined { vec![step.shown.join(" ")] } else { step.shown.clone() };
+    let shapes = |lines: &mut dyn Iterator<Item = &str>| -> Vec<String> {
+        // What is said while a lease is waited for depends on how long that takes.
+        lines.filter(|line| !line.contains(" and waits for ")).map(shape).collect()
+    };
+    let wanted = shapes(&mut shown.iter().map(String::as_str));
+    let got = shapes(&mut out.lines());
+    assert!(
+        alike(&wanted, &got),
+        "{page}: $ {}\nprints\n{out}\nand the page shows\n{}",
+        step.command,
+        shown.join("\n")
+    );
+    status
+}
+
+/// Whether the lines are those that are wanted, where `...` stands for any.
+fn alike(wanted: &[String], got: &[String]) -> bool {
+    match wanted.split_first() {
+        None => got.is_empty(),
+        Some((first, rest)) if first == "..." => (0..=got.len()).any(|skipped| alike(rest, &got[skipped..])),
+        Some((first, rest)) => got.first() == Some(first) && alike(rest, &got[1..]),
+    }
+}
+
+/// A line without what differs from run to run: numbers, identifiers, and how far columns are apart.
+fn shape(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| {
+        let pieces = word.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        pieces.map(piece).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn piece(piece: &str) -> String {
+    let (core, end) = match piece.char_indices().last() {
+        Some((at, c)) if !(c.is_ascii_alphanumeric() || c == '-') => piece.split_at(at),
+        _ => (piece, ""),
+    };
+    let identifier = core.len() == 36 && core.matches('-').count() == 4;
+    if identifier {
+        return format!("#{end}");
+    }
+    let mut shape = String::new();
+    for c in core.chars() {
+        match c {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            c => shape.push(c),
+        }
+    }
+    format!("{shape}{end}")
+}
+
+#[test]
+fn shapes_forget_numbers_and_identifiers_and_nothing_else() {
+    assert_eq!(shape("Lease web (e598c8b3-fd75-44ed-b106-bf9858c80054)"), "Lease web (#)");
+    assert_eq!(shape("  start        2026-11-21 16:14"), "start #-#-# #:#");
+    assert_eq!(shape("score 4.31103324"), "score #.#");
+    let lines = |text: &str| text.lines().map(shape).collect::<Vec<_>>();
+    assert!(alike(&lines("a 1\n...\nc"), &lines("a 2\nb\nb\nc")));
+    assert!(!alike(&lines("a\n...\nc"), &lines("a\nb")));
+    assert!(!alike(&lines("a"), &lines("a\nb")));
+}
+
+#[test]
+fn a_page_is_read_as_its_parts() {
+    let page = "\
+# Page
+<!-- start: serve --name x -->
+<!-- run: true -->
+<!-- file: f.sh executable -->
+```sh
+echo 1
+```
+```console
+$ echo a \\
+    b
+a b
+$ ./f.sh
+1
+```
+<!-- skip: needs PostgreSQL -->
+```console
+$ psql
+```
+```text
+$ echo
+```
+";
+    let step =
+        |command: &str, shown: &str| Step { command: command.to_owned(), shown: vec![shown.to_owned()] };
+    let wanted = [
+        Part::Start("serve --name x".to_owned()),
+        Part::Run("true".to_owned()),
+        Part::File { name: "f.sh".to_owned(), executable: true, content: "echo 1\n".to_owned() },
+        Part::Console { steps: vec![step("echo a \\\n    b", "a b"), step("./f.sh", "1")], joined: false },
+        Part::Skipped("needs PostgreSQL".to_owned()),
+        Part::Unmarked("$ echo\n".to_owned()),
+    ];
+    assert_eq!(parts(page), wanted);
+}
+
+/// Every setting, and every moment at which a hook is called, is explained somewhere.
+#[test]
+fn every_moment_of_hooks_and_every_variable_of_theirs_is_documented() {
+    let page = fs::read_to_string(root().join("docs/machines.md")).expect("the page on machines");
+    let source =
+        |path: &str| fs::read_to_string(root().join("crates/fleet/src/hooks").join(path)).expect("a source");
+    let named = |text: &str, start: &str, plain: fn(char) -> bool| -> Vec<String> {
+        let quoted = format!("\"{start}");
+        let found = text.match_indices(&quoted);
+        let names = found.map(|(at, _)| text[at + 1..].chars().take_while(|c| plain(*c)).collect());
+        names.collect()
+    };
+    let moments = named(&source("config.rs"), "on_", |c| c.is_ascii_lowercase() || c == '_');
+    let variables = named(&source("call.rs"), "ALLOT_", |c| c.is_ascii_uppercase() || c == '_');
+    assert!(moments.len() >= 15 && variables.len() >= 16, "{moments:?} {variables:?}");
+    for name in moments.into_iter().chain(variables).chain(["check".to_owned()]) {
+        assert!(page.contains(&format!("`{name}`")), "docs/machines.md does not explain {name}");
+    }
+}
