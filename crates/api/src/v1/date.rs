@@ -76,13 +76,12 @@ pub fn read_written(text: &str) -> Option<Written> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let (civil, offset) = match DateTime::strptime("%Y-%m-%d %H:%M", text) {
-        Ok(civil) => (civil, Offset::UTC),
-        Err(_) => {
-            let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.time_zone_annotation().is_none())?;
-            let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
-            (pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight())), offset)
-        }
+    let (civil, offset) = if let Ok(civil) = DateTime::strptime("%Y-%m-%d %H:%M", text) {
+        (civil, Offset::UTC)
+    } else {
+        let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.time_zone_annotation().is_none())?;
+        let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
+        (pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight())), offset)
     };
     Some(offset.to_timestamp(civil).map_or(Written::Beyond, Written::At))
 }
