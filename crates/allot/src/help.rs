@@ -136,11 +136,11 @@ pub(crate) fn general() -> String {
         tree.get_about().map(ToString::to_string).unwrap_or_default()
     );
     for (heading, names) in GROUPS {
-        text.push_str(&format!("\n{heading}:\n"));
+        text.extend(["\n", heading, ":\n"]);
         for name in names {
             let about = tree.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("  {name:<14}{about}\n"));
+            text.extend([format!("  {name:<14}{about}\n")]);
         }
     }
     text.push_str(

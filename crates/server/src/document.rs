@@ -66,7 +66,7 @@ fn with_answers(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Gives every answer a description: OpenAPI requires one, also where the status and the schema say it all.
+/// Gives every answer a description: `OpenAPI` requires one, also where the status and the schema say it all.
 fn describe_answers(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };

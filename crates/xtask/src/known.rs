@@ -88,7 +88,7 @@ pub fn same_file(name: &str, theirs: &[u8], ours: &[u8]) -> bool {
     if theirs == ours {
         return true;
     }
-    if name.ends_with(".data") {
+    if std::path::Path::new(name).extension().is_some_and(|extension| extension == "data") {
         return same_but_node_memory(theirs, ours);
     }
     let mut ours = ours.split(|byte| *byte == b'\n');
@@ -109,8 +109,8 @@ fn same_but_node_memory(theirs: &[u8], ours: &[u8]) -> bool {
             section += usize::from(theirs.is_empty());
             let mut fields =
                 theirs.split(|byte| *byte == b'|').zip(ours.split(|byte| *byte == b'|')).enumerate();
-            let bars = |line: &[u8]| line.iter().filter(|byte| **byte == b'|').count();
-            bars(theirs) == bars(ours)
+            let number = |line: &[u8]| line.split(|byte| *byte == b'|').count();
+            number(theirs) == number(ours)
                 && fields.all(|(at, (theirs, ours))| {
                     theirs == ours || (section == NODE_SECTION && at == NODE_MEMORY)
                 })

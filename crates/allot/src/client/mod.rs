@@ -100,8 +100,16 @@ struct Output {
     #[arg(long, global = true)]
     json: bool,
     /// What is printed: tables that fit the terminal, tables with all columns, or the service's JSON
-    #[arg(short, long = "output", global = true, value_enum, value_name = "FORMAT", default_value = "table")]
-    output: Format,
+    #[arg(
+        short = 'o',
+        long = "output",
+        id = "output",
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "table"
+    )]
+    format: Format,
     /// The columns of tables, in this order, by their headings: NAME,STATUS,ID
     #[arg(long, global = true, value_name = "NAME,...", value_delimiter = ',')]
     columns: Option<Vec<String>>,
@@ -364,10 +372,10 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
 }
 
 fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
-    let Common { target, login, output: Output { json, output, columns, utc } } = line.common;
-    let json = json || output == Format::Json;
+    let Common { target, login, output: Output { json, format, columns, utc } } = line.common;
+    let json = json || format == Format::Json;
     let zone = zone(utc, io.err);
-    let style = Style::of_output(output == Format::Wide, columns);
+    let style = Style::of_output(format == Format::Wide, columns);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let connection = Connection::open(target, Login::new(login)?, json).await?;

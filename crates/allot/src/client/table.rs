@@ -186,7 +186,7 @@ mod tests {
 
     const ID: &str = "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753";
 
-    fn shown(style: Style) -> String {
+    fn shown(style: &Style) -> String {
         let mut table = style.table(&["NAME", "PROJECT", "STATUS", "START (UTC)", "RESERVED", "ID"]);
         let reserved = "2 hosts, 4 instances of 2 vCPU, 4096 MiB, 20 GiB";
         table.add_row(["thermal-runs", "physics", "TERMINATED", "2026-11-22 03:32", reserved, ID]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn on_terminal(width: u16) -> String {
-        shown(Style { width: Some(width), ..Style::default() })
+        shown(&Style { width: Some(width), ..Style::default() })
     }
 
     #[test]
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn wide_tables_and_chosen_columns_are_as_they_were_asked_for() {
-        let wide = shown(Style { width: Some(40), wide: true, columns: None });
+        let wide = shown(&Style { width: Some(40), wide: true, columns: None });
         assert!(wide.contains(ID) && wide.contains("physics") && !wide.contains("Without"), "{wide}");
         let columns = Some(Rc::new(vec!["id".to_owned(), "start".to_owned()]));
-        let chosen = shown(Style { width: None, wide: false, columns });
+        let chosen = shown(&Style { width: None, wide: false, columns });
         assert_eq!(chosen.lines().map(str::trim).collect::<Vec<_>>().len(), 2);
         assert!(chosen.contains(ID) && !chosen.contains("physics"), "{chosen}");
         assert!(chosen.find(ID) < chosen.find("2026"), "{chosen}");
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_every_column_in_one_line_each() {
-        let text = shown(Style::default());
+        let text = shown(&Style::default());
         assert_eq!(text.lines().count(), 2);
         assert!(text.contains(ID) && !text.contains('│'), "{text}");
     }

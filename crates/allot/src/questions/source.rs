@@ -47,7 +47,7 @@ pub(super) struct SourceArguments {
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     static_kvm_node_memory: i64,
     /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free
-    /// memory; the default is that of ALLOT_N1_INITIAL, or else `recorded`
+    /// memory; the default is that of `ALLOT_N1_INITIAL`, or else `recorded`
     #[arg(long, value_name = "RULE", value_parser = ["recorded", "reported"])]
     n1_initial: Option<String>,
     /// Prefixes of tags that keep instances apart, beside those of the cluster's tags

@@ -17,7 +17,7 @@ fn cluster(nodes: usize, offline: &[usize], instances: &str) -> String {
             n if offline.contains(&n) => "Y",
             _ => "N",
         };
-        text += &format!("n{number}|32768|1024|31744|409600|409600|16|{role}|u1|1||N|0|1|1.0\n");
+        text.extend([format!("n{number}|32768|1024|31744|409600|409600|16|{role}|u1|1||N|0|1|1.0\n")]);
     }
     file("cluster", &format!("{text}\n{instances}\n\n{POLICY}"))
 }

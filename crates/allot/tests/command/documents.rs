@@ -130,7 +130,7 @@ fn parts(text: &str) -> Vec<Part> {
         }
         let Some(kind) = line.strip_prefix("```") else { continue };
         let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-        let content = block.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let content = block.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
         let comment = comment.take().unwrap_or_default();
         match (comment.split_once(": "), kind) {
             (Some(("file", name)), _) => {

@@ -68,27 +68,23 @@ fn vcpus(host: u64) -> u32 {
 fn recounted(entered: &[(Window, Booked)], asked: &ReservationTerms, cleaning: i64, minute: i64) -> u64 {
     let near =
         |window: &Window, margin: i64| window.overlaps(&self::window(minute - margin, minute + 1 + margin));
-    let of_host = |host: u64| match asked {
-        ReservationTerms::Hosts(_) => {
-            let taken = |(window, booked): &(Window, Booked)| match booked {
-                Booked::Hosts(hosts) | Booked::Slots(hosts, _) => {
-                    hosts.contains(&host) && near(window, cleaning)
-                }
-                Booked::Addresses(_) => false,
-            };
-            u64::from(!entered.iter().any(taken))
-        }
-        _ => {
-            let mut used = 0;
-            for (window, booked) in entered {
-                match booked {
-                    Booked::Hosts(hosts) if hosts.contains(&host) && near(window, cleaning) => return 0,
-                    Booked::Slots(hosts, vcpus) if hosts.contains(&host) && near(window, 0) => used += vcpus,
-                    _ => {}
-                }
+    let free_host = |host: u64| {
+        let taken = |(window, booked): &(Window, Booked)| match booked {
+            Booked::Hosts(hosts) | Booked::Slots(hosts, _) => hosts.contains(&host) && near(window, cleaning),
+            Booked::Addresses(_) => false,
+        };
+        u64::from(!entered.iter().any(taken))
+    };
+    let slots = |host: u64| {
+        let mut used = 0;
+        for (window, booked) in entered {
+            match booked {
+                Booked::Hosts(hosts) if hosts.contains(&host) && near(window, cleaning) => return 0,
+                Booked::Slots(hosts, vcpus) if hosts.contains(&host) && near(window, 0) => used += vcpus,
+                _ => {}
             }
-            u64::from(vcpus(host).saturating_sub(used) / 2)
         }
+        u64::from(vcpus(host).saturating_sub(used) / 2)
     };
     if let ReservationTerms::FloatingIps(_) = asked {
         let taken = |id: u64| {
@@ -99,7 +95,10 @@ fn recounted(entered: &[(Window, Booked)], asked: &ReservationTerms, cleaning: i
         };
         return (1..=u64::from(ADDRESSES)).filter(|id| !taken(*id)).count() as u64;
     }
-    (1..=HOSTS).map(of_host).sum()
+    if let ReservationTerms::Hosts(_) = asked {
+        return (1..=HOSTS).map(free_host).sum();
+    }
+    (1..=HOSTS).map(slots).sum()
 }
 
 proptest! {
