@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{When, show_seconds, zone_name};
+use super::dates::{When, show, zone_name};
 use super::lease::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::read;
@@ -83,7 +83,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         _ => "instances",
     };
     let zone = session.zone.clone();
-    let shown = |time: &str| time.parse().map_or(time.to_owned(), |at| show_seconds(at, &zone));
+    let shown = |time: &str| time.parse().map_or(time.to_owned(), |at| show(at, &zone));
     let zone_name = zone_name(&zone);
     let mut table = session.style.table(&[
         &format!("FROM ({zone_name})"),

@@ -54,6 +54,7 @@ pages! {
     failure_buffer_does_what_it_says "docs/failure-buffer.md";
     housekeeping_does_what_it_says "docs/housekeeping.md";
     instances_does_what_it_says "docs/instances.md";
+    lease_command_line_does_what_it_says "docs/lease-command-line.md";
     lease_types_does_what_it_says "docs/lease-types.md";
     machines_does_what_it_says "docs/machines.md";
     negotiation_does_what_it_says "docs/negotiation.md";

@@ -241,6 +241,7 @@ mod tests {
             ("blazar:notifications:get", reader),
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),
+            ("blazar:availability:get", reader),
             ("blazar:energy:get", admin),
             ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),

@@ -111,7 +111,8 @@ pub(super) fn after(
         (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseMadeBody),
         (status = 201, body = LeaseMadeBody),
         (status = 202, description = "The request waits for its turn (`waitlist`)", body = WaitlistEntryBody),
-        (status = 409, description = "There is not enough; what could be had instead is offered",
+        (status = 409, description = "There is not enough, if `api.shortage_status` is 409 and not 400; what could be had \
+            instead is offered",
          body = api::v1::ErrorBody),
         (status = 422, description = "The key was used for another request", body = api::v1::ErrorBody),
     )

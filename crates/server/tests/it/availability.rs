@@ -61,7 +61,7 @@ async fn hosts_are_chosen_by_expressions_and_instances_are_counted_by_room() {
 #[tokio::test]
 async fn a_member_of_another_project_learns_numbers_and_nothing_else() {
     let site = Site::guarded().await;
-    site.add_hosts(1).await;
+    site.add_hosts_as("admin", 1).await;
     let lease = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 11:00");
     site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
     let path = format!("/v1/availability?{FROM}");
