@@ -243,7 +243,7 @@ fn is_shortage(refusal: &Refusal) -> bool {
         Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
         | Refusal::WouldLoseHosts(_)
         | Refusal::TooCostly(_) => true,
-        Refusal::NoHunt { refusal, .. } => is_shortage(refusal),
+        Refusal::NoHunt { refusal, .. } | Refusal::EndsTooLate { refusal, .. } => is_shortage(refusal),
         _ => false,
     }
 }
