@@ -116,10 +116,8 @@ impl Admission<'_> {
 
     fn free_slots(&self, asked: &SlotsTerms<'_>, within: Window) -> Availability {
         let suits = |host: &Host| {
-            let traits = asked.traits.is_none_or(|traits| {
-                traits.required.is_subset(&host.traits) && traits.forbidden.is_disjoint(&host.traits)
-            });
-            traits && asked.requirement.is_none_or(|requirement| self.meets(requirement, host))
+            let meets = asked.requirement.is_none_or(|requirement| self.meets(requirement, host));
+            meets && asked.traits.is_none_or(|traits| traits.admit(host))
         };
         let objection = |host: &Host| self.barred(host);
         let (hosts, _) = screen(
@@ -129,55 +127,37 @@ impl Admission<'_> {
             &[(HostFilter::ResourceProperties, &suits)],
         );
         let (mut changes, mut total) = (Changes::default(), 0);
+        let cleaning = self.calendar.cleaning_time();
         for host in hosts {
             if !self.look_at(host.id, &within) {
                 break;
             }
             let capacity = host.capacity();
             total += u64::from(capacity.slots(&Resources::default(), &asked.size));
-            for (window, used) in self.uses(host.id, within) {
-                if let Some(used) = used {
-                    changes.add(&window, capacity.slots(&used, &asked.size).into());
+            for part in self.parts(host.id, within) {
+                if self.calendar.host_open_to_slots(host.id, &part.widened(cleaning), None) {
+                    let used = self.calendar.peak_use(host.id, &part, None);
+                    changes.add(&part, capacity.slots(&used, &asked.size).into());
                 }
             }
         }
         Availability { total, steps: changes.steps(within) }
     }
 
-    /// What slots use of the host, window by window; nothing where all of it is booked or being cleaned.
-    fn uses(&self, host: HostId, within: Window) -> Vec<(Window, Option<Resources>)> {
+    /// The parts of the window during which the same is booked, or being cleaned, of the host.
+    fn parts(&self, host: HostId, within: Window) -> Vec<Window> {
         let cleaning = self.calendar.cleaning_time();
-        let booked: Vec<(Window, Option<&Resources>)> = self
-            .calendar
-            .bookings(host)
-            .map(|(window, booking)| match &booking.used {
-                Some(used) => (window, Some(used)),
-                None => (window.widened(cleaning), None),
-            })
-            .filter(|(window, _)| window.overlaps(&within))
-            .collect();
         let mut bounds = vec![within.start(), within.end()];
-        for (window, _) in &booked {
-            bounds.extend([window.start(), window.end()].into_iter().filter(|at| within.contains(*at)));
+        for (window, booking) in self.calendar.bookings(host) {
+            let booked = if booking.used.is_some() { window } else { window.widened(cleaning) };
+            bounds.extend([booked.start(), booked.end()].into_iter().filter(|at| within.contains(*at)));
         }
         bounds.sort_unstable();
         bounds.dedup();
-        let mut uses = Vec::new();
-        for pair in bounds.windows(2) {
-            if !self.budget.spend(LOOKING * (1 + booked.len() as u64)) {
-                break;
-            }
-            let Ok(part) = Window::new(pair[0], pair[1]) else { continue };
-            let mut used = Some(Resources::default());
-            for (_, taken) in booked.iter().filter(|(window, _)| window.overlaps(&part)) {
-                used = used.zip(*taken).map(|(mut used, taken)| {
-                    used.add(1, taken);
-                    used
-                });
-            }
-            uses.push((part, used));
-        }
-        uses
+        // Each part is looked for among the bookings of the host.
+        let cost = LOOKING * bounds.len() as u64;
+        let parts = bounds.windows(2).take_while(|_| self.budget.spend(cost));
+        parts.filter_map(|pair| Window::new(pair[0], pair[1]).ok()).collect()
     }
 
     fn free_addresses(&self, asked: &FloatingIpsTerms, within: Window) -> Availability {
@@ -191,20 +171,11 @@ impl Admission<'_> {
                 continue;
             }
             total += 1;
-            let mut since = within.start();
-            for (window, _) in self.calendar.floating_ip_bookings(ip.id) {
+            for gap in self.calendar.floating_ip_gaps(ip.id, &within) {
                 if !self.budget.spend(LOOKING) {
                     break;
                 }
-                if window.overlaps(&within) {
-                    if let Ok(free) = Window::new(since, window.start()) {
-                        changes.add(&free, 1);
-                    }
-                    since = since.max(window.end());
-                }
-            }
-            if let Ok(free) = Window::new(since, within.end()) {
-                changes.add(&free, 1);
+                changes.add(&gap, 1);
             }
         }
         Availability { total, steps: changes.steps(within) }

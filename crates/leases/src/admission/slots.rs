@@ -156,11 +156,7 @@ impl Search<'_> {
                 (HostFilter::ResourceProperties, &|host| {
                     asked.requirement.is_none_or(|requirement| self.admission.meets(requirement, host))
                 }),
-                (HostFilter::Traits, &|host| {
-                    asked.traits.is_none_or(|traits| {
-                        traits.required.is_subset(&host.traits) && traits.forbidden.is_disjoint(&host.traits)
-                    })
-                }),
+                (HostFilter::Traits, &|host| asked.traits.is_none_or(|traits| traits.admit(host))),
                 (HostFilter::Calendar, &|host| self.host_open_to_slots(host.id)),
                 (HostFilter::Power, &|host| self.can_be_on(host.id)),
             ],

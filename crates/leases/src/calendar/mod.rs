@@ -254,11 +254,12 @@ impl Calendar {
 
     /// Times within `within` when nobody has any of the host, in order.
     pub fn free_gaps(&self, host: HostId, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
-        match self.hosts.get(&host) {
-            Some(page) => page.gaps(*within, without).collect(),
-            None if within.is_empty() => Vec::new(),
-            None => vec![*within],
-        }
+        gaps(self.hosts.get(&host), within, without)
+    }
+
+    /// Times within `within` when nobody has the address, in order.
+    pub fn floating_ip_gaps(&self, ip: FloatingIpId, within: &Window) -> Vec<Window> {
+        gaps(self.floating_ips.get(&ip), within, None)
     }
 
     /// How well the window, with cleaning time around it, fits the gap that it lies in. None if there is none.
@@ -317,6 +318,15 @@ impl Calendar {
     /// The hosts that the lease has something of.
     pub fn hosts_of(&self, lease: LeaseId) -> impl Iterator<Item = HostId> + '_ {
         self.places.get(&lease).into_iter().flat_map(|places| places.hosts.iter().copied())
+    }
+}
+
+/// Times that nothing on a page overlaps.
+fn gaps(page: Option<&Arc<Page>>, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
+    match page {
+        Some(page) => page.gaps(*within, without).collect(),
+        None if within.is_empty() => Vec::new(),
+        None => vec![*within],
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{InstanceSize, TermsError};
+use crate::host::Host;
 use crate::resources::{ResourceClass, Resources};
 
 /// A flavor's sizes, as Nova has them.
@@ -30,6 +31,13 @@ pub struct FlavorTraits {
     pub required: BTreeSet<String>,
     /// A host must have none of these.
     pub forbidden: BTreeSet<String>,
+}
+
+impl FlavorTraits {
+    /// Whether a host has all that it must have and nothing that it must not have.
+    pub(crate) fn admit(&self, host: &Host) -> bool {
+        self.required.is_subset(&host.traits) && self.forbidden.is_disjoint(&host.traits)
+    }
 }
 
 impl Flavor {
