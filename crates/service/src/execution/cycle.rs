@@ -85,7 +85,7 @@ impl Service {
         let mut moved = self.expire(&writer, now).await?;
         // What starts or ends now does not wait for what may as well be done in the next cycle.
         let may_wait = self.passes_may_wait(recorded, now);
-        if !may_wait {
+        if !may_wait && self.passes_have_entries() {
             drop(writer);
             moved |= self.serve(now).await? | self.hasten(now).await? | self.repack(now).await?;
             writer = self.loop_writer().await?;
@@ -119,6 +119,15 @@ impl Service {
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
         Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
+    }
+
+    /// Whether there is anything to try in the passes that decide without the write lock. It is kept otherwise: who asks for
+    /// it again may have to wait for a long commit.
+    fn passes_have_entries(&self) -> bool {
+        let state = self.state();
+        state.proposals.waiting().next().is_some()
+            || state.leases.waiting_for_hosts().next().is_some()
+            || self.settings.energy.repack_watt_hours.is_some()
     }
 
     /// Whether passes that are not needed for what is due are left out of this cycle: if a lease starts or ends now, or
