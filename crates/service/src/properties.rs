@@ -68,19 +68,8 @@ fn in_words(name: &str, there: &[String]) -> String {
 /// beginnings. Capitals count for nothing.
 fn difference(one: &str, other: &str) -> usize {
     const LONGEST: usize = 64;
-    let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LONGEST).collect() };
-    let (one, other) = (letters(one), letters(other));
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, letter) in one.iter().enumerate() {
-        let mut corner = line;
-        row[0] = line + 1;
-        for (column, beside) in other.iter().enumerate() {
-            let exchanged = corner + usize::from(letter != beside);
-            corner = row[column + 1];
-            row[column + 1] = exchanged.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+    let letters = |text: &str| -> String { text.to_lowercase().chars().take(LONGEST).collect() };
+    strsim::levenshtein(&letters(one), &letters(other))
 }
 
 /// The properties that terms name, in expressions, extra specs and hints.
