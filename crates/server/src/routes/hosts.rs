@@ -257,6 +257,11 @@ pub(crate) async fn show_allocation(
     Ok(Json(AllocationBody { allocation }))
 }
 
+/// Whether an administrator, or somebody else, may know that there is the property.
+pub(super) fn may_know(property: &service::Property, admin: bool) -> bool {
+    admin || (!property.private && !property.names_projects())
+}
+
 /// The properties that hosts have.
 #[utoipa::path(
     get, path = "/v1/os-hosts/properties", tag = "hosts", operation_id = "list_properties",
@@ -272,12 +277,9 @@ pub(crate) async fn list_properties(
     options: Options,
 ) -> Result<Json<PropertiesBody>, ApiError> {
     session.allow(&app, Rule::HostsGetProperties)?;
-    let hidden_too = options.is_set("all") && session.is_admin(&app);
-    let detail = options.is_set("detail");
-    let admin = session.is_admin(&app);
-    let seen = |property: &service::Property| {
-        (hidden_too || !property.private) && (admin || !property.names_projects())
-    };
+    let (all, detail, admin) = (options.is_set("all"), options.is_set("detail"), session.is_admin(&app));
+    let seen =
+        |property: &service::Property| may_know(property, admin) && ((admin && all) || !property.private);
     let properties = app.service().properties().into_iter().filter(seen);
     let resource_properties = properties.map(|property| Property {
         property: property.name,

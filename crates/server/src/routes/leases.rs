@@ -28,6 +28,7 @@ use service::{
 };
 use store::{FlavorRecord, LeaseRecord};
 
+use super::hosts::may_know;
 use super::offers::said;
 use super::paging::{Paging, Part, unknown_marker};
 use super::waitlist::entry;
@@ -238,7 +239,7 @@ pub(super) fn unknown_properties<'n>(
         return None;
     }
     let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
-    app.service().unknown_properties(asked(), |property| lists && (admin || !property.private))
+    app.service().unknown_properties(asked(), |property| lists && may_know(property, admin))
 }
 
 fn with_offers(
