@@ -1,11 +1,10 @@
 //! `allot availability`.
 
 use clap::Args;
-use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{When, show, zone_name};
+use super::dates::{When, duration, show, zone_name};
 use super::lease::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::read;
@@ -132,10 +131,7 @@ async fn query(
     ];
     query.extend(numbers.into_iter().filter_map(|(name, value)| Some((name, value?))));
     if let Some(length) = &arguments.length {
-        let read: Option<SignedDuration> = crate::duration::parse(length);
-        let length =
-            read.ok_or_else(|| ClientError::Usage(format!("--for {length:?}: write 4h, 2d or 1d12h")))?;
-        query.push(("duration", format!("{}m", length.as_mins())));
+        query.push(("duration", format!("{}m", duration(length)?.as_mins())));
         query.push(("amount", arguments.amount.to_string()));
     }
     Ok(query)
