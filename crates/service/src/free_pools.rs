@@ -265,6 +265,13 @@ pub(crate) fn end_action(
     if asked.is_none() && shared && action.needs_whole_hosts() { EndAction::KeepGuests } else { action }
 }
 
+/// The leases that have the host, or are to have it.
+fn having(state: &State, host: HostId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+    let ids: BTreeSet<_> = state.calendar.bookings(host).map(|(_, booking)| booking.lease).collect();
+    let known = ids.into_iter().filter_map(|id| state.leases.get(id));
+    known.filter(|record| record.lease.keeps_resources())
+}
+
 /// The leases that are to have the host, with others in its stead, and what each is like now (FP-5). A lease that has
 /// begun does not lose a host; nor does one for which there is no other.
 pub(crate) fn without_host(
@@ -274,10 +281,7 @@ pub(crate) fn without_host(
     host: HostId,
     now: Timestamp,
 ) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError> {
-    let bookings = state.calendar.bookings(host);
-    let ids: BTreeSet<_> = bookings.map(|(_, booking)| booking.lease).collect();
-    let concerned: Vec<&Arc<LeaseRecord>> = ids.into_iter().filter_map(|id| state.leases.get(id)).collect();
-    let concerned: Vec<_> = concerned.into_iter().filter(|record| record.lease.keeps_resources()).collect();
+    let concerned: Vec<_> = having(state, host).collect();
     let needed = |id, why: &str| {
         let text = format!("Can't remove host {host}. Lease {id} {why}.");
         ServiceError::Conflict(text)
@@ -311,11 +315,8 @@ pub(crate) fn elsewhere(
     host: HostId,
     now: Timestamp,
 ) -> Vec<(Arc<LeaseRecord>, Lease)> {
-    let ids: BTreeSet<_> = state.calendar.bookings(host).map(|(_, booking)| booking.lease).collect();
-    let concerned = ids.into_iter().filter_map(|id| state.leases.get(id));
-    let mut concerned: Vec<_> = concerned
-        .filter(|record| record.lease.keeps_resources() && record.lease.status == LeaseStatus::Pending)
-        .collect();
+    let mut concerned: Vec<_> =
+        having(state, host).filter(|record| record.lease.status == LeaseStatus::Pending).collect();
     concerned.sort_by_key(|record| healing_order(&record.lease));
     let mut inventory = state.inventory.clone();
     inventory.remove_host(host);
