@@ -20,10 +20,10 @@ impl Admission<'_> {
         let hosts = surroundings.left_to_clear(lease);
         let (rules, whose) = (&self.rules.hunting, Moving::Own(lease.id));
         let scene = Scene::new(rules, self.inventory, &surroundings, whose, booked);
-        let anew = most_cleared(&scene, &hosts, self.budget).hunt();
+        let planned = most_cleared(&scene, &hosts, self.budget).hunt();
         let hunt = match &lease.hunt {
-            Some(before) => before.continued_by(anew, surroundings.observed),
-            None => anew,
+            Some(before) => before.continued_by(planned, surroundings.observed),
+            None => planned,
         };
         let departing = lease.clone().hunting(Some(hunt));
         self.settled_or_none((departing != *lease).then_some(departing))

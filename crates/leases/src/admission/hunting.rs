@@ -95,12 +95,12 @@ impl Admission<'_> {
             Some(before) => before.continued_by(hunt, surroundings.observed),
             None => Hunt { allowance: SignedDuration::ZERO, ..hunt },
         };
-        let mut anew = lease.clone().hunting(Some(hunt));
-        for (reservation, allocation) in anew.reservations.iter_mut().zip(allocations) {
+        let mut replanned = lease.clone().hunting(Some(hunt));
+        for (reservation, allocation) in replanned.reservations.iter_mut().zip(allocations) {
             reservation.allocation = allocation;
             reservation.missing_resources = false;
         }
-        self.settled_or_none((anew != *lease).then_some(anew))
+        self.settled_or_none((replanned != *lease).then_some(replanned))
     }
 
     /// The lease without moves to hosts that leases have or will have, if there are any: nobody is to be moved

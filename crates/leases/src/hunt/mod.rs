@@ -155,11 +155,11 @@ impl Hunt {
 
     /// The hunt that goes on from this one by another plan: what has been moved, is being moved or has gone stays part of
     /// it, so that all that was done for the lease is told of. Guests that need not move any more are left out.
-    pub(crate) fn continued_by(&self, anew: Self, observed: &Observed) -> Self {
+    pub(crate) fn continued_by(&self, plan: Self, observed: &Observed) -> Self {
         let done = |mov: &&Move| {
             let waits =
                 guest_on(observed, mov.guest, mov.from).is_some_and(|guest| guest.moving_to.is_none());
-            !waits && !anew.moves.iter().any(|again| again.guest == mov.guest)
+            !waits && !plan.moves.iter().any(|planned| planned.guest == mov.guest)
         };
         let mut moves: Vec<Move> = self.moves.iter().filter(done).copied().collect();
         // What each of these moves costs by itself is not on record.
@@ -168,12 +168,12 @@ impl Hunt {
             u64::try_from(part).unwrap_or(whole)
         };
         let cost = Cost {
-            memory_mib: anew.cost.memory_mib.saturating_add(part(self.cost.memory_mib)),
-            disk_gib: anew.cost.disk_gib.saturating_add(part(self.cost.disk_gib)),
-            downtime_ms: anew.cost.downtime_ms.saturating_add(part(self.cost.downtime_ms)),
-            points: anew.cost.points.saturating_add(part(self.cost.points)),
+            memory_mib: plan.cost.memory_mib.saturating_add(part(self.cost.memory_mib)),
+            disk_gib: plan.cost.disk_gib.saturating_add(part(self.cost.disk_gib)),
+            downtime_ms: plan.cost.downtime_ms.saturating_add(part(self.cost.downtime_ms)),
+            points: plan.cost.points.saturating_add(part(self.cost.points)),
         };
-        moves.extend(anew.moves);
+        moves.extend(plan.moves);
         Self { moves, cost, allowance: self.allowance }
     }
 

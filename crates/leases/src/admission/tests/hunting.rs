@@ -87,7 +87,7 @@ impl Pool {
         self.waking.insert(HostId(host), at(1000));
     }
 
-    fn anew(&self, lease: &Lease) -> Option<Lease> {
+    fn replanned(&self, lease: &Lease) -> Option<Lease> {
         self.with(1, |admission| admission.hunt_anew(lease))
     }
 
@@ -224,7 +224,7 @@ fn cls_03_k_two_hunts_never_plan_on_the_same_host_or_room() {
     assert_eq!(first.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 3)]);
     let second = pool.hunt(2, 1);
     assert_eq!(second.hunt.as_ref().expect("a hunt").moves, [moved(20, 2, 4)]);
-    assert_eq!((pool.anew(&first), pool.anew(&second)), (None, None), "they are content");
+    assert_eq!((pool.replanned(&first), pool.replanned(&second)), (None, None), "they are content");
     assert!(pool.grant(1, 1).is_err());
 }
 
@@ -235,9 +235,9 @@ fn cls_03_k_of_two_hunts_that_count_on_one_room_the_later_one_is_planned_anew() 
     let mut second = pool.hunt(2, 1);
     second.hunt.as_mut().expect("a hunt").moves[0].to = HostId(3);
     pool.hunting[1] = second.clone();
-    assert_eq!(pool.anew(&first), None);
-    let anew = pool.anew(&second).expect("there is room elsewhere").hunt.expect("a hunt");
-    assert_eq!(anew.moves, [moved(20, 2, 4)]);
+    assert_eq!(pool.replanned(&first), None);
+    let replanned = pool.replanned(&second).expect("there is room elsewhere").hunt.expect("a hunt");
+    assert_eq!(replanned.moves, [moved(20, 2, 4)]);
 }
 
 #[test]
@@ -246,36 +246,36 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     let hunting = pool.hunt(1, 1);
     assert_eq!(hunting.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 2)]);
     let moves_of = |lease: Option<Lease>| lease.and_then(|lease| lease.hunt).map(|hunt| hunt.moves);
-    assert_eq!(pool.anew(&hunting), None);
+    assert_eq!(pool.replanned(&hunting), None);
     // Its destination fills up.
     pool.host(2).guests.push(tenant(29, "other", 30));
-    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
     pool.host(2).guests.pop();
     // It fails.
     pool.host(2).health = Health::Failed;
-    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
     pool.host(2).health = Health::Up;
     // The fleet cannot move the guest there.
     let action = Action::MoveGuest(HostId(1), GuestId(10), HostId(2));
     for _ in 0..2 {
         pool.history.failed(action, at(0), "no");
-        assert_eq!(pool.anew(&hunting), None, "it is tried again first");
+        assert_eq!(pool.replanned(&hunting), None, "it is tried again first");
     }
     pool.history.failed(action, at(0), "no");
-    assert_eq!(moves_of(pool.anew(&hunting)), Some(vec![moved(10, 1, 3)]));
+    assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
     // Somebody was started just before the fence.
     pool.history = History::default();
     pool.host(1).guests.push(tenant(11, "other", 1));
-    let anew = moves_of(pool.anew(&hunting)).expect("another plan");
-    assert_eq!(anew.len(), 2, "{anew:?}");
+    let replanned = moves_of(pool.replanned(&hunting)).expect("another plan");
+    assert_eq!(replanned.len(), 2, "{replanned:?}");
     // Who is on the way already goes on.
     pool.host(1).guests.pop();
     pool.host(1).guests[0].moving_to = Some(HostId(3));
-    assert_eq!(pool.anew(&hunting), None);
+    assert_eq!(pool.replanned(&hunting), None);
 }
 
 #[test]
-fn a_hunt_that_is_planned_anew_remembers_whom_it_has_moved() {
+fn a_hunt_that_is_replanned_remembers_whom_it_has_moved() {
     let mut pool = Pool::new(&[&[10], &[10], &[50], &[20], &[20]]);
     let hunting = pool.hunt(1, 2);
     let planned = hunting.hunt.clone().expect("a hunt");
@@ -287,21 +287,21 @@ fn a_hunt_that_is_planned_anew_remembers_whom_it_has_moved() {
     for _ in 0..3 {
         pool.history.failed(planned.moves[1].action(), at(0), "no");
     }
-    let anew = pool.anew(&hunting).expect("another destination");
-    let again = anew.hunt.clone().expect("a hunt");
+    let replanned = pool.replanned(&hunting).expect("another destination");
+    let again = replanned.hunt.clone().expect("a hunt");
     assert_eq!((again.moves.len(), again.moves[0]), (2, done), "{again:?}");
     assert_eq!(
         (again.moves[1].guest, again.cost, again.allowance),
         (GuestId(20), planned.cost, planned.allowance)
     );
-    assert_eq!(anew.reservations, hunting.reservations, "the host that was cleared stays");
+    assert_eq!(replanned.reservations, hunting.reservations, "the host that was cleared stays");
     // It has gone elsewhere meanwhile, and is remembered as well.
     pool.host(done.to.0).guests.retain(|guest| guest.id != done.guest);
-    let again = pool.anew(&hunting).expect("another destination").hunt.expect("a hunt");
+    let again = pool.replanned(&hunting).expect("another destination").hunt.expect("a hunt");
     assert_eq!((again.moves.len(), again.moves[0]), (2, done));
     // Others may be booked where it is by now: it is not to go there any more.
     pool.cloud.calendar.put(&lease(5, window(300, 360), &[done.to.0]), at(0)).expect("free");
-    let waits = pool.lost(&anew);
+    let waits = pool.lost(&replanned);
     assert!(waits.is_none_or(|waits| waits.hunt.expect("a hunt").moves.contains(&done)));
 }
 
@@ -331,7 +331,7 @@ fn nobody_is_moved_to_a_host_that_another_lease_was_given_meanwhile() {
     let hunting = pool.hunt(1, 1);
     assert_eq!(hunting.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 3)]);
     pool.cloud.calendar.put(&lease(5, window(300, 360), &[3]), at(0)).expect("free");
-    assert_eq!(pool.anew(&hunting), None, "there is no other plan");
+    assert_eq!(pool.replanned(&hunting), None, "there is no other plan");
     let waits = pool.lost(&hunting).expect("that host is lost");
     assert_eq!(waits.hunt.as_ref().expect("a hunt").moves, []);
     assert_eq!(waits.reservations, hunting.reservations, "it goes on with its hosts");
@@ -362,7 +362,7 @@ fn a_hunt_that_is_planned_anew_takes_no_host_that_is_kept_for_other_projects() {
     let hunting = pool.hunt(1, 2);
     assert_eq!(given(&[hunting.reservations[0].allocation.clone()]), [1, 3]);
     pool.host(1).guests[0].mobility = None;
-    assert_eq!(pool.anew(&hunting), None, "host 2 is not for this project");
+    assert_eq!(pool.replanned(&hunting), None, "host 2 is not for this project");
 }
 
 #[test]
@@ -372,13 +372,16 @@ fn a_lease_that_finds_somebody_in_its_way_when_it_starts_hunts_as_well() {
     let starting = Lease { status: LeaseStatus::Starting, ..lease(1, window(0, 60), &[1]) };
     pool.cloud.calendar.put(&starting, at(0)).expect("free");
     pool.host(1).place = Place::Fenced { verified_for: None };
-    assert_eq!(pool.anew(&starting), None, "not if it has a date");
+    assert_eq!(pool.replanned(&starting), None, "not if it has a date");
     let starting = Lease { lease_type: best_effort, ..starting };
-    let anew = pool.anew(&starting).expect("a hunt");
-    assert_eq!(anew.hunt, Some(Hunt { allowance: minutes(0), ..anew.hunt.clone().expect("a hunt") }));
-    assert_eq!(anew.hunt.expect("a hunt").moves, [moved(10, 1, 2)]);
+    let replanned = pool.replanned(&starting).expect("a hunt");
+    assert_eq!(
+        replanned.hunt,
+        Some(Hunt { allowance: minutes(0), ..replanned.hunt.clone().expect("a hunt") })
+    );
+    assert_eq!(replanned.hunt.expect("a hunt").moves, [moved(10, 1, 2)]);
     let own = Owner { project: ProjectId("tenant".into()), ..owner() };
-    assert_eq!(pool.anew(&Lease { owner: own, ..starting }), None, "its own guests stay");
+    assert_eq!(pool.replanned(&Lease { owner: own, ..starting }), None, "its own guests stay");
 }
 
 #[test]
@@ -511,9 +514,9 @@ fn energy_h_a_hunt_whose_destination_is_to_be_off_is_planned_anew() {
     let mut pool = Pool::new(&[&[10], &[20], &[20]]);
     let lease = pool.hunt(1, 1);
     let first = lease.hunt.as_ref().expect("it hunts").moves[0];
-    assert_eq!((first.guest, pool.anew(&lease)), (GuestId(10), None));
+    assert_eq!((first.guest, pool.replanned(&lease)), (GuestId(10), None));
     pool.off(first.to.0);
-    let anew = pool.anew(&lease).expect("another one").hunt.expect("guests are moved");
-    assert_eq!(anew.moves.len(), 1);
-    assert!(anew.moves[0].to != first.to && anew.moves[0].to != first.from, "{anew:?}");
+    let replanned = pool.replanned(&lease).expect("another one").hunt.expect("guests are moved");
+    assert_eq!(replanned.moves.len(), 1);
+    assert!(replanned.moves[0].to != first.to && replanned.moves[0].to != first.from, "{replanned:?}");
 }
