@@ -1,0 +1,129 @@
+//! The catalog of a cloud: which services there are, and where.
+
+use reqwest::Url;
+use serde::Deserialize;
+
+/// For whom an address of a service is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// Everybody.
+    #[default]
+    Public,
+    /// The cloud's own services.
+    Internal,
+    /// The cloud's operators.
+    Admin,
+}
+
+impl Interface {
+    /// As the catalog has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Internal => "internal",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// All services of a cloud.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Catalog(pub Vec<Service>);
+
+/// A service.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Service {
+    /// What it is: `compute`.
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    /// Where it is.
+    #[serde(default)]
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// An address of a service.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Endpoint {
+    /// For whom it is.
+    #[serde(default)]
+    pub interface: String,
+    /// The region that it is of.
+    #[serde(default)]
+    pub region_id: Option<String>,
+    /// The same, as catalogs had it before.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// The address.
+    #[serde(default)]
+    pub url: String,
+}
+
+impl Endpoint {
+    fn region(&self) -> Option<&str> {
+        self.region_id.as_deref().or(self.region.as_deref())
+    }
+}
+
+impl Catalog {
+    /// The address of a service, in that region or in any, or what the catalog has instead.
+    pub fn find(&self, kind: &str, region: Option<&str>, interface: Interface) -> Result<Url, String> {
+        let wanted = format!(
+            "{kind} with interface {}{}",
+            interface.name(),
+            region.map(|region| format!(" in region {region}")).unwrap_or_default()
+        );
+        let services = self.0.iter().filter(|service| service.kind == kind);
+        let all: Vec<&Endpoint> = services.flat_map(|service| &service.endpoints).collect();
+        let fits = |endpoint: &&&Endpoint| {
+            endpoint.interface == interface.name()
+                && region.is_none_or(|region| endpoint.region() == Some(region))
+        };
+        let Some(endpoint) = all.iter().find(fits) else {
+            let mut others: Vec<String> = all
+                .iter()
+                .map(|other| format!("{} in {}", other.interface, other.region().unwrap_or("no region")))
+                .collect();
+            others.sort_unstable();
+            others.dedup();
+            others.truncate(10);
+            let others = if others.is_empty() { "no endpoint".to_owned() } else { others.join(", ") };
+            return Err(format!("the catalog has no {wanted}; of {kind} it has {others}"));
+        };
+        let url = Url::parse(&endpoint.url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+        url.ok_or_else(|| format!("the catalog's address of {wanted} is none: {:?}", endpoint.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog() -> Catalog {
+        serde_json::from_str(
+            r#"[{"type": "compute", "name": "nova", "endpoints": [
+                 {"interface": "public", "region": "A", "region_id": "A", "url": "http://a/v2.1", "id": "1"},
+                 {"interface": "internal", "region_id": "A", "url": "http://internal.a/v2.1"},
+                 {"interface": "public", "region_id": "B", "url": "http://b/v2.1"},
+                 {"interface": "admin", "region_id": "B", "url": "b"}]},
+                {"type": "strange"}]"#,
+        )
+        .expect("a catalog")
+    }
+
+    #[test]
+    fn a_service_is_found_by_type_region_and_interface() {
+        let catalog = catalog();
+        let find = |region, interface| catalog.find("compute", region, interface).map(|url| url.to_string());
+        assert_eq!(find(None, Interface::Public), Ok("http://a/v2.1".to_owned()));
+        assert_eq!(find(Some("B"), Interface::Public), Ok("http://b/v2.1".to_owned()));
+        assert_eq!(find(Some("A"), Interface::Internal), Ok("http://internal.a/v2.1".to_owned()));
+        let error = find(Some("B"), Interface::Internal).expect_err("none");
+        let expected = "the catalog has no compute with interface internal in region B; \
+                        of compute it has admin in B, internal in A, public in A, public in B";
+        assert_eq!(error, expected);
+        assert!(find(Some("B"), Interface::Admin).expect_err("no address").contains("\"b\""));
+        let none = catalog.find("placement", None, Interface::Public).expect_err("none");
+        assert!(none.ends_with("of placement it has no endpoint"), "{none}");
+    }
+}

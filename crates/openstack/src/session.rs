@@ -1,0 +1,233 @@
+//! A session: one login for all calls to a cloud.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ambient::{Ids, Stopwatch};
+use reqwest::{Method, Url};
+use secrecy::{ExposeSecret, SecretString};
+use thiserror::Error;
+
+use crate::call::{Answer, Api, Call};
+use crate::catalog::Interface;
+use crate::error::{Error, ErrorKind, hide};
+use crate::identity::{MOST_BYTES, SUBJECT};
+use crate::login::Login;
+use crate::retry::Retry;
+use crate::standing::{Failures, Standing, Term};
+use crate::token::Token;
+use crate::transport::Transport;
+
+/// A cloud, and how to get in.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    /// The address of version 3 of Keystone: [`crate::identity_url`].
+    pub identity: Url,
+    /// Whom to log in as.
+    pub login: Login,
+    /// The region whose services are asked; any if none.
+    pub region: Option<String>,
+    /// Which addresses of services are used. Keystone is always asked at [`Self::identity`].
+    pub interface: Interface,
+    /// Authorities that services' certificates are of (PEM), instead of the system's.
+    pub authorities: Option<Vec<u8>>,
+    /// How long a service may take to answer a request.
+    pub timeout: Duration,
+    /// When requests are sent again.
+    pub retry: Retry,
+}
+
+/// Why there can be no session.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SetupError {
+    /// The authorities are none, or TLS does not work.
+    #[error("authorities of certificates: {0}")]
+    Tls(String),
+}
+
+/// A session with a cloud. It is used by many at once.
+#[derive(Debug)]
+pub struct Session {
+    cloud: Cloud,
+    transport: Transport,
+    ids: Arc<dyn Ids>,
+    /// What time is counted from.
+    since: Stopwatch,
+    /// The token of the present.
+    current: Mutex<Option<Arc<Ticket>>>,
+    /// Held by who logs in; what became of the logins before.
+    login: tokio::sync::Mutex<Logins>,
+}
+
+/// A token of the session's own.
+#[derive(Debug)]
+struct Ticket {
+    token: SecretString,
+    said: Token,
+    term: Term,
+}
+
+#[derive(Debug, Default)]
+struct Logins {
+    failures: Failures,
+    last_error: Option<Error>,
+}
+
+impl Session {
+    /// A session that is not logged in yet: it logs in when it is first used.
+    pub fn new(cloud: Cloud, ids: Arc<dyn Ids>) -> Result<Self, SetupError> {
+        let transport =
+            Transport::new(cloud.timeout, cloud.authorities.as_deref()).map_err(SetupError::Tls)?;
+        Ok(Self {
+            cloud,
+            transport,
+            ids,
+            since: Stopwatch::start(),
+            current: Mutex::default(),
+            login: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The cloud.
+    pub fn cloud(&self) -> &Cloud {
+        &self.cloud
+    }
+
+    /// What Keystone says of the session's own token, with the catalog. Logs in if need be.
+    pub async fn own_token(&self) -> Result<Token, Error> {
+        Ok(self.ticket().await?.said.clone())
+    }
+
+    /// Asks a service, again where that may help: after a pause if it could not answer, after a new login if it
+    /// refused the token.
+    pub async fn call(&self, call: &Call) -> Result<Answer, Error> {
+        let ticket = self.ticket().await?;
+        match self.try_with(call, &ticket).await {
+            Err(error) if error.status() == Some(401) => {
+                self.forget(&ticket);
+                tracing::info!(service = error.service, call = error.call, "token refused, logging in again");
+                self.try_with(call, &*self.ticket().await?).await
+            }
+            other => other,
+        }
+    }
+
+    async fn try_with(&self, call: &Call, ticket: &Ticket) -> Result<Answer, Error> {
+        let base = match call.api {
+            Api::Identity => self.cloud.identity.clone(),
+            api => {
+                let region = self.cloud.region.as_deref();
+                let found = ticket.said.catalog.find(api.service_type(), region, self.cloud.interface);
+                found.map_err(|reason| call.error(ErrorKind::NoEndpoint(reason)))?
+            }
+        };
+        self.send(call, &base, Some(&ticket.token)).await
+    }
+
+    /// Sends it until there is an answer, or no more attempt is due.
+    async fn send(&self, call: &Call, base: &Url, token: Option<&SecretString>) -> Result<Answer, Error> {
+        let mut done = 0;
+        loop {
+            let (error, failure) = match self.transport.send(call, base, token).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            done += 1;
+            let random = self.ids.uuid() as u64;
+            let Some(pause) = self.cloud.retry.pause(done, failure, call.repeatable, random) else {
+                return Err(error);
+            };
+            let milliseconds = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            tracing::debug!(%error, milliseconds, "call failed, retrying");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// A token that is good. Of many that need one, one logs in and the others wait for it.
+    async fn ticket(&self) -> Result<Arc<Ticket>, Error> {
+        let ending = match self.standing() {
+            (Some(ticket), Standing::Good) => return Ok(ticket),
+            (Some(ticket), Standing::Ending) => Some(ticket),
+            _ => None,
+        };
+        let mut logins = match ending {
+            None => self.login.lock().await,
+            // Somebody renews it already.
+            Some(ticket) => match self.login.try_lock() {
+                Ok(logins) => logins,
+                Err(_) => return Ok(ticket),
+            },
+        };
+        // Meanwhile somebody else may have logged in, or have tried to.
+        let ending = match self.standing() {
+            (Some(ticket), Standing::Good) => return Ok(ticket),
+            (Some(ticket), Standing::Ending) => Some(ticket),
+            _ => None,
+        };
+        if !logins.failures.may_try(self.since.elapsed())
+            && let Some(error) = &logins.last_error
+        {
+            return ending.ok_or_else(|| error.clone());
+        }
+        match self.log_in().await {
+            Ok(ticket) => {
+                *logins = Logins::default();
+                let ticket = Arc::new(ticket);
+                *self.lock() = Some(Arc::clone(&ticket));
+                Ok(ticket)
+            }
+            Err(error) => {
+                let refused = matches!(error.kind, ErrorKind::LoginRefused(_) | ErrorKind::Secret(_));
+                logins.failures = logins.failures.failed(self.since.elapsed(), refused);
+                logins.last_error = Some(error.clone());
+                tracing::warn!(%error, "Keystone login failed");
+                ending.ok_or(error)
+            }
+        }
+    }
+
+    /// The token of the present, and how good it is.
+    fn standing(&self) -> (Option<Arc<Ticket>>, Standing) {
+        let current = self.lock().clone();
+        let standing = current.as_ref().map_or(Standing::Over, |ticket| ticket.term.at(self.since.elapsed()));
+        (current, standing)
+    }
+
+    /// Does away with a token that was refused, unless there is another one by now.
+    fn forget(&self, refused: &Arc<Ticket>) {
+        let mut current = self.lock();
+        if current.as_ref().is_some_and(|ticket| Arc::ptr_eq(ticket, refused)) {
+            *current = None;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Ticket>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn log_in(&self) -> Result<Ticket, Error> {
+        let call = Call::new(Api::Identity, "log in", Method::POST, &["auth", "tokens"]);
+        // A token too many does no harm.
+        let call = call.repeatable().at_most(MOST_BYTES);
+        let secret = self.cloud.login.secret().clone();
+        let secret = tokio::task::spawn_blocking(move || secret.read()).await;
+        let secret = secret.unwrap_or_else(|_| Err("cannot read the secret".to_owned()));
+        let secret = secret.map_err(|reason| call.error(ErrorKind::Secret(reason)))?;
+        // Before it is asked: the answer may take its time.
+        let asked = self.since.elapsed();
+        let call = call.with_body(self.cloud.login.body(&secret));
+        let answer =
+            self.send(&call, &self.cloud.identity, None).await.map_err(|error| match error.kind {
+                ErrorKind::Status { status: 401 | 403, message, .. } => {
+                    let message = hide(&message, &[secret.expose_secret()]);
+                    Error { kind: ErrorKind::LoginRefused(message), ..error }
+                }
+                _ => error,
+            })?;
+        let token = answer.header(SUBJECT.as_str()).filter(|token| !token.is_empty());
+        let token = SecretString::from(token.ok_or_else(|| answer.malformed("there is no X-Subject-Token"))?);
+        let said = Token::read(&answer.body).map_err(|error| answer.malformed(&error.to_string()))?;
+        let lifetime = Duration::try_from(said.lifetime()).unwrap_or_default();
+        Ok(Ticket { token, said, term: Term::new(asked, lifetime) })
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a session's token is used, renewed or waited for, and when a login that failed is tried again. Decides only:
+//! times are given, and nothing is asked here.
+
+use std::time::Duration;
+
+/// A token is renewed so long before its end at most; of one that is valid for a short time, a tenth of that before.
+const LONGEST_MARGIN: Duration = Duration::from_mins(10);
+
+/// Pauses after logins that Keystone refused: each is counted there, and too many may lock the user out.
+const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
+
+/// Pauses after logins that did not come through.
+const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// When a token is to be renewed and when it ends, on a clock that nobody sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    renew_at: Duration,
+    end: Duration,
+}
+
+/// How good a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is used.
+    Good,
+    /// It is renewed, and used meanwhile by others, or if that fails.
+    Ending,
+    /// It cannot be used.
+    Over,
+}
+
+impl Term {
+    /// Of a token that was asked for at `now` and is valid for `lifetime`.
+    pub(crate) fn new(now: Duration, lifetime: Duration) -> Self {
+        let margin = (lifetime / 10).min(LONGEST_MARGIN);
+        let end = now.saturating_add(lifetime);
+        Self { renew_at: end.saturating_sub(margin), end }
+    }
+
+    /// How good the token is at `now`.
+    pub(crate) fn at(self, now: Duration) -> Standing {
+        if now < self.renew_at {
+            Standing::Good
+        } else if now < self.end {
+            Standing::Ending
+        } else {
+            Standing::Over
+        }
+    }
+}
+
+/// Logins that failed, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failures {
+    count: u32,
+    next: Duration,
+}
+
+impl Failures {
+    /// Whether a login may be tried at `now`.
+    pub(crate) fn may_try(self, now: Duration) -> bool {
+        now >= self.next
+    }
+
+    /// One more failed at `now`; whether because Keystone refused it.
+    pub(crate) fn failed(self, now: Duration, refused: bool) -> Self {
+        let (first, longest) = if refused { AFTER_REFUSAL } else { AFTER_FAILURE };
+        let pause = first.saturating_mul(2_u32.saturating_pow(self.count.min(16))).min(longest);
+        Self { count: self.count.saturating_add(1), next: now.saturating_add(pause) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_token_is_renewed_before_it_ends() {
+        let hour = Term::new(seconds(100), seconds(3600));
+        assert_eq!(hour.at(seconds(100)), Standing::Good);
+        assert_eq!(hour.at(seconds(100 + 3239)), Standing::Good);
+        assert_eq!(hour.at(seconds(100 + 3240)), Standing::Ending);
+        assert_eq!(hour.at(seconds(100 + 3600)), Standing::Over);
+        let day = Term::new(seconds(0), seconds(86400));
+        assert_eq!(day.at(seconds(86400 - 601)), Standing::Good);
+        assert_eq!(day.at(seconds(86400 - 600)), Standing::Ending);
+        assert_eq!(Term::new(seconds(5), seconds(0)).at(seconds(5)), Standing::Over);
+    }
+
+    #[test]
+    fn logins_that_fail_are_tried_ever_less_often() {
+        let mut refused = Failures::default();
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            let now = refused.next;
+            refused = refused.failed(now, true);
+            assert!(!refused.may_try(now) && refused.may_try(refused.next));
+            pauses.push(refused.next.as_secs() - now.as_secs());
+        }
+        assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
+        let away = Failures::default().failed(seconds(0), false).failed(seconds(1), false);
+        assert_eq!(away.next, seconds(3));
+    }
+}

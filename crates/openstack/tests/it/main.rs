@@ -1,0 +1,6 @@
+//! The client with clouds that only pretend.
+
+mod cloud;
+mod logging_in;
+mod services;
+mod validating;
