@@ -9,11 +9,12 @@ use service::{Caller, Client, Service};
 use tokio::sync::watch;
 
 use crate::access::Access;
+use crate::auth::keystone::Keystone;
 use crate::auth::{Failures, Hashing, Identity, Keyring, Permanent, shown};
 use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, TokenChecks};
 use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
 use crate::serve::Certificates;
@@ -59,14 +60,15 @@ impl App {
         let keyring = Arc::new(Keyring::new(Arc::clone(&service), Arc::clone(&ids), clock, lifetime));
         let failures = Arc::new(Failures::new(config.limits.failed_logins));
         let hashing = Arc::new(Hashing::new(ids.as_ref(), Arc::clone(&failures))?);
-        let permanent = Permanent { keyring, hashing };
+        let limits = config.limits;
+        let places = Places::new(limits.connections, limits.connections_per_address);
+        let metrics = Metrics::new(&service, &places);
+        let keystone = keystone(&config, &ids, metrics.token_checks())?;
+        let permanent = Permanent { keyring, hashing, keystone };
         let access = Access::read(&config, &permanent)?;
         access.warn();
         let access = RwLock::new(Arc::new(access));
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
-        let limits = config.limits;
-        let places = Places::new(limits.connections, limits.connections_per_address);
-        let metrics = Metrics::new(&service, &places);
         let limiter = Limiter::new(limits.rate);
         let unanswered = Unanswered::new(limits.requests_at_once);
         let stopping = watch::Sender::new(false);
@@ -87,6 +89,14 @@ impl App {
             stopping,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Logs in at the cloud's Keystone, if there is one, and says in the log what is found.
+    pub async fn look_at_keystone(&self) {
+        let keystone = self.access().authentication.keystone.clone();
+        if let Some(keystone) = keystone {
+            keystone.look().await;
+        }
     }
 
     /// Whether the server may listen there: not everywhere, if everybody is the administrator.
@@ -139,6 +149,18 @@ impl App {
     }
 }
 
+/// The cloud's Keystone, if its tokens are to be good here.
+fn keystone(
+    config: &Config,
+    ids: &Arc<dyn Ids>,
+    checks: TokenChecks,
+) -> Result<Option<Arc<Keystone>>, ConfigError> {
+    let named = config.auth.keystone.as_ref().filter(|_| config.auth.methods.contains(&AuthMethod::Keystone));
+    // Ends of tokens are times of the machine, whatever clock leases go by.
+    let make = |named| Keystone::new(named, Arc::clone(ids), Arc::new(SystemClock), checks).map(Arc::new);
+    named.map(make).transpose()
+}
+
 /// Says that the client has gone when the answer is not waited for any more.
 struct Leaving(Client);
 
@@ -151,7 +173,7 @@ impl Drop for Leaving {
 /// That somebody was not let in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginFailure<'a> {
-    /// How it was tried: `basic`, `keystone`, `token`.
+    /// How it was tried: `basic`, `local-keystone`, `token`.
     pub method: &'static str,
     /// The user's name or identifier, as the client gave it.
     pub name: Option<&'a str>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use jiff::SignedDuration;
@@ -102,13 +103,33 @@ pub struct AuthConfig {
     pub methods: Vec<AuthMethod>,
     /// Tokens and whose they are, for the method `tokens`: TOML or YAML.
     pub tokens_file: Option<PathBuf>,
-    /// Users, for the methods `basic` and `keystone`: TOML or YAML.
+    /// Users, for the methods `basic` and `local-keystone`: TOML or YAML.
     pub users_file: Option<PathBuf>,
-    /// How long a token of the method `keystone` is valid.
+    /// How long a token of the method `local-keystone` is valid.
     pub token_lifetime_seconds: u32,
     /// Keys that these tokens are signed with, a line each, instead of those that the store holds. The first signs, all
     /// are accepted.
     pub token_key_file: Option<PathBuf>,
+    /// A cloud's Keystone, for the method `keystone`.
+    #[serde(skip)]
+    pub keystone: Option<KeystoneConfig>,
+}
+
+/// A cloud's Keystone.
+#[derive(Clone, Debug)]
+pub struct KeystoneConfig {
+    /// Where it is, and whom the service logs in as. Its time limit is how long a request waits for Keystone.
+    pub cloud: openstack::Cloud,
+    /// Where clients that are not let in are told to get a token.
+    pub www_authenticate_uri: String,
+    /// How long a valid token is not asked about again: so long a token that is revoked goes on.
+    pub cache_time: Duration,
+    /// How many valid tokens are remembered, and how many wrong ones.
+    pub cached_tokens: usize,
+    /// How much longer tokens that were valid go on while Keystone cannot be reached.
+    pub outage_time: Duration,
+    /// How many tokens Keystone is asked about at once.
+    pub validations_at_once: usize,
 }
 
 impl Default for AuthConfig {
@@ -119,13 +140,14 @@ impl Default for AuthConfig {
             users_file: None,
             token_lifetime_seconds: 3600,
             token_key_file: None,
+            keystone: None,
         }
     }
 }
 
 /// How requests are authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum AuthMethod {
     /// Not at all: everybody is the administrator. Loopback addresses only.
     None,
@@ -133,7 +155,9 @@ pub enum AuthMethod {
     Tokens,
     /// By name and password (HTTP basic).
     Basic,
-    /// By tokens that are had for a password, from a small Keystone at `/identity/v3`.
+    /// By tokens that the service itself issues for passwords of the users' file, at `/identity/v3`.
+    LocalKeystone,
+    /// By tokens of a cloud's Keystone.
     Keystone,
 }
 
@@ -310,8 +334,21 @@ pub enum ConfigError {
     #[error("`auth` has none beside other methods: leave it out")]
     NoneAmongOthers,
     /// Nobody could come in.
-    #[error("`auth` is empty: name at least one of none, tokens, basic, keystone")]
+    #[error("`auth` is empty: name at least one of none, tokens, basic, local-keystone, keystone")]
     NoMethod,
+    /// The method `keystone` without Keystone.
+    #[error(
+        "`auth` has keystone, which needs the section keystone of the settings: keystone.auth_url and others"
+    )]
+    KeystoneNotNamed,
+    /// Tokens of a cloud and those that the service issues.
+    #[error(
+        "`auth` has both keystone and local-keystone, whose logins would be taken for each other: choose one of them"
+    )]
+    TwoKeystones,
+    /// What is said of Keystone cannot be.
+    #[error("keystone: {0}")]
+    Keystone(String),
     /// A method needs a file that is not named.
     #[error("`auth` has {method}, which needs auth.{setting}")]
     FileNotNamed {

@@ -69,6 +69,8 @@ pub(crate) struct ApiError {
     retry_after: Option<u64>,
     /// There is not enough of what is asked for: the operator says which status that has.
     shortage: bool,
+    /// Where to get a token, for `WWW-Authenticate`.
+    keystone: Option<Box<HeaderValue>>,
 }
 
 /// The extension of an answer that says that there is not enough of what is asked for: the error, to be written again
@@ -97,6 +99,7 @@ impl ApiError {
             shape: Shape::Application,
             retry_after,
             shortage: false,
+            keystone: None,
         }
     }
 
@@ -111,7 +114,26 @@ impl ApiError {
         Self { shape: Shape::Auth { basic }, ..Self::new(StatusCode::UNAUTHORIZED, message) }
     }
 
-    /// An error of the small Keystone, in the shape of the large one.
+    /// The same in other words.
+    pub fn saying(self, message: &str) -> Self {
+        Self { message: bounded(message.to_owned()), ..self }
+    }
+
+    /// The same, which says where tokens are had.
+    pub fn naming_keystone(self, challenge: Option<&HeaderValue>) -> Self {
+        Self { keystone: challenge.cloned().map(Box::new), ..self }
+    }
+
+    /// Who knows who the caller is cannot be asked.
+    pub fn keystone_away(wait: Duration) -> Self {
+        let message = "Keystone cannot be asked whether the token is valid; try again later";
+        Self {
+            retry_after: Some(wait.as_secs().max(1)),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
+
+    /// An error of the local Keystone, in the shape that Keystone has.
     pub fn identity(status: StatusCode, message: impl Into<String>) -> Self {
         Self { shape: Shape::Auth { basic: false }, ..Self::new(status, message) }
     }
@@ -323,6 +345,9 @@ impl IntoResponse for ApiError {
             response
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"allot\""));
+        }
+        if let Some(challenge) = self.keystone {
+            response.headers_mut().append(WWW_AUTHENTICATE, *challenge);
         }
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -34,11 +34,12 @@ mod webhook;
 pub use access::{Difference, Reloaded};
 pub use app::App;
 pub use auth::{
-    AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Roles, hash_password, hash_token,
+    AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Names, Roles, hash_password,
+    hash_token,
 };
 pub use config::{
-    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, Limits, RateLimit,
-    ShortageStatus, TlsConfig, WebhookConfig,
+    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, KeystoneConfig,
+    Limits, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
 pub use policy::{Policy, PolicyError, Rule, Target};

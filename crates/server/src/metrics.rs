@@ -46,6 +46,51 @@ struct LoginLabels {
     method: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CheckLabels {
+    outcome: &'static str,
+}
+
+/// Counts what became of tokens of a cloud's Keystone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TokenChecks(Family<CheckLabels, Counter>);
+
+impl TokenChecks {
+    const OUTCOMES: [&'static str; 4] = ["cached", "valid", "refused", "failed"];
+
+    fn new() -> Self {
+        let this = Self::default();
+        for outcome in Self::OUTCOMES {
+            drop(this.0.get_or_create(&CheckLabels { outcome }));
+        }
+        this
+    }
+
+    fn count(&self, outcome: &'static str) {
+        self.0.get_or_create(&CheckLabels { outcome }).inc();
+    }
+
+    /// Keystone need not be asked.
+    pub fn cached(&self) {
+        self.count("cached");
+    }
+
+    /// Keystone knows it.
+    pub fn valid(&self) {
+        self.count("valid");
+    }
+
+    /// Keystone does not know it, or it is of no use here.
+    pub fn refused(&self) {
+        self.count("refused");
+    }
+
+    /// Keystone did not answer.
+    pub fn failed(&self) {
+        self.count("failed");
+    }
+}
+
 /// All figures.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -53,6 +98,7 @@ pub(crate) struct Metrics {
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pushes: Family<PushLabels, Counter>,
     failed_logins: Family<LoginLabels, Counter>,
+    token_checks: TokenChecks,
 }
 
 impl fmt::Debug for Metrics {
@@ -86,14 +132,22 @@ impl Metrics {
             pushes.clone(),
         );
         let failed_logins = Family::<LoginLabels, Counter>::default();
-        for method in ["basic", "keystone", "token"] {
+        for method in ["basic", "local-keystone", "token"] {
             drop(failed_logins.get_or_create(&LoginLabels { method }));
         }
         let help = "Requests whose password or token was wrong, or tried too often";
         registry.register("logins_failed", help, failed_logins.clone());
+        let token_checks = TokenChecks::new();
+        let help = "Tokens of the cloud's Keystone: known already, valid, refused, or not checked since it did not answer";
+        registry.register("keystone_tokens", help, token_checks.0.clone());
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
         registry.register_collector(Box::new(OfConnections(Arc::clone(places))));
-        Self { registry, requests, durations, pushes, failed_logins }
+        Self { registry, requests, durations, pushes, failed_logins, token_checks }
+    }
+
+    /// What counts tokens of a cloud's Keystone.
+    pub fn token_checks(&self) -> TokenChecks {
+        self.token_checks.clone()
     }
 
     /// Counts a request.

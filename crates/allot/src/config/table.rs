@@ -34,9 +34,10 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 17] = [
+const HEADINGS: [(&str, &str); 18] = [
     ("", "Service"),
     ("api", "Answers of the API"),
+    ("keystone", "Keystone of a cloud"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
@@ -115,10 +116,11 @@ settings! {
     "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
     /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
     "fleet" fleet: FleetChoice = "simulated" as "FLEET";
-    /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `tokens:FILE`,
-    /// `basic:FILE`, `keystone:FILE`, or several of these with commas between them
+    /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `keystone` (a cloud's, see
+    /// `[keystone]`), `tokens:FILE`, `basic:FILE`, `local-keystone:FILE` (users of a file get tokens of the service
+    /// itself), or several of these with commas between them
     "auth" auth: Vec<AuthChoice> = "none" as "METHOD";
-    /// How long a token that keystone gives out is valid
+    /// How long a token that local-keystone issues is valid
     "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
     /// File with keys that these tokens are signed with, one a line, of which the first signs and all are accepted;
     /// without it, the service makes keys and keeps them in the database
@@ -133,6 +135,35 @@ settings! {
     /// Status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator shows
     /// 400 and 500 to its user and asks again forever after any other; Blazar answers 500
     "api.shortage_status" shortage_status: ShortageStatus = "400" as "STATUS";
+
+    /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; with `auth = "keystone"`, its tokens are good here
+    "keystone.auth_url" keystone_auth_url: Option<String> = "" as "URL";
+    /// Name of the user that the service logs in as, to ask what tokens stand for; it needs the role `service`
+    "keystone.username" keystone_username: Option<String> = "" as "NAME";
+    /// Domain of that user
+    "keystone.user_domain" keystone_user_domain: String = "Default" as "NAME";
+    /// Project that the user logs in for
+    "keystone.project" keystone_project: String = "service" as "NAME";
+    /// Domain of that project
+    "keystone.project_domain" keystone_project_domain: String = "Default" as "NAME";
+    /// Identifier of an application credential to log in with instead of a user's name
+    "keystone.application_credential" keystone_application_credential: Option<String> = "" as "ID";
+    /// File with the user's password, or with the secret of the application credential; read at each login
+    "keystone.secret_file" keystone_secret_file: Option<PathBuf> = "" as "FILE";
+    /// Authorities (PEM) that Keystone's certificate is of; without it, those of the system
+    "keystone.ca_file" keystone_ca_file: Option<PathBuf> = "" as "FILE";
+    /// Where clients without a valid token are told to get one (`WWW-Authenticate`); without it, `keystone.auth_url`
+    "keystone.www_authenticate_uri" keystone_www_authenticate_uri: Option<String> = "" as "URL";
+    /// How long a request waits for Keystone
+    "keystone.timeout" keystone_timeout: Span = "5s" as "DURATION";
+    /// How long a valid token is not asked about again: as long as one that was revoked goes on
+    "keystone.cache_time" keystone_cache_time: Span = "60s" as "DURATION";
+    /// How many valid tokens are remembered, and how many wrong ones
+    "keystone.cached_tokens" keystone_cached_tokens: usize = "10000" as "N";
+    /// How much longer tokens that were valid go on while Keystone cannot be reached
+    "keystone.outage_time" keystone_outage_time: Span = "5m" as "DURATION";
+    /// How many tokens Keystone is asked about at once
+    "keystone.validations_at_once" keystone_validations_at_once: usize = "16" as "N";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";

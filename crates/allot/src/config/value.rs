@@ -214,8 +214,10 @@ pub(crate) enum AuthChoice {
     Tokens(PathBuf),
     /// Names and passwords of that file, with each request.
     Basic(PathBuf),
-    /// Names and passwords of that file, which are exchanged for tokens.
-    Keystone(PathBuf),
+    /// Names and passwords of that file, which the service itself exchanges for tokens.
+    LocalKeystone(PathBuf),
+    /// Tokens of a cloud's Keystone.
+    Keystone,
 }
 
 impl Value for Vec<AuthChoice> {
@@ -225,16 +227,21 @@ impl Value for Vec<AuthChoice> {
 }
 
 fn auth(text: &str) -> Result<AuthChoice, String> {
-    let wrong =
-        || "write none, or one or more of tokens:FILE, basic:FILE and keystone:FILE, separated by commas";
-    if text == "none" {
-        return Ok(AuthChoice::None);
+    let wrong = || "write none, or one or more of keystone, tokens:FILE, basic:FILE and local-keystone:FILE, separated by commas";
+    match text {
+        "none" => return Ok(AuthChoice::None),
+        "keystone" => return Ok(AuthChoice::Keystone),
+        _ => {}
     }
     let (method, path) = text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(wrong)?;
     match method {
         "tokens" => Ok(AuthChoice::Tokens(path.into())),
         "basic" => Ok(AuthChoice::Basic(path.into())),
-        "keystone" => Ok(AuthChoice::Keystone(path.into())),
+        "local-keystone" => Ok(AuthChoice::LocalKeystone(path.into())),
+        // Until November 2026 that was its name.
+        "keystone" => Err(format!(
+            "keystone is the Keystone of a cloud, and has no file; for users of a file write local-keystone:{path}"
+        )),
         _ => Err(wrong().to_owned()),
     }
 }

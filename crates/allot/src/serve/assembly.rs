@@ -38,6 +38,7 @@ use tokio::sync::watch;
 
 use super::ServeError;
 use super::files::{Connections, malformed};
+use super::keystone;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
 /// Why a part does not work.
@@ -185,6 +186,8 @@ impl Assembly {
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
         let (ended, loop_stop) = watch::channel(false);
         let work = tokio::spawn(self.service.clone().run(loop_stop));
+        let app = self.app.clone();
+        tokio::spawn(async move { app.look_at_keystone().await });
         let pushes = tokio::spawn(server::push_notifications(self.app.clone(), stop.clone()));
         let served = server::serve(self.app, self.listener, stop).await;
         // Requests may still have given the loop something to do; it is told to stop after them.
@@ -562,17 +565,23 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         users_file: None,
         token_lifetime_seconds: configuration.token_lifetime.seconds(),
         token_key_file: configuration.token_key_file.clone(),
+        keystone: keystone::of(configuration)?,
     };
     for choice in &configuration.auth {
         let (method, file) = match choice {
             AuthChoice::None => (AuthMethod::None, None),
+            AuthChoice::Keystone => (AuthMethod::Keystone, None),
             AuthChoice::Tokens(path) => (AuthMethod::Tokens, Some((&mut config.tokens_file, path))),
             AuthChoice::Basic(path) => (AuthMethod::Basic, Some((&mut config.users_file, path))),
-            AuthChoice::Keystone(path) => (AuthMethod::Keystone, Some((&mut config.users_file, path))),
+            AuthChoice::LocalKeystone(path) => {
+                (AuthMethod::LocalKeystone, Some((&mut config.users_file, path)))
+            }
         };
         if let Some((place, path)) = file {
             if place.as_ref().is_some_and(|other| other != path) {
-                return Err(AssemblyError::Contradiction("auth: basic and keystone must have the same file"));
+                return Err(AssemblyError::Contradiction(
+                    "auth: basic and local-keystone must have the same file",
+                ));
             }
             *place = Some(path.clone());
         }

@@ -30,8 +30,8 @@ pub(super) fn warn_of_exposure(configuration: &Configuration) {
 /// Warns of files with secrets that others can read or change: neither the owner nor the group.
 pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     let auth = configuration.auth.iter().filter_map(|choice| match choice {
-        AuthChoice::None => None,
-        AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::Keystone(path) => Some(path),
+        AuthChoice::None | AuthChoice::Keystone => None,
+        AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::LocalKeystone(path) => Some(path),
     });
     let hooks = match &configuration.fleet {
         FleetChoice::Hooks(path) => Some(path),
@@ -39,6 +39,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     };
     let others = [
         configuration.token_key_file.as_ref(),
+        configuration.keystone_secret_file.as_ref(),
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),
         configuration.enforcement_token_file.as_ref(),

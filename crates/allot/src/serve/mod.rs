@@ -2,6 +2,7 @@
 
 mod assembly;
 mod files;
+mod keystone;
 mod log;
 mod reload;
 

@@ -8,12 +8,13 @@ use crate::service::{Running, database, hashed};
 use crate::shell::{command, file, fresh, run};
 
 #[test]
-fn a_user_of_a_keystone_gets_in_with_the_options_and_the_variables_of_openstack() {
+fn a_user_of_a_local_keystone_gets_in_with_the_options_and_the_variables_of_openstack() {
     let users = format!(
         "[[users]]\nname = \"ann\"\npassword_hash = \"{}\"\nprojects = {{ physics = [\"admin\"], art = [\"member\"] }}\n",
         hashed("password", "secret\n")
     );
-    let service = Running::start("memory", &["--auth", &format!("keystone:{}", file("users.toml", &users))]);
+    let users = file("users.toml", &users);
+    let service = Running::start("memory", &["--auth", &format!("local-keystone:{users}")]);
     let auth_url = format!("{}/identity", service.url);
     let ask = |project: &str, password: &str| {
         let mut command = command();

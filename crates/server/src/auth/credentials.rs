@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
@@ -19,6 +19,17 @@ pub struct Credentials {
     pub project: Option<String>,
     /// Where the request comes from, if there is a socket.
     pub peer: Option<IpAddr>,
+    /// What is asked, where that matters: credentials may be for some requests only. None is for no request.
+    pub asked: Option<Asked>,
+}
+
+/// What a request asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The method.
+    pub method: Method,
+    /// The path, as it is sent.
+    pub path: String,
 }
 
 impl Credentials {
@@ -27,7 +38,13 @@ impl Credentials {
         self.token.is_none() && self.password.is_none()
     }
 
-    /// Those of a request.
+    /// The same for a request of that method and path.
+    #[must_use]
+    pub fn for_request(self, method: &Method, path: &str) -> Self {
+        Self { asked: Some(Asked { method: method.clone(), path: path.to_owned() }), ..self }
+    }
+
+    /// Those of a request, whatever it asks.
     pub fn of(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Self {
@@ -35,6 +52,7 @@ impl Credentials {
             password: headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(basic),
             project: text("x-project-id").map(str::to_owned),
             peer,
+            asked: None,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Who sends a request.
 //!
-//! An [`Authenticator`] knows callers by their credentials. There are four: everybody is the administrator
-//! ([`open::Open`]), tokens from a file ([`tokens::Tokens`]), names and passwords ([`basic::Basic`]), and tokens
-//! of a small Keystone ([`keystone::Keystone`]). What a caller may do is [`crate::policy`]'s.
+//! An [`Authenticator`] knows callers by their credentials. There are five: everybody is the administrator
+//! ([`open::Open`]), tokens from a file ([`tokens::Tokens`]), names and passwords ([`basic::Basic`]), tokens that the
+//! service issues itself ([`local_keystone::LocalKeystone`]), and tokens of a cloud's Keystone ([`keystone::Keystone`]).
+//! What a caller may do is [`crate::policy`]'s.
 
 pub(crate) mod basic;
 mod credentials;
@@ -12,6 +13,7 @@ mod hash;
 mod key_file;
 mod keyring;
 pub(crate) mod keystone;
+pub(crate) mod local_keystone;
 mod open;
 mod passwords;
 mod tokens;
@@ -45,9 +47,20 @@ pub struct Identity {
     pub project: ProjectId,
     /// The user's roles in the project.
     pub roles: Roles,
+    /// What people call them.
+    pub names: Names,
 }
 
-/// Roles, in lower case. An admin is a manager, a manager a member and a member a reader, as Keystone implies.
+/// Names beside identifiers, for people who read logs; nothing where none is known. Only identifiers decide anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The user's, with its domain unless that is `Default`.
+    pub user: String,
+    /// The project's, likewise.
+    pub project: String,
+}
+
+/// Roles, in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles(BTreeSet<String>);
 
@@ -55,10 +68,14 @@ pub struct Roles(BTreeSet<String>);
 const IMPLIED: [&str; 4] = ["admin", "manager", "member", "reader"];
 
 impl Roles {
-    /// These and those that they imply.
+    /// These and no others.
+    pub fn exactly<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
+        Self(names.into_iter().map(|name| name.as_ref().to_ascii_lowercase()).collect())
+    }
+
+    /// These and those that they imply: an admin is a manager, a manager a member and a member a reader.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
-        let mut roles: BTreeSet<String> =
-            names.into_iter().map(|name| name.as_ref().to_ascii_lowercase()).collect();
+        let Self(mut roles) = Self::exactly(names);
         if let Some(highest) = IMPLIED.iter().position(|role| roles.contains(*role)) {
             roles.extend(IMPLIED[highest..].iter().map(ToString::to_string));
         }
@@ -96,15 +113,37 @@ pub enum Denial {
     Absent,
     /// They are wrong, in words for the log. The client is not told.
     Wrong(&'static str),
+    /// They are genuine and of no use, in words for the client.
+    Told(&'static str),
+    /// They are genuine and not for this request, in words for the client.
+    Forbidden(&'static str),
     /// They were wrong too often, and are not looked at for that time.
     TooMany(Duration),
+    /// Whoever knows cannot be asked; perhaps after that time.
+    Unavailable(Duration),
+}
+
+impl Denial {
+    /// Which of several is answered: the one that says most.
+    fn weight(self) -> u8 {
+        match self {
+            Self::Absent => 0,
+            Self::Wrong(_) => 1,
+            Self::Told(_) => 2,
+            Self::Forbidden(_) => 3,
+            Self::TooMany(_) => 4,
+            Self::Unavailable(_) => 5,
+        }
+    }
 }
 
 /// All that was chosen.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
     authenticators: Vec<Arc<dyn Authenticator>>,
-    /// The small Keystone, if there is one: it has addresses of its own.
+    /// The local Keystone, if there is one: it has addresses of its own.
+    pub local_keystone: Option<Arc<local_keystone::LocalKeystone>>,
+    /// A cloud's Keystone, if its tokens are good here.
     pub keystone: Option<Arc<keystone::Keystone>>,
     /// Nobody is asked who they are.
     pub open: bool,
@@ -119,6 +158,8 @@ pub(crate) struct Authentication {
 pub(crate) struct Permanent {
     pub keyring: Arc<Keyring>,
     pub hashing: Arc<Hashing>,
+    /// A cloud's Keystone and what it has said, if the settings name one.
+    pub keystone: Option<Arc<keystone::Keystone>>,
 }
 
 impl Authentication {
@@ -126,6 +167,7 @@ impl Authentication {
     pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
         let mut this = Self {
             authenticators: Vec::new(),
+            local_keystone: None,
             keystone: None,
             open: false,
             basic: false,
@@ -150,16 +192,28 @@ impl Authentication {
                     this.basic = true;
                     this.authenticators.push(Arc::new(basic::Basic::new(users)));
                 }
-                AuthMethod::Keystone => {
-                    let users = shared_users(&mut this.passwords, config, "keystone", &permanent.hashing)?;
+                AuthMethod::LocalKeystone => {
+                    let users =
+                        shared_users(&mut this.passwords, config, "local-keystone", &permanent.hashing)?;
                     let keys = config.token_key_file.as_deref().map(key_file::read).transpose()?;
                     let keys = keys.unwrap_or_default();
-                    let keystone =
-                        Arc::new(keystone::Keystone::new(users, Arc::clone(&permanent.keyring), keys));
-                    this.keystone = Some(Arc::clone(&keystone));
+                    let keyring = Arc::clone(&permanent.keyring);
+                    let keystone = Arc::new(local_keystone::LocalKeystone::new(users, keyring, keys));
+                    this.local_keystone = Some(Arc::clone(&keystone));
                     this.authenticators.push(keystone);
                 }
+                AuthMethod::Keystone => {
+                    let keystone = permanent.keystone.as_ref().ok_or(ConfigError::KeystoneNotNamed)?;
+                    this.keystone = Some(Arc::clone(keystone));
+                }
             }
+        }
+        if let Some(keystone) = &this.keystone {
+            if this.local_keystone.is_some() {
+                return Err(ConfigError::TwoKeystones);
+            }
+            // After the others: what they know is nothing to Keystone.
+            this.authenticators.push(keystone.clone());
         }
         if this.authenticators.is_empty() { Err(ConfigError::NoMethod) } else { Ok(this) }
     }
@@ -170,8 +224,8 @@ impl Authentication {
         for authenticator in &self.authenticators {
             match authenticator.authenticate(credentials).await {
                 Ok(identity) => return Ok(identity),
-                Err(Denial::Absent) => {}
-                Err(other) => denial = other,
+                Err(other) if other.weight() >= denial.weight() => denial = other,
+                Err(_) => {}
             }
         }
         Err(denial)
@@ -223,6 +277,20 @@ fn shared_users(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_reasons_the_one_that_says_most_is_answered() {
+        let wait = Duration::from_secs(1);
+        let ordered = [
+            Denial::Absent,
+            Denial::Wrong("w"),
+            Denial::Told("t"),
+            Denial::Forbidden("f"),
+            Denial::TooMany(wait),
+            Denial::Unavailable(wait),
+        ];
+        assert!(ordered.windows(2).all(|pair| pair[0].weight() < pair[1].weight()));
+    }
 
     #[test]
     fn a_role_implies_those_below_it() {

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use leases::project::{ProjectId, UserId};
 
-use super::{Authenticator, Credentials, Denial, Identity, Roles};
+use super::{Authenticator, Credentials, Denial, Identity, Names, Roles};
 
 /// Everybody is the administrator of the project `admin`.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,7 @@ impl Authenticator for Open {
             user: UserId("admin".to_owned()),
             project: ProjectId("admin".to_owned()),
             roles: Roles::new(["admin"]),
+            names: Names::default(),
         })
     }
 }

@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 use super::failures::shown;
 use super::file::{self, AuthFileError, Form};
 use super::hash::{digest, read_digest};
-use super::{Authenticator, Credentials, Denial, Identity, Roles};
+use super::{Authenticator, Credentials, Denial, Identity, Names, Roles};
 
 const FORM: Form = Form { list: "tokens", required: &["sha256", "user", "project", "roles"], optional: &[] };
 
@@ -74,6 +74,7 @@ impl Tokens {
                 user: UserId(entry.user),
                 project: ProjectId(entry.project),
                 roles: Roles::new(entry.roles),
+                names: Names::default(),
             };
             Ok::<_, AuthFileError>((digest, identity))
         };

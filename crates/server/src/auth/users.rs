@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::failures::shown;
 use super::file::{self, AuthFileError, Form};
 use super::hash::{Strength, fingerprint, strength};
-use super::{Identity, Roles};
+use super::{Identity, Names, Roles};
 
 /// What is said of a hash that is weak.
 const WEAK: &str = "the password_hash is weak: replace it by one that `allot hash password` prints";
@@ -70,6 +70,7 @@ impl User {
             user: UserId(self.id().to_owned()),
             project: ProjectId(project.to_owned()),
             roles: Roles::new(roles),
+            names: Names { user: self.name.clone(), project: project.to_owned() },
         })
     }
 }

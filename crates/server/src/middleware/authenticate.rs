@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::context::RequestId;
 use crate::app::{App, LoginFailure, Session};
-use crate::auth::{self, Credentials, Denial};
+use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
 use crate::error::ApiError;
 use crate::rate::Client;
 
-/// What everybody may see: which versions there are, the document, and how the server is. The small Keystone
+/// What everybody may see: which versions there are, the document, and how the server is. The local Keystone
 /// asks for credentials itself.
 pub(crate) fn public(path: &str) -> bool {
     matches!(path, "/" | "/versions" | "/openapi.json" | "/healthz" | "/readyz" | "/metrics")
@@ -57,6 +57,57 @@ fn may_fail(app: &App, address: Option<&Client>) -> Result<(), Duration> {
     }
 }
 
+/// The answer to who is nobody, with all ways to become somebody.
+pub(crate) fn unauthorized(authentication: &Authentication) -> ApiError {
+    let keystone = authentication.keystone.as_ref().map(|keystone| keystone.challenge());
+    ApiError::unauthorized(authentication.basic).naming_keystone(keystone)
+}
+
+/// The answer to who is not let in, `unauthorized` if that is all there is to say. It is logged and counted if something
+/// was tried, with the reason of the denial.
+pub(crate) fn refuse(
+    app: &App,
+    denial: Denial,
+    failure: &LoginFailure<'_>,
+    unauthorized: ApiError,
+) -> ApiError {
+    let failed = |reason| app.login_failed(&LoginFailure { reason, ..*failure });
+    match denial {
+        Denial::Absent => unauthorized,
+        Denial::Wrong(reason) => {
+            failed(reason);
+            unauthorized
+        }
+        Denial::Told(reason) => {
+            failed(reason);
+            unauthorized.saying(reason)
+        }
+        Denial::Forbidden(reason) => {
+            failed(reason);
+            ApiError::new(StatusCode::FORBIDDEN, reason)
+        }
+        Denial::TooMany(wait) => {
+            failed("too many wrong passwords, or tokens at once");
+            ApiError::too_many(wait)
+        }
+        Denial::Unavailable(wait) => ApiError::keystone_away(wait),
+    }
+}
+
+/// Who sends the request, for all that is logged of it.
+fn record(identity: &Identity) {
+    let span = tracing::Span::current();
+    span.record("user", identity.user.0.as_str()).record("project", identity.project.0.as_str());
+    let Names { user, project } = &identity.names;
+    for (field, name, id) in
+        [("user_name", user, &identity.user.0), ("project_name", project, &identity.project.0)]
+    {
+        if !name.is_empty() && name != id {
+            span.record(field, name.as_str());
+        }
+    }
+}
+
 /// Lets a request in, with who sends it, or answers that it may not.
 pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let access = app.access();
@@ -68,8 +119,9 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     let peer = peer(request.extensions());
     let address = peer.map(Client::Address);
     let credentials = Credentials::of(request.headers(), peer);
+    let credentials = credentials.for_request(request.method(), request.uri().path());
     if health_check(&request) && !authentication.open && credentials.is_empty() {
-        return ApiError::unauthorized(authentication.basic).into_response();
+        return unauthorized(authentication).into_response();
     }
     if public(request.uri().path()) {
         if !limited(request.uri().path()) {
@@ -97,23 +149,18 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
                 Some((name, _)) => ("basic", Some(name.as_str())),
                 None => ("token", None),
             };
-            let failure = |reason| LoginFailure { method, name, reason, peer, request_id: &request_id };
-            match denial {
-                Denial::Absent => {}
-                Denial::Wrong(reason) => app.login_failed(&failure(reason)),
-                Denial::TooMany(wait) => {
-                    app.login_failed(&failure("too many wrong passwords"));
-                    return ApiError::too_many(wait).into_response();
-                }
-            }
-            if let Err(wait) = spend(&app, address) {
+            let failure = LoginFailure { method, name, reason: "", peer, request_id: &request_id };
+            let error = refuse(&app, denial, &failure, unauthorized(authentication));
+            // That Keystone is away is nobody's fault here.
+            if !matches!(denial, Denial::Unavailable(_) | Denial::TooMany(_))
+                && let Err(wait) = spend(&app, address)
+            {
                 return ApiError::too_many(wait).into_response();
             }
-            return ApiError::unauthorized(authentication.basic).into_response();
+            return error.into_response();
         }
     };
-    let span = tracing::Span::current();
-    span.record("user", identity.user.0.as_str()).record("project", identity.project.0.as_str());
+    record(&identity);
     let client = Client::User(identity.user.clone(), identity.project.clone());
     if let Err(wait) = spend(&app, Some(client.clone())) {
         return ApiError::too_many(wait).into_response();

@@ -29,8 +29,10 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     let global = global_id(request.headers()).unwrap_or_default();
     let path = shown_path(&route, request.uri().path());
     let peer = peer(request.extensions()).map(|peer| peer.to_string()).unwrap_or_default();
-    let (user, project) = (Empty, Empty);
-    let span = tracing::info_span!("request", id, global, %method, route, path, peer, user, project);
+    let (user, project, user_name, project_name) = (Empty, Empty, Empty, Empty);
+    let span = tracing::info_span!(
+        "request", id, global, %method, route, path, peer, user, user_name, project, project_name
+    );
     request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = next.run(request).instrument(span.clone()).await;
     let elapsed = watch.elapsed();

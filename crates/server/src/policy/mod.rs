@@ -177,10 +177,15 @@ fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Roles;
+    use crate::auth::{Names, Roles};
 
     fn caller(roles: &[&str], project: &str) -> Identity {
-        Identity { user: UserId("u".into()), project: ProjectId(project.into()), roles: Roles::new(roles) }
+        Identity {
+            user: UserId("u".into()),
+            project: ProjectId(project.into()),
+            roles: Roles::new(roles),
+            names: Names::default(),
+        }
     }
 
     /// Role by role, in which project the rule allows what belongs to the project `p`.

@@ -1,4 +1,4 @@
-//! The small Keystone's addresses (spec §2.1): as much as clients with the auth type `password` need.
+//! The local Keystone's addresses (spec §2.1): as much as clients with the auth type `password` need.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use tracing::Instrument;
 
 use super::versions::base_url;
 use crate::app::{App, LoginFailure};
-use crate::auth::Denial;
-use crate::auth::keystone::{Issued, Keystone, LoginError, LoginRequest};
+use crate::auth::local_keystone::{Issued, LocalKeystone, LoginError, LoginRequest};
 use crate::error::ApiError;
 use crate::extract::{Body, Origin};
+use crate::middleware::authenticate::refuse;
 
 const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// The small Keystone, if there is one.
-fn keystone(app: &App) -> Result<Arc<Keystone>, ApiError> {
-    let keystone = app.access().authentication.keystone.clone();
+/// The local Keystone, if there is one.
+fn keystone(app: &App) -> Result<Arc<LocalKeystone>, ApiError> {
+    let keystone = app.access().authentication.local_keystone.clone();
     keystone.ok_or_else(|| ApiError::identity(StatusCode::NOT_FOUND, "There is no login here."))
 }
 
@@ -40,7 +40,7 @@ fn version(app: &App, headers: &HeaderMap) -> Value {
     })
 }
 
-/// The versions of the small Keystone.
+/// The versions of the local Keystone.
 #[utoipa::path(
     get, path = "/identity", tag = "identity", operation_id = "identity_versions",
     responses((status = 300, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
@@ -51,7 +51,7 @@ pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Resu
     Ok((StatusCode::MULTIPLE_CHOICES, Json(body)).into_response())
 }
 
-/// The version of the small Keystone.
+/// The version of the local Keystone.
 #[utoipa::path(
     get, path = "/identity/v3", tag = "identity", operation_id = "identity_version",
     responses((status = 200, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
@@ -85,20 +85,10 @@ pub(crate) async fn log_in(
     let body = body.login().map_err(|error| unreadable(&error))?;
     let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
     let Origin { peer, request_id } = &origin;
-    let failed = |reason| {
-        let (method, peer) = ("keystone", *peer);
-        app.login_failed(&LoginFailure { method, name: request.user(), reason, peer, request_id });
-    };
+    let (method, name) = ("local-keystone", request.user());
+    let failure = LoginFailure { method, name, reason: "", peer: *peer, request_id };
     let (token, issued) = keystone.log_in(&request, *peer).await.map_err(|error| match error {
-        LoginError::Denied(Denial::Absent) => ApiError::unauthorized(false),
-        LoginError::Denied(Denial::Wrong(reason)) => {
-            failed(reason);
-            ApiError::unauthorized(false)
-        }
-        LoginError::Denied(Denial::TooMany(wait)) => {
-            failed("too many wrong passwords");
-            ApiError::too_many(wait)
-        }
+        LoginError::Denied(denial) => refuse(&app, denial, &failure, ApiError::unauthorized(false)),
         LoginError::Method => {
             let message = "The only way to log in is by the method \"password\".";
             ApiError::identity(StatusCode::UNAUTHORIZED, message)
@@ -118,7 +108,7 @@ fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
 }
 
 /// The token that is asked about, if the one who asks may: its owner, or an administrator.
-async fn subject(app: &App, headers: &HeaderMap) -> Result<(Arc<Keystone>, Issued), ApiError> {
+async fn subject(app: &App, headers: &HeaderMap) -> Result<(Arc<LocalKeystone>, Issued), ApiError> {
     let keystone = keystone(app)?;
     let find = async |name| match token(headers, name) {
         Some(token) => keystone.find(&token).await,

@@ -86,8 +86,8 @@ fn login(user: &Value, scope: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_small_keystone_gives_a_token_for_a_password() {
-    let site = site(&[AuthMethod::Keystone]).await;
+async fn the_local_keystone_gives_a_token_for_a_password() {
+    let site = site(&[AuthMethod::LocalKeystone]).await;
     let host = ("host", "leases.example");
     let version = send(&site, Method::GET, "/identity/v3", &[host], &Value::Null).await.ok(200);
     assert_eq!(version["version"]["links"][0]["href"], "http://leases.example/identity/v3/");
@@ -120,8 +120,8 @@ async fn the_small_keystone_gives_a_token_for_a_password() {
 }
 
 #[tokio::test]
-async fn the_small_keystone_gives_no_token_for_anything_else() {
-    let site = site(&[AuthMethod::Keystone]).await;
+async fn the_local_keystone_gives_no_token_for_anything_else() {
+    let site = site(&[AuthMethod::LocalKeystone]).await;
     let log_in =
         async |body: &Value| send(&site, Method::POST, "/identity/v3/auth/tokens", &[], body).await.status;
     let alice = json!({"name": "alice", "password": "se:cret"});

@@ -36,7 +36,7 @@ fn files() -> (TempFile, TempFile) {
 async fn site(failed_logins: u32) -> Site {
     let (users, tokens) = files();
     let auth = AuthConfig {
-        methods: vec![AuthMethod::Tokens, AuthMethod::Basic, AuthMethod::Keystone],
+        methods: vec![AuthMethod::Tokens, AuthMethod::Basic, AuthMethod::LocalKeystone],
         users_file: Some(users.0.clone()),
         tokens_file: Some(tokens.0.clone()),
         ..AuthConfig::default()
@@ -152,7 +152,7 @@ async fn the_log_says_who_asked_from_where_and_who_was_not_let_in() {
     );
     assert_eq!(lines(&["WARN", "login failed", "no\\\\nbody", "192.0.2.7", "unknown user"]), 1, "{log}");
     assert_eq!(
-        lines(&["WARN", "login failed", "keystone", "user=\"bo\"", "192.0.2.8", "wrong password"]),
+        lines(&["WARN", "login failed", "local-keystone", "user=\"bo\"", "192.0.2.8", "wrong password"]),
         1,
         "{log}"
     );
@@ -169,7 +169,7 @@ async fn the_log_says_who_asked_from_where_and_who_was_not_let_in() {
     );
     assert_eq!(lines(&["\u{1b}"]), 0, "nothing that a terminal obeys");
     let metrics = site.get("/metrics").await.text;
-    for (method, count) in [("basic", 4), ("keystone", 2), ("token", 2)] {
+    for (method, count) in [("basic", 4), ("local-keystone", 2), ("token", 2)] {
         let line = format!("allot_logins_failed_total{{method=\"{method}\"}} {count}");
         assert!(metrics.contains(&line), "{line}");
     }

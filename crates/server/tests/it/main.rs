@@ -17,6 +17,7 @@ mod hosts;
 mod housekeeping;
 mod instances;
 mod isolation;
+mod keystone;
 mod lease_pools;
 mod leases;
 mod limits;

@@ -1,4 +1,4 @@
-//! Tokens of the small Keystone: good at every server on a store and after a restart, until they end, are revoked, or
+//! Tokens of the local Keystone: good at every server on a store and after a restart, until they end, are revoked, or
 //! the user is another.
 
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn users_file() -> TempFile {
 
 fn config(users: &TempFile) -> Config {
     let auth = AuthConfig {
-        methods: vec![AuthMethod::Keystone],
+        methods: vec![AuthMethod::LocalKeystone],
         users_file: Some(users.0.clone()),
         ..AuthConfig::default()
     };

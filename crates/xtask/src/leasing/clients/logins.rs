@@ -59,7 +59,7 @@ impl Login {
         match self {
             Self::Token => ("tokens", TOKENS),
             Self::Basic => ("basic", USERS),
-            Self::Keystone => ("keystone", USERS),
+            Self::Keystone => ("local-keystone", USERS),
         }
     }
 
@@ -148,7 +148,7 @@ pub(super) fn with_tokens(ours: &Executable, directory: &Path) -> Result<Server>
     start(ours, Login::Token, directory)
 }
 
-/// A service with a small Keystone, where `tester` has the password [`PASSWORD`], that takes [`TOKEN`] as well.
+/// A service with a local Keystone, where `tester` has the password [`PASSWORD`], that takes [`TOKEN`] as well.
 pub(super) fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
     let methods = [Login::Keystone, Login::Token].map(|login| {
         let (method, content) = login.served();

@@ -1,4 +1,5 @@
-//! A small Keystone: tokens for passwords, as far as the stock clients need it to log in (spec §2.1).
+//! The local Keystone: tokens for passwords of the users' file, as far as the stock clients need them to log in.
+//! It is a login helper for services without a cloud; tokens of a cloud's Keystone are unknown to it.
 //!
 //! A token says whose it is and how long it is valid, and is signed. So nothing is kept of those that are issued, and
 //! every service that has the key knows them again. The signature also covers what the users' file says of the user
@@ -31,7 +32,7 @@ const LONGEST: usize = 8192;
 
 /// Issues tokens and knows them again.
 #[derive(Debug)]
-pub(crate) struct Keystone {
+pub(crate) struct LocalKeystone {
     passwords: Arc<Passwords>,
     keyring: Arc<Keyring>,
     /// Keys of the operator's, which take the place of the store's.
@@ -175,7 +176,7 @@ impl Domain {
     }
 }
 
-impl Keystone {
+impl LocalKeystone {
     /// For these users, with the store's keys, or those of a file if there are any.
     pub fn new(passwords: Arc<Passwords>, keyring: Arc<Keyring>, file_keys: Vec<FileKey>) -> Self {
         Self { passwords, keyring, file_keys }
@@ -285,7 +286,7 @@ fn signed(claims: &str, entry: &str) -> String {
 }
 
 #[async_trait]
-impl Authenticator for Keystone {
+impl Authenticator for LocalKeystone {
     async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
         let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
         let issued = self.find(token).await;

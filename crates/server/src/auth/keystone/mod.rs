@@ -1,0 +1,357 @@
+//! Tokens of a cloud's Keystone.
+//!
+//! Keystone is asked what a token stands for; what it said is good for a short time ([`cache`]), which is how long a token
+//! that was revoked goes on. While Keystone cannot be reached, tokens that were valid go on for a time that is set, and all
+//! others are answered that the service is not available: they are neither let in nor called wrong.
+//!
+//! Tokens are never kept: they are known by a hash with a key that only this process has.
+
+mod asking;
+mod cache;
+mod outage;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ambient::{Clock, Ids, Stopwatch};
+use async_trait::async_trait;
+use axum::http::HeaderValue;
+use leases::project::{ProjectId, UserId};
+use openstack::{ErrorKind, Interface, Named, Session, Token};
+use ring::hmac;
+use secrecy::{ExposeSecret, SecretString};
+
+use self::asking::Asking;
+use self::cache::{Cache, CacheRules, Key, Known, Look, Moment, Refusal};
+use self::outage::Outage;
+use super::credentials::Asked;
+use super::failures::shown;
+use super::{Authenticator, Credentials, Denial, Identity, Names, Roles};
+use crate::config::{ConfigError, KeystoneConfig};
+use crate::metrics::TokenChecks;
+use crate::rate::Client;
+use crate::unanswered::Unanswered;
+
+/// The type of this service in catalogs and access rules.
+const SERVICE: &str = "reservation";
+
+/// No token is longer, in bytes.
+const LONGEST: usize = 8192;
+
+/// Requests of one address that may wait for Keystone at once: others have the rest.
+const OF_ONE_ADDRESS: usize = 256;
+
+/// When to come again, where Keystone cannot be reached.
+const COME_AGAIN: Duration = Duration::from_secs(5);
+
+const UNSCOPED: &str = "The token is for no project: log in with a project, as OS_PROJECT_NAME and \
+                        OS_PROJECT_DOMAIN_NAME name it.";
+const AGAINST_RULES: &str = "The access rules of the application credential do not allow this request.";
+const WRONG: &str = "unknown, revoked or expired token";
+
+/// Knows tokens of a cloud's Keystone.
+#[derive(Debug)]
+pub(crate) struct Keystone {
+    session: Session,
+    challenge: HeaderValue,
+    /// How long a request waits for Keystone.
+    patience: Duration,
+    clock: Arc<dyn Clock>,
+    since: Stopwatch,
+    key: hmac::Key,
+    cache: Mutex<Cache>,
+    outage: Mutex<Outage>,
+    asking: Asking<Answer>,
+    waiting: Arc<Unanswered>,
+    checks: TokenChecks,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug)]
+enum Answer {
+    Valid(Arc<Known>),
+    Refused(Refusal),
+    /// Keystone did not answer, or refuses to.
+    None,
+}
+
+impl Keystone {
+    /// With these settings; nobody is asked yet.
+    pub fn new(
+        config: &KeystoneConfig,
+        ids: Arc<dyn Ids>,
+        clock: Arc<dyn Clock>,
+        checks: TokenChecks,
+    ) -> Result<Self, ConfigError> {
+        let wrong = |reason: String| ConfigError::Keystone(reason);
+        let challenge = format!("Keystone uri=\"{}\"", config.www_authenticate_uri);
+        let challenge = HeaderValue::try_from(challenge)
+            .map_err(|_| wrong("www_authenticate_uri cannot be sent in a header".to_owned()))?;
+        let random = [ids.uuid(), ids.uuid()].map(u128::to_be_bytes).concat();
+        let rules =
+            CacheRules { fresh: config.cache_time, stale: config.outage_time, most: config.cached_tokens };
+        let patience = config.cloud.timeout;
+        Ok(Self {
+            session: Session::new(config.cloud.clone(), ids).map_err(|error| wrong(error.to_string()))?,
+            challenge,
+            patience,
+            clock,
+            since: Stopwatch::start(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &random),
+            cache: Mutex::new(Cache::new(rules)),
+            outage: Mutex::default(),
+            asking: Asking::new(config.validations_at_once),
+            waiting: Unanswered::new(OF_ONE_ADDRESS),
+            checks,
+        })
+    }
+
+    /// What clients that are not let in are told: where to get a token.
+    pub fn challenge(&self) -> &HeaderValue {
+        &self.challenge
+    }
+
+    /// Logs in, and says in the log what is found: whether clients can find this service in the catalog.
+    pub async fn look(&self) {
+        let url = self.session.cloud().identity.as_str();
+        // Otherwise the session has said why.
+        let Ok(said) = self.session.own_token().await else { return };
+        let (user, project) = (shown(&said.user.name), said.project.map(|project| shown(&project.name)));
+        tracing::info!(url, user, project, "Keystone login done");
+        if !said
+            .roles
+            .iter()
+            .any(|role| ["service", "admin"].iter().any(|needed| role.eq_ignore_ascii_case(needed)))
+        {
+            let reason = "Keystone tells only users with the role service or admin what a token stands for";
+            tracing::warn!(user, roles = said.roles.join(","), reason, "service user without role");
+        }
+        match said.catalog.find(SERVICE, self.session.cloud().region.as_deref(), Interface::Public) {
+            Ok(endpoint) => tracing::info!(%endpoint, "catalog endpoint found"),
+            Err(reason) => tracing::warn!(reason, "catalog endpoint missing"),
+        }
+    }
+
+    async fn identify(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
+        let text = token.expose_secret();
+        if text.len() > LONGEST {
+            return Err(Denial::Wrong("token too long"));
+        }
+        let key = self.key_of(text);
+        let look = self.cache().look(&key, self.now());
+        let stale = match look {
+            Look::Fresh(known) => {
+                self.checks.cached();
+                return admit(&known, credentials.asked.as_ref());
+            }
+            Look::Refused(refusal) => {
+                self.checks.cached();
+                return Err(denial(refusal));
+            }
+            Look::Stale(known) => Some(known),
+            Look::Unknown => None,
+        };
+        match self.ask(key, token, credentials.peer).await? {
+            Answer::Valid(known) => admit(&known, credentials.asked.as_ref()),
+            Answer::Refused(refusal) => Err(denial(refusal)),
+            Answer::None => match stale {
+                Some(known) => admit(&known, credentials.asked.as_ref()),
+                None => Err(Denial::Unavailable(COME_AGAIN)),
+            },
+        }
+    }
+
+    /// What Keystone says of a token, once for all requests that have it.
+    async fn ask(&self, key: Key, token: &SecretString, peer: Option<IpAddr>) -> Result<Answer, Denial> {
+        let _waiting = match peer {
+            None => None,
+            Some(peer) => {
+                let waiting = self.waiting.ask(Client::Address(peer));
+                Some(waiting.ok_or(Denial::TooMany(Duration::from_secs(1)))?)
+            }
+        };
+        let asked = self.asking.ask(key, async {
+            if !self.outage().may_ask(self.since.elapsed()) {
+                return Answer::None;
+            }
+            let validated = openstack::validate(&self.session, token);
+            let answer = match tokio::time::timeout(self.patience, validated).await {
+                Ok(Ok(said)) => Ok(said),
+                Ok(Err(error)) => Err((is_outage(&error), error.to_string())),
+                Err(_) => Err((true, format!("no answer within {} s", self.patience.as_secs_f32()))),
+            };
+            self.learn(key, answer)
+        });
+        // Its turn may be long in coming.
+        let asked = tokio::time::timeout(self.patience.saturating_mul(2), asked).await;
+        Ok(asked.ok().flatten().unwrap_or(Answer::None))
+    }
+
+    /// Keeps what Keystone said, or that it said nothing.
+    fn learn(&self, key: Key, said: Result<Option<Token>, (bool, String)>) -> Answer {
+        let now = self.now();
+        let said = match said {
+            Ok(said) => said,
+            Err((outage, error)) => {
+                self.checks.failed();
+                if !outage {
+                    tracing::warn!(error, "token not checked");
+                } else if self.outage().failed(now.steady) {
+                    tracing::error!(error, "Keystone unavailable");
+                }
+                return Answer::None;
+            }
+        };
+        if let Some(outage) = self.outage().answered(now.steady) {
+            tracing::info!(seconds = outage.as_secs(), "Keystone available again");
+        }
+        let Some(said) = said else {
+            self.checks.refused();
+            self.cache().refuse(key, Refusal::Unknown, now);
+            return Answer::Refused(Refusal::Unknown);
+        };
+        let Some(known) = known(said).map(Arc::new) else {
+            self.checks.refused();
+            self.cache().refuse(key, Refusal::Unscoped, now);
+            return Answer::Refused(Refusal::Unscoped);
+        };
+        self.checks.valid();
+        self.cache().accept(key, Arc::clone(&known), now);
+        Answer::Valid(known)
+    }
+
+    fn key_of(&self, token: &str) -> Key {
+        let mut key = [0; 32];
+        key.copy_from_slice(hmac::sign(&self.key, token.as_bytes()).as_ref());
+        key
+    }
+
+    fn now(&self) -> Moment {
+        Moment { steady: self.since.elapsed(), wall: self.clock.now() }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Authenticator for Keystone {
+    async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        self.identify(credentials).await
+    }
+}
+
+/// Whether an error says that Keystone cannot be asked about any token, and not only about this one.
+fn is_outage(error: &openstack::Error) -> bool {
+    match error.kind {
+        ErrorKind::Status { status, .. } => [401, 403, 429, 502, 503, 504].contains(&status),
+        ErrorKind::Unreachable(_)
+        | ErrorKind::NoAnswer(_)
+        | ErrorKind::LoginRefused(_)
+        | ErrorKind::Secret(_)
+        | ErrorKind::NoEndpoint(_) => true,
+        ErrorKind::GenerationConflict(_) | ErrorKind::TooLong(_) | ErrorKind::Malformed(_) => false,
+    }
+}
+
+fn denial(refusal: Refusal) -> Denial {
+    match refusal {
+        Refusal::Unknown => Denial::Wrong(WRONG),
+        Refusal::Unscoped => Denial::Told(UNSCOPED),
+    }
+}
+
+/// Lets a token in, unless it has access rules and none allows what is asked.
+fn admit(known: &Known, asked: Option<&Asked>) -> Result<Identity, Denial> {
+    let allowed = match (&known.access_rules, asked) {
+        (None, _) => true,
+        (Some(rules), Some(Asked { method, path })) => {
+            rules.iter().any(|rule| rule.allows(SERVICE, method.as_str(), path))
+        }
+        // What it is for is not known.
+        (Some(_), None) => false,
+    };
+    if allowed { Ok(known.identity.clone()) } else { Err(Denial::Forbidden(AGAINST_RULES)) }
+}
+
+/// What is to be kept of a token; none if it is for no project.
+fn known(said: Token) -> Option<Known> {
+    let project = said.project?;
+    let names = Names { user: name(&said.user), project: name(&project) };
+    Some(Known {
+        identity: Identity {
+            user: UserId(said.user.id),
+            project: ProjectId(project.id),
+            roles: Roles::exactly(said.roles),
+            names,
+        },
+        expires_at: said.expires_at,
+        access_rules: said.application_credential.and_then(|credential| credential.access_rules),
+    })
+}
+
+/// A name as people write it: with its domain, unless that is the one that everybody has.
+fn name(named: &Named) -> String {
+    match (named.name.as_str(), named.domain.as_str()) {
+        ("", _) => String::new(),
+        (name, "" | "Default") => shown(name),
+        (name, domain) => format!("{}@{}", shown(name), shown(domain)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(more: &str) -> Token {
+        let text = format!(
+            r#"{{"token": {{"user": {{"id": "u1", "name": "ann", "domain": {{"name": "Physics"}}}},
+                "roles": [{{"name": "Member"}}, {{"name": "reader"}}],
+                "issued_at": "2026-11-25T16:00:00.000000Z", "expires_at": "2026-11-25T17:00:00.000000Z"{more}}}}}"#
+        );
+        Token::read(text.as_bytes()).expect("a token")
+    }
+
+    const PROJECT: &str = r#", "project": {"id": "p1", "name": "web", "domain": {"name": "Default"}}"#;
+
+    #[test]
+    fn who_somebody_is_follows_from_identifiers_and_roles_are_those_of_keystone() {
+        let Identity { user, project, roles, names } = known(said(PROJECT)).expect("a project").identity;
+        assert_eq!((user.0.as_str(), project.0.as_str()), ("u1", "p1"));
+        assert_eq!((names.user.as_str(), names.project.as_str()), ("ann@Physics", "web"));
+        assert_eq!(roles.names().collect::<Vec<_>>(), ["member", "reader"]);
+        let admin = Roles::exactly(["admin"]);
+        assert!(admin.has("Admin") && !admin.has("member"), "which roles imply which Keystone says");
+        for other in ["", r#", "domain": {"id": "d"}"#, r#", "system": {"all": true}"#] {
+            assert_eq!(known(said(other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn access_rules_are_obeyed_and_where_nobody_knows_what_is_asked_nothing_is_allowed() {
+        let rules = r#", "application_credential": {"id": "c", "restricted": true, "access_rules":
+            [{"id": "r", "service": "reservation", "method": "GET", "path": "/v1/leases"}]}"#;
+        let known = known(said(&format!("{PROJECT}{rules}"))).expect("a project");
+        let asked = |method: &str, path: &str| Asked {
+            method: method.parse().expect("a method"),
+            path: path.to_owned(),
+        };
+        assert!(admit(&known, Some(&asked("GET", "/v1/leases"))).is_ok());
+        for other in [asked("POST", "/v1/leases"), asked("GET", "/v1/leases/7"), asked("GET", "/v1/os-hosts")]
+        {
+            assert_eq!(admit(&known, Some(&other)), Err(Denial::Forbidden(AGAINST_RULES)));
+        }
+        assert_eq!(admit(&known, None), Err(Denial::Forbidden(AGAINST_RULES)));
+        let none = Known { access_rules: Some(Vec::new()), ..known.clone() };
+        assert!(admit(&none, Some(&asked("GET", "/v1/leases"))).is_err(), "no rule allows nothing");
+        let all = Known { access_rules: None, ..known };
+        assert!(admit(&all, None).is_ok());
+    }
+}

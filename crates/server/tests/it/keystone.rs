@@ -1,0 +1,441 @@
+//! Tokens of a cloud's Keystone: who comes in with them, how often Keystone is asked, and what happens while it is away.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ambient::SeededIds;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, User};
+use serde_json::{Value, json};
+use server::{App, AuthConfig, AuthMethod, Config, ConfigError, KeystoneConfig};
+use tracing::instrument::WithSubscriber;
+
+use crate::site::{Answer, Site, TempFile, hosts_lease, tokens_file};
+
+const URI: &str = "http://keystone.example/v3";
+
+/// A Keystone that only pretends.
+#[derive(Clone, Default)]
+struct Keystone(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    /// What is said of tokens.
+    tokens: HashMap<String, Value>,
+    /// How often each was asked about.
+    asked: HashMap<String, usize>,
+    logins: usize,
+    /// The status of everything, if it does not work.
+    broken: Option<u16>,
+    /// Questions that are not answered yet, and the most that ever were.
+    open: usize,
+    most: usize,
+}
+
+impl Keystone {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().expect("no panic")
+    }
+
+    /// Issues a token with these roles; `more` is put into what is said of it.
+    fn issue(&self, token: &str, roles: &[&str], more: &Value) {
+        let domain = json!({"id": "default", "name": "Default"});
+        let roles: Vec<_> =
+            roles.iter().map(|role| json!({"id": format!("id-{role}"), "name": role})).collect();
+        let mut said = json!({
+            "user": {"id": format!("id-of-{token}"), "name": format!("name-of-{token}"), "domain": domain},
+            "project": {"id": "project-id", "name": "physics", "domain": {"id": "d2", "name": "lab"}},
+            "roles": roles,
+            "issued_at": "2026-11-25T16:00:00.000000Z",
+            "expires_at": "2199-11-25T17:00:00.000000Z",
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            said[name] = value.clone();
+        }
+        self.lock().tokens.insert(token.to_owned(), json!({"token": said}));
+    }
+
+    fn revoke(&self, token: &str) {
+        self.lock().tokens.remove(token);
+    }
+
+    fn break_with(&self, status: Option<u16>) {
+        self.lock().broken = status;
+    }
+
+    fn asked(&self, token: &str) -> usize {
+        self.lock().asked.get(token).copied().unwrap_or(0)
+    }
+
+    async fn serve(&self) -> String {
+        let app = Router::new().fallback(answer).with_state(self.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        url
+    }
+}
+
+async fn answer(State(keystone): State<Keystone>, method: Method, headers: HeaderMap) -> Response {
+    let said = {
+        let mut inner = keystone.lock();
+        if let Some(status) = inner.broken {
+            return StatusCode::from_u16(status).expect("a status").into_response();
+        }
+        if method == Method::POST {
+            inner.logins += 1;
+            let body = json!({"token": {
+                "user": {"id": "allot", "name": "allot"},
+                "project": {"id": "service", "name": "service"},
+                "roles": [{"name": "service"}],
+                "issued_at": "2026-11-25T16:00:00.000000Z",
+                "expires_at": "2026-11-25T17:00:00.000000Z",
+                "catalog": [],
+            }});
+            return (StatusCode::CREATED, [("x-subject-token", "own")], body.to_string()).into_response();
+        }
+        assert_eq!(headers["x-auth-token"], "own");
+        let token = headers["x-subject-token"].to_str().expect("text").to_owned();
+        *inner.asked.entry(token.clone()).or_default() += 1;
+        inner.open += 1;
+        inner.most = inner.most.max(inner.open);
+        inner.tokens.get(&token).cloned()
+    };
+    // Others come meanwhile.
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    keystone.lock().open -= 1;
+    match said {
+        Some(said) => (StatusCode::OK, said.to_string()).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn settings(url: &str) -> KeystoneConfig {
+    let default = || Domain::Name("Default".to_owned());
+    KeystoneConfig {
+        cloud: Cloud {
+            identity: openstack::identity_url(url).expect("an address"),
+            login: Login::Password {
+                user: User::Name("allot".to_owned(), default()),
+                password: Secret::Text("s3cret".into()),
+                project: Project::Name("service".to_owned(), default()),
+            },
+            region: None,
+            interface: Interface::Internal,
+            authorities: None,
+            timeout: Duration::from_secs(30),
+            retry: Retry { attempts: 1, ..Retry::default() },
+        },
+        www_authenticate_uri: URI.to_owned(),
+        cache_time: Duration::from_hours(1),
+        cached_tokens: 1000,
+        outage_time: Duration::from_hours(1),
+        validations_at_once: 4,
+    }
+}
+
+fn config(keystone: KeystoneConfig) -> Config {
+    let methods = vec![AuthMethod::Keystone];
+    Config {
+        auth: AuthConfig { methods, keystone: Some(keystone), ..AuthConfig::default() },
+        ..Config::default()
+    }
+}
+
+/// A service that takes tokens of a Keystone with a member `ann` and an administrator `root`.
+async fn site(change: impl FnOnce(&mut KeystoneConfig)) -> (Site, Keystone) {
+    let keystone = Keystone::default();
+    keystone.issue("ann", &["member", "reader"], &Value::Null);
+    keystone.issue("root", &["admin", "manager", "member", "reader"], &Value::Null);
+    let mut settings = settings(&keystone.serve().await);
+    change(&mut settings);
+    (Site::with(config(settings), None).await, keystone)
+}
+
+async fn ask(site: &Site, method: Method, path: &str, token: &str, body: &Value) -> Answer {
+    let mut builder = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    if !token.is_empty() {
+        builder = builder.header("x-auth-token", token);
+    }
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    let mut request = builder.body(body).expect("a request");
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 4000))));
+    site.send(request).await
+}
+
+async fn leases(site: &Site, token: &str) -> Answer {
+    ask(site, Method::GET, "/v1/leases", token, &Value::Null).await
+}
+
+#[tokio::test]
+async fn a_token_of_the_cloud_is_who_keystone_says_with_the_roles_that_it_says() {
+    let (site, keystone) = site(|_| ()).await;
+    for host in ["r1-h01", "r1-h02"] {
+        ask(&site, Method::POST, "/v1/os-hosts", "root", &json!({"name": host})).await.ok(201);
+    }
+    let body = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00");
+    let lease = ask(&site, Method::POST, "/v1/leases", "ann", &body).await.ok(201);
+    let lease = &lease["lease"];
+    assert_eq!((&lease["user_id"], &lease["project_id"]), (&json!("id-of-ann"), &json!("project-id")));
+    let refused = ask(&site, Method::GET, "/v1/os-hosts", "ann", &Value::Null).await.error();
+    assert_eq!(refused, (403, "Policy doesn't allow blazar:oshosts:get to be performed".to_owned()));
+    keystone.issue("robot", &["auditor"], &Value::Null);
+    assert_eq!(leases(&site, "robot").await.status, 403, "a role that no rule names");
+    assert_eq!(keystone.lock().logins, 1);
+}
+
+#[tokio::test]
+async fn whoever_has_no_valid_token_is_told_where_to_get_one() {
+    let (site, keystone) = site(|_| ()).await;
+    for token in ["", "nonsense"] {
+        let answer = leases(&site, token).await;
+        assert_eq!(answer.headers["www-authenticate"], format!("Keystone uri=\"{URI}\""));
+        assert_eq!(answer.error(), (401, "The request you have made requires authentication.".to_owned()));
+    }
+    let probe = ask(&site, Method::OPTIONS, "/", "", &Value::Null).await;
+    assert_eq!((probe.status.as_u16(), probe.headers.contains_key("www-authenticate")), (401, true));
+    for (token, scope) in [
+        ("unscoped", json!({"project": null})),
+        ("of-a-domain", json!({"project": null, "domain": {"id": "d"}})),
+    ] {
+        keystone.issue(token, &["admin"], &scope);
+        for _ in 0..2 {
+            let (status, message) = leases(&site, token).await.error();
+            assert!(status == 401 && message.contains("is for no project"), "{status} {message}");
+        }
+        assert_eq!(keystone.asked(token), 1);
+    }
+    let too_long = "x".repeat(9000);
+    assert_eq!(leases(&site, &too_long).await.status, 401);
+    assert_eq!(keystone.asked(&too_long), 0);
+    // Logins are the cloud's, and none of the service's own.
+    for path in ["/identity", "/identity/v3", "/identity/v3/auth/tokens"] {
+        let method = if path.ends_with("tokens") { Method::POST } else { Method::GET };
+        assert_eq!(ask(&site, method, path, "ann", &json!({"auth": {}})).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn keystone_is_asked_once_about_a_token_however_many_requests_have_it() {
+    let (site, keystone) = site(|_| ()).await;
+    for token in ["ann", "wrong"] {
+        let answers = futures::future::join_all((0..50).map(|_| leases(&site, token))).await;
+        let status = if token == "ann" { 200 } else { 401 };
+        assert!(answers.iter().all(|answer| answer.status == status));
+        assert_eq!(leases(&site, token).await.status, status);
+        assert_eq!(keystone.asked(token), 1, "{token}");
+    }
+    let figures = ask(&site, Method::GET, "/metrics", "", &Value::Null).await.text;
+    for (outcome, count) in [("valid", 1), ("refused", 1), ("failed", 0)] {
+        let line = format!("allot_keystone_tokens_total{{outcome=\"{outcome}\"}} {count}");
+        assert!(figures.contains(&line), "{line}: {figures}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_is_refused_after_the_time_that_is_set() {
+    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    keystone.revoke("ann");
+    assert_eq!(leases(&site, "ann").await.status, 401);
+    keystone.break_with(Some(503));
+    assert_eq!(leases(&site, "ann").await.status, 401, "it does not come back while Keystone is away");
+}
+
+#[tokio::test]
+async fn while_keystone_is_away_valid_tokens_go_on_and_others_wait() {
+    for status in [500, 502, 503, 403] {
+        let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+        assert_eq!(leases(&site, "ann").await.status, 200);
+        keystone.break_with(Some(status));
+        for _ in 0..3 {
+            assert_eq!(leases(&site, "ann").await.status, 200, "{status}");
+            for unknown in ["root", "nonsense"] {
+                let answer = leases(&site, unknown).await;
+                assert_eq!(answer.headers["retry-after"], "5");
+                let error = answer.error();
+                assert!(error.0 == 503 && error.1.starts_with("Keystone cannot be asked"), "{error:?}");
+            }
+        }
+        let absent = leases(&site, "").await;
+        assert_eq!(absent.status, 401);
+    }
+}
+
+#[tokio::test]
+async fn a_token_goes_on_no_longer_than_is_set_and_a_service_comes_up_without_keystone() {
+    let (site, keystone) = site(|settings| {
+        settings.cache_time = Duration::ZERO;
+        settings.outage_time = Duration::ZERO;
+    })
+    .await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    keystone.break_with(Some(503));
+    assert_eq!(leases(&site, "ann").await.status, 503);
+
+    // Nobody is there from the beginning.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let site = Site::with(config(settings(&url)), None).await;
+    site.app.look_at_keystone().await;
+    assert_eq!(leases(&site, "ann").await.status, 503);
+    assert_eq!(ask(&site, Method::GET, "/healthz", "", &Value::Null).await.status, 200);
+}
+
+#[tokio::test]
+async fn keystone_that_comes_back_is_asked_again_by_one_request() {
+    let (site, keystone) = site(|_| ()).await;
+    keystone.break_with(Some(503));
+    assert_eq!(leases(&site, "ann").await.status, 503);
+    keystone.break_with(None);
+    // One of them asks now and then; how soon does not matter here.
+    while leases(&site, "ann").await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(keystone.asked("ann"), 1, "the others did not wait for it");
+}
+
+#[tokio::test]
+async fn a_flood_of_wrong_tokens_asks_keystone_few_at_once_and_keeps_nobody_out() {
+    let (site, keystone) = site(|settings| settings.cached_tokens = 10).await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    let tokens: Vec<String> = (0..200).map(|number| format!("wrong-{number}")).collect();
+    let answers = futures::future::join_all(tokens.iter().map(|token| leases(&site, token))).await;
+    assert!(answers.iter().all(|answer| answer.status == 401));
+    assert!(keystone.lock().most <= 4, "{}", keystone.lock().most);
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    assert_eq!(keystone.asked("ann"), 1, "wrong tokens displace no valid one");
+}
+
+#[tokio::test]
+async fn an_application_credential_is_good_for_what_its_access_rules_allow() {
+    let (site, keystone) = site(|_| ()).await;
+    let rule = json!({"id": "r1", "service": "reservation", "method": "GET", "path": "/v1/leases"});
+    let of = |rules: Value| json!({"application_credential": {"id": "c", "restricted": true, "access_rules": rules}});
+    keystone.issue("narrow", &["member"], &of(json!([rule])));
+    keystone.issue(
+        "for-nova",
+        &["member"],
+        &of(json!([{"service": "compute", "method": "GET", "path": "/**"}])),
+    );
+    keystone.issue(
+        "wide",
+        &["member", "reader"],
+        &json!({"application_credential": {"id": "c", "restricted": true}}),
+    );
+    assert_eq!(
+        leases(&site, "narrow").await.status,
+        403,
+        "a member without reader: the policy is asked as well"
+    );
+    keystone.issue("narrow-reader", &["reader", "member"], &of(json!([rule])));
+    leases(&site, "narrow-reader").await.ok(200);
+    let body = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00");
+    let (status, message) = ask(&site, Method::POST, "/v1/leases", "narrow-reader", &body).await.error();
+    assert!(status == 403 && message.contains("access rules"), "{status} {message}");
+    assert_eq!(leases(&site, "for-nova").await.status, 403);
+    leases(&site, "wide").await.ok(200);
+}
+
+#[tokio::test]
+async fn names_are_logged_beside_identifiers_and_tokens_never() {
+    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    keystone.issue("t0ken-0ne", &["reader"], &Value::Null);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+    let work = async {
+        site.app.look_at_keystone().await;
+        leases(&site, "t0ken-0ne").await.ok(200);
+        leases(&site, "t0ken-tw0").await;
+        keystone.break_with(Some(500));
+        leases(&site, "t0ken-three").await;
+        keystone.break_with(Some(503));
+        leases(&site, "t0ken-f0ur").await;
+    };
+    work.with_subscriber(subscriber.with_writer(move || writer.clone()).finish()).await;
+    let text = log.text();
+    for shown in
+        ["user=\"id-of-t0ken-0ne\"", "project_name=\"physics@lab\"", "Keystone unavailable", "login failed"]
+    {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
+    // Names and identifiers of this Keystone have tokens in them.
+    let text = text.replace("id-of-t0ken-0ne", "").replace("name-of-t0ken-0ne", "");
+    for secret in ["t0ken", "s3cret", "\"own\""] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    assert!(!format!("{:?}", site.app).contains("s3cret"));
+}
+
+#[tokio::test]
+async fn tokens_of_a_file_are_nothing_to_keystone() {
+    let keystone = Keystone::default();
+    let tokens = tokens_file();
+    let mut config = config(settings(&keystone.serve().await));
+    config.auth.methods = vec![AuthMethod::Keystone, AuthMethod::Tokens];
+    config.auth.tokens_file = Some(tokens.0.clone());
+    let site = Site::with(config, None).await;
+    assert_eq!(leases(&site, "reader").await.status, 200);
+    assert_eq!(keystone.asked("reader"), 0);
+    keystone.break_with(Some(503));
+    assert_eq!(leases(&site, "reader").await.status, 200);
+    assert_eq!(leases(&site, "nonsense").await.status, 503, "it may be one of Keystone's");
+}
+
+#[tokio::test]
+async fn settings_that_do_not_go_together_are_refused() {
+    let site = Site::open().await;
+    let app = |auth: AuthConfig| {
+        let config = Config { auth, ..Config::default() };
+        App::new(Arc::clone(&site.service), Arc::new(SeededIds::new(1)), config).map(|_| ())
+    };
+    let unnamed = AuthConfig { methods: vec![AuthMethod::Keystone], ..AuthConfig::default() };
+    assert!(matches!(app(unnamed), Err(ConfigError::KeystoneNotNamed)));
+    let hash = server::hash_password(&"secret".into(), &SeededIds::new(5)).expect("a hash");
+    let user =
+        format!("[[users]]\nname = \"u\"\npassword_hash = \"{hash}\"\nprojects = {{ p = [\"reader\"] }}\n");
+    let users = TempFile::new("toml", &user);
+    let both = AuthConfig {
+        methods: vec![AuthMethod::LocalKeystone, AuthMethod::Keystone],
+        users_file: Some(users.0.clone()),
+        keystone: Some(settings("http://127.0.0.1:1")),
+        ..AuthConfig::default()
+    };
+    assert!(matches!(app(both), Err(ConfigError::TwoKeystones)));
+    let mut broken = settings("http://127.0.0.1:1");
+    broken.cloud.authorities = Some(b"no certificate".to_vec());
+    let error = app(config(broken).auth).expect_err("no authority").to_string();
+    assert!(error.starts_with("keystone: authorities of certificates"), "{error}");
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()).expect("text")
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
