@@ -1,0 +1,164 @@
+// What operators look after: free pools, the waitlist, held offers, the audit log.
+
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { ApiError, type Bodies, clock, get, type Offer, path, period, request } from "./api/client";
+import { parse, stamp } from "./calendar/zone";
+import { Failure, Name, Refusal, Stale, Time, Waiting, whatOfLease } from "./parts";
+import { href } from "./route";
+import { changes, type Loaded, useContextOf, useLoaded, useNow } from "./state";
+import { t } from "./texts";
+
+export function AdminView(): JSX.Element {
+  return (
+    <div class="page">
+      <header class="page-head"><h1>{t.admin.title}</h1></header>
+      <Pools />
+      <Waitlist />
+      <OffersHeld />
+      <Audit />
+    </div>
+  );
+}
+
+function Part<T>({ title, loaded, children }: { title: string; loaded: Loaded<T>; children: (data: T) => ComponentChildren }): JSX.Element {
+  return (
+    <section>
+      <h2>{title}</h2>
+      <Stale error={loaded.data ? loaded.error : null} />
+      {loaded.loading && <Waiting />}
+      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.data && children(loaded.data)}
+    </section>
+  );
+}
+
+function Table({ columns, children }: { columns: string[]; children: ComponentChildren }): JSX.Element {
+  return (
+    <table class="list">
+      <thead><tr>{columns.map((column) => <th key={column}>{column || <span class="visually-hidden">{t.lease.actions}</span>}</th>)}</tr></thead>
+      <tbody>{children}</tbody>
+    </table>
+  );
+}
+
+function Pools(): JSX.Element {
+  const loaded = useLoaded<Bodies["FreePoolsBody"]>("pools", (signal) => get("/v1/freepools", {}, signal));
+  const columns = t.admin.poolColumns;
+  return (
+    <Part title={t.admin.pools} loaded={loaded}>
+      {({ freepools }) => (
+        <Table columns={Object.values(columns)}>
+          {freepools.map((pool) => (
+            <tr key={pool.id}>
+              <td data-label={columns.name}><Name text={pool.name} /></td>
+              <td data-label={columns.hosts}>{pool.hosts}</td>
+              <td data-label={columns.end}>{pool.end_action ? (t.lease.endActions[pool.end_action] ?? pool.end_action) : "–"}</td>
+              <td data-label={columns.specs}>{Object.entries(pool.extra_specs).map(([name, value]) => `${name}=${String(value)}`).join(", ").slice(0, 200) || "–"}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Part>
+  );
+}
+
+/** A button that takes something away, and what came of it. */
+function Remove({ url, verb, label }: { url: string; verb: string; label: string }): JSX.Element {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<ApiError | null>(null);
+  const remove = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      await request("DELETE", url);
+      changes.tell();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      {failure && <Refusal error={failure} />}
+      <button type="button" disabled={busy} aria-label={`${verb}: ${label.slice(0, 60)}`} onClick={() => void remove()}>{verb}</button>
+    </>
+  );
+}
+
+function Waitlist(): JSX.Element {
+  const { zone } = useContextOf();
+  const loaded = useLoaded<Bodies["WaitlistBody"]>("waitlist", (signal) => get("/v1/waitlist", {}, signal));
+  const columns = t.admin.waitColumns;
+  return (
+    <Part title={t.admin.waitlist} loaded={loaded}>
+      {({ waitlist }) => waitlist.length === 0 ? <p class="note">{t.admin.noWaiting}</p> : (
+        <Table columns={[...Object.values(columns), ""]}>
+          {waitlist.map((entry) => (
+            <tr key={entry.id}>
+              <td data-label={columns.place}>{entry.place}</td>
+              <td data-label={columns.name}><Name text={entry.lease.name} /></td>
+              <td data-label={columns.project}><Name text={entry.lease.project_id} /></td>
+              <td data-label={columns.what}>{whatOfLease(entry.lease)}</td>
+              <td data-label={columns.until}>{stamp(parse(entry.expires_at), zone)}</td>
+              <td><Remove url={path("waitlist", entry.id)} verb={t.admin.withdraw} label={entry.lease.name} /></td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Part>
+  );
+}
+
+function OffersHeld(): JSX.Element {
+  const { zone } = useContextOf();
+  const loaded = useLoaded<{ offers: Offer[] }>("offers", (signal) => get("/v1/offers", {}, signal));
+  const columns = t.admin.offerColumns;
+  return (
+    <Part title={t.admin.offers} loaded={loaded}>
+      {({ offers }) => offers.length === 0 ? <p class="note">{t.admin.noOffers}</p> : (
+        <Table columns={[...Object.values(columns), ""]}>
+          {offers.map((offer) => {
+            const { start, end } = period(offer.lease);
+            return (
+              <tr key={offer.id}>
+                <td data-label={columns.kind}>{t.form.offers[offer.kind] ?? offer.kind}: {whatOfLease(offer.lease)}</td>
+                <td data-label={columns.project}><Name text={offer.lease.project_id} /></td>
+                <td data-label={columns.period}>{stamp(start, zone)} – {stamp(end, zone)}</td>
+                <td data-label={columns.until}>{stamp(parse(offer.expires_at), zone)}</td>
+                <td>{offer.id && <Remove url={path("offers", offer.id)} verb={t.admin.decline} label={offer.lease.name} />}</td>
+              </tr>
+            );
+          })}
+        </Table>
+      )}
+    </Part>
+  );
+}
+
+function Audit(): JSX.Element {
+  const now = useNow(() => clock.now(), 5000);
+  const [limit, setLimit] = useState(50);
+  const loaded = useLoaded<Bodies["AuditBody"]>(`audit ${limit}`, (signal) => get("/v1/audit", { limit }, signal));
+  const columns = t.admin.auditColumns;
+  return (
+    <Part title={t.admin.audit} loaded={loaded}>
+      {({ audit }) => audit.length === 0 ? <p class="note">{t.admin.noAudit}</p> : (
+        <>
+          <Table columns={Object.values(columns)}>
+            {audit.map((entry) => (
+              <tr key={entry.number}>
+                <td data-label={columns.time}><Time at={parse(entry.timestamp)} now={now} /></td>
+                <td data-label={columns.user}><Name text={entry.user_id} /></td>
+                <td data-label={columns.project}><Name text={entry.project_id} /></td>
+                <td data-label={columns.action}>{entry.action}</td>
+                <td data-label={columns.object}>{entry.action.startsWith("lease.") ? <a href={href(["leases", entry.object_id])}><code>{entry.object_id.slice(0, 36)}</code></a> : <code>{entry.object_id.slice(0, 36)}</code>}</td>
+              </tr>
+            ))}
+          </Table>
+          {audit.length >= limit && limit < 1000 && <button type="button" onClick={() => setLimit(limit + 200)}>{t.more(200)}</button>}
+        </>
+      )}
+    </Part>
+  );
+}

@@ -1,0 +1,182 @@
+// Requests to the service. The session is a cookie that no script can read; requests that change something carry a
+// header that no other site can send.
+
+import { parse } from "../calendar/zone";
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Lease = Schemas["Lease"];
+export type Reservation = Schemas["Reservation"];
+export type Offer = Schemas["Offer"];
+export type Host = Schemas["Host"];
+export type Instance = Schemas["Instance"];
+export type Availability = Schemas["Availability"];
+export type LeaseCreate = Schemas["LeaseCreate"];
+export type LeaseChange = Schemas["LeaseChange"];
+export type Bodies = Schemas;
+
+/** Why a request has no effect. Where the service did not answer at all the status is 0. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly hint: string | null = null,
+    readonly offers: Offer[] = [],
+    readonly retryAfter: number | null = null,
+  ) {
+    super(message);
+    this.name = "ApiError";
+  }
+}
+
+/** The clock of the service, which may differ from that of this machine, and in a demonstration runs faster. */
+class ServiceClock {
+  private heard: { service: number; here: number; rate: number } | null = null;
+
+  /** Takes note of a time that the service has just said. */
+  hear(service: number): void {
+    if (Number.isNaN(service)) return;
+    const here = Date.now();
+    const last = this.heard;
+    let rate = last?.rate ?? 1;
+    if (last && here - last.here >= 2000) {
+      const seen = (service - last.service) / (here - last.here);
+      rate = seen > 0.5 && seen < 4000 ? (Math.abs(seen - 1) < 0.7 ? 1 : seen) : 1;
+    } else if (last) {
+      return;
+    }
+    this.heard = { service, here, rate };
+  }
+
+  now(): number {
+    const last = this.heard;
+    return last ? last.service + (Date.now() - last.here) * last.rate : Date.now();
+  }
+}
+
+export const clock = new ServiceClock();
+
+/** Called when the service says that nobody is signed in (any more). */
+let signedOut: () => void = () => {};
+export function onSignedOut(handler: () => void): void {
+  signedOut = handler;
+}
+
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+export interface Options {
+  query?: Query;
+  body?: unknown;
+  signal?: AbortSignal;
+  /** 401 is an answer as others: it does not end the session. */
+  anonymous?: boolean;
+}
+
+export function path(...parts: string[]): string {
+  return `/v1/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+export async function request<T>(method: string, url: string, options: Options = {}): Promise<T> {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(options.query ?? {})) {
+    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (method !== "GET") headers["X-Allot-Console"] = "1";
+  if (options.body !== undefined) headers["Content-Type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(search.size > 0 ? `${url}?${search}` : url, {
+      method,
+      headers,
+      credentials: "same-origin",
+      ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+      ...(options.signal && { signal: options.signal }),
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "");
+  }
+  clock.hear(Date.parse(response.headers.get("Date") ?? ""));
+  const text = await response.text().catch(() => "");
+  let body: unknown = null;
+  try {
+    body = text ? JSON.parse(text) : null;
+  } catch {
+    body = null;
+  }
+  if (response.ok) return body as T;
+  if (response.status === 401 && !options.anonymous) signedOut();
+  throw failure(response, body);
+}
+
+function failure(response: Response, body: unknown): ApiError {
+  const said = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const inner = (typeof said.error === "object" && said.error !== null ? said.error : {}) as Record<string, unknown>;
+  const message = said.error_message ?? inner.message ?? response.statusText;
+  const retry = Number(response.headers.get("Retry-After") ?? Number.NaN);
+  return new ApiError(
+    response.status,
+    String(message),
+    typeof said.hint === "string" ? said.hint : null,
+    Array.isArray(said.offers) ? (said.offers as Offer[]) : [],
+    Number.isNaN(retry) ? null : retry,
+  );
+}
+
+export const get = <T>(url: string, query: Query = {}, signal?: AbortSignal): Promise<T> =>
+  request<T>("GET", url, { query, ...(signal && { signal }) });
+
+/** Who is signed in, and what the rules let them do. */
+export interface Session {
+  user: string;
+  project_id: string;
+  roles: string[];
+  authentication: string;
+  rules: Record<string, boolean>;
+}
+
+export const session = {
+  read: (): Promise<{ session: Session }> => request("GET", "/v1/session", { anonymous: true }),
+  start: (body: unknown): Promise<{ session: Session }> => request("POST", "/v1/session", { body, anonymous: true }),
+  end: (): Promise<void> => request("DELETE", "/v1/session", { anonymous: true }),
+};
+
+/** What a lease would become, without making it; or why not, as an `ApiError`. */
+export async function tryLease(body: LeaseCreate, signal?: AbortSignal): Promise<Lease> {
+  const query = { dry_run: true };
+  return (await request<{ lease: Lease }>("POST", "/v1/leases", { query, body, ...(signal && { signal }) })).lease;
+}
+
+export async function makeLease(body: LeaseCreate): Promise<Bodies["LeaseMadeBody"] | Bodies["WaitlistEntryBody"]> {
+  return request("POST", "/v1/leases", { query: { hold_offers: true }, body });
+}
+
+export async function changeLease(id: string, body: LeaseChange, dry: boolean, signal?: AbortSignal): Promise<Lease> {
+  const query = dry ? { dry_run: true } : { hold_offers: true };
+  const answer = await request<{ lease: Lease }>("PUT", path("leases", id), { query, body, ...(signal && { signal }) });
+  return answer.lease;
+}
+
+export const acceptOffer = async (id: string): Promise<Lease> =>
+  (await request<{ lease: Lease }>("POST", `${path("offers", id)}/accept`)).lease;
+
+/** All pages of a list that is continued by `marker`: at most so many entries, and whether there are more. */
+export async function all<T extends { id: string }>(url: string, name: string, query: Query, most: number): Promise<{ items: T[]; more: boolean }> {
+  const items: T[] = [];
+  const page = 1000;
+  let marker: string | undefined;
+  while (items.length < most) {
+    const body = await get<Record<string, T[]>>(url, { ...query, limit: page, marker });
+    const found = body[name] ?? [];
+    items.push(...found);
+    marker = found[found.length - 1]?.id;
+    if (found.length < page || !marker) return { items, more: false };
+  }
+  return { items: items.slice(0, most), more: true };
+}
+
+/** When a lease starts and ends. */
+export function period(lease: Pick<Lease, "start_date" | "end_date">): { start: number; end: number } {
+  return { start: parse(lease.start_date), end: parse(lease.end_date) };
+}

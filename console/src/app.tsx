@@ -1,0 +1,166 @@
+// The frame: who is signed in, navigation, time zone, theme, and the view that the address names.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ApiError, clock, onSignedOut, type Session, session as sessions } from "./api/client";
+import { CalendarView } from "./calendar/view";
+import { AdminView } from "./admin";
+import { FleetView } from "./fleet";
+import { emptyDraft, keepDraft, keptDraft, LeaseForm, useAnswer } from "./form";
+import { InstancesView } from "./instances";
+import { LeaseView } from "./lease";
+import { LeasesView } from "./leases";
+import { Empty, Failure, Waiting } from "./parts";
+import { go, href, type Route, useRoute } from "./route";
+import { SignIn } from "./signin";
+import { changes, ContextOf, may, usePreference } from "./state";
+import { t } from "./texts";
+import { UsageView } from "./usage";
+
+type Entry = { state: "asking" } | { state: "away"; error: ApiError } | { state: "out"; over: boolean } | { state: "in"; session: Session };
+
+export function App(): JSX.Element {
+  const [entry, setEntry] = useState<Entry>({ state: "asking" });
+  const [theme, setTheme] = usePreference<"system" | "light" | "dark">("theme", "system");
+  useEffect(() => {
+    if (theme === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  const ask = (): void => {
+    sessions.read()
+      .then((answer) => setEntry({ state: "in", session: answer.session }))
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        if (error.status === 401) setEntry({ state: "out", over: false });
+        else {
+          setEntry({ state: "away", error });
+          setTimeout(ask, 3000);
+        }
+      });
+  };
+  useEffect(() => {
+    onSignedOut(() => setEntry((before) => ({ state: "out", over: before.state === "in" })));
+    ask();
+  }, []);
+  const inside = entry.state === "in";
+  useEffect(() => {
+    if (!inside) return;
+    changes.start();
+    return () => changes.stop();
+  }, [inside]);
+
+  switch (entry.state) {
+    case "asking":
+      return <main class="page"><Waiting /></main>;
+    case "away":
+      return <main class="page"><Failure error={entry.error} retry={ask} /></main>;
+    case "out":
+      return <SignIn over={entry.over} done={(session) => setEntry({ state: "in", session })} />;
+    case "in":
+      return (
+        <Frame session={entry.session} theme={theme} setTheme={setTheme} leave={() => {
+          void sessions.end().catch(() => {}).then(() => setEntry({ state: "out", over: false }));
+        }} />
+      );
+  }
+}
+
+const here = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+function Frame(props: { session: Session; theme: "system" | "light" | "dark"; setTheme: (theme: "system" | "light" | "dark") => void; leave: () => void }): JSX.Element {
+  const { session, theme } = props;
+  const [zone, setZone] = usePreference<string>("zone", "UTC");
+  const route = useRoute();
+  const [first = "calendar"] = route.parts;
+  const context = useMemo(() => ({ session, zone }), [session, zone]);
+  const views = (["calendar", "leases", "fleet", "instances", "usage", "admin"] as const).filter((view) =>
+    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? session.roles.includes("admin") : true);
+  useEffect(() => {
+    const name = t.nav[first as keyof typeof t.nav] ?? "";
+    document.title = name ? `${name} · ${t.product}` : t.product;
+    document.getElementById("content")?.scrollTo(0, 0);
+    scrollTo(0, 0);
+  }, [first, route.parts[1]]);
+  const zones = [...new Set(["UTC", here(), zone])];
+  return (
+    <ContextOf.Provider value={context}>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{t.skip}</a>
+      <header class="frame-head">
+        <a class="logo" href="#/"><span class="mark" aria-hidden="true" />{t.product}</a>
+        <nav aria-label={t.navigation}>
+          {views.map((view) => (
+            <a key={view} href={view === "calendar" ? "#/" : href([view])} aria-current={first === view ? "page" : undefined}>{t.nav[view]}</a>
+          ))}
+        </nav>
+        <div class="frame-tools">
+          <label>
+            <span class="visually-hidden">{t.zone.label}</span>
+            <select value={zone} title={t.zone.label} onChange={(event) => setZone(event.currentTarget.value)}>
+              {zones.map((name) => <option key={name} value={name}>{name === "UTC" ? name : t.zone.here(name)}</option>)}
+            </select>
+          </label>
+          <label>
+            <span class="visually-hidden">{t.theme.label}</span>
+            <select value={theme} title={t.theme.label} onChange={(event) => props.setTheme(event.currentTarget.value as "system" | "light" | "dark")}>
+              {(["system", "light", "dark"] as const).map((name) => <option key={name} value={name}>{t.theme[name]}</option>)}
+            </select>
+          </label>
+          <span class="who" title={session.roles.join(", ")}><bdi>{t.signedInAs(session.user.slice(0, 40), session.project_id.slice(0, 40))}</bdi></span>
+          {session.authentication !== "none" && <button type="button" class="quiet" onClick={props.leave}>{t.signOut}</button>}
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}><View route={route} theme={theme} /></main>
+    </ContextOf.Provider>
+  );
+}
+
+function View({ route, theme }: { route: Route; theme: string }): JSX.Element {
+  const [first, second] = route.parts;
+  switch (first) {
+    case undefined:
+    case "calendar":
+      return <CalendarView route={route} theme={theme} />;
+    case "leases":
+      if (second === "new") return <NewLease />;
+      return second ? <LeaseView key={second} id={second} /> : <LeasesView route={route} />;
+    case "fleet":
+      return <FleetView route={route} />;
+    case "instances":
+      return <InstancesView route={route} />;
+    case "usage":
+      return <UsageView />;
+    case "admin":
+      return <AdminView />;
+    default:
+      return (
+        <div class="page">
+          <Empty title={t.page.missing}><p>{t.page.missingHint}</p><a href="#/">{t.nav.calendar}</a></Empty>
+        </div>
+      );
+  }
+}
+
+function NewLease(): JSX.Element {
+  const [kept] = useState(keptDraft);
+  const [draft, setDraft] = useState(() => {
+    const fresh = emptyDraft(clock.now());
+    // Dates that have passed meanwhile help nobody.
+    return kept && kept.start > clock.now() ? kept : kept ? { ...kept, start: fresh.start, end: fresh.start + (kept.end - kept.start) } : fresh;
+  });
+  const answer = useAnswer(draft);
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>{t.form.title}</h1>
+        {kept && (
+          <span class="note">{t.form.restored}{" "}
+            <button type="button" class="quiet" onClick={() => { keepDraft(null); setDraft(emptyDraft(clock.now())); }}>{t.form.clear}</button>
+          </span>
+        )}
+      </header>
+      <LeaseForm draft={draft} answer={answer}
+        change={(next) => { keepDraft(next); setDraft(next); }}
+        made={(lease) => { keepDraft(null); go(["leases", lease.id]); }} />
+    </div>
+  );
+}

@@ -1,0 +1,150 @@
+// What the calendar shows, as the views use it: with times as numbers and an index of the bars of each host.
+
+import { clock, get, type Query } from "../api/client";
+import { type Interval, IntervalIndex, lanes } from "./geometry";
+import { parse, rfc3339 } from "./zone";
+
+export type Kind = "lease" | "offer" | "maintenance" | "instance" | "preemptible" | "other";
+
+export interface CalendarLease extends Interval {
+  id: string;
+  name: string;
+  project: string;
+  status: string;
+  mine: boolean;
+}
+
+export interface Bar extends Interval {
+  kind: Kind;
+  lease: CalendarLease | null;
+  instances: number | null;
+  /** The whole host is taken. */
+  whole: boolean;
+  lane: number;
+  lanes: number;
+}
+
+export interface CalendarHost {
+  id: string;
+  name: string | null;
+  pool: string;
+  group: string | null;
+  status: "open" | "closed" | "failed" | "maintenance" | "deleted";
+  power: "on" | "off" | null;
+  bars: IntervalIndex<Bar>;
+  buckets: number[] | null;
+}
+
+export interface Calendar extends Interval {
+  now: number;
+  hosts: CalendarHost[];
+  leases: CalendarLease[];
+  bucketMinutes: number | null;
+  /** There are more hosts than are shown. */
+  more: boolean;
+}
+
+interface WireBar {
+  kind: Kind;
+  start: string;
+  end: string | null;
+  lease: number | null;
+  instances: number | null;
+  whole: boolean;
+}
+
+interface WireCalendar {
+  start: string;
+  end: string;
+  now: string;
+  bucket_minutes: number | null;
+  hosts: (Omit<CalendarHost, "bars" | "buckets"> & { bars?: WireBar[]; buckets?: number[] })[];
+  leases: { id: string; name: string; project_id: string; status: string; start_date: string; end_date: string; mine: boolean }[];
+  next: string | null;
+}
+
+/** So many hosts are shown at most; more are named by their number. */
+export const MOST_HOSTS = 5000;
+const PAGE = 1000;
+
+const SHARED: ReadonlySet<Kind> = new Set(["preemptible"]);
+
+function host(wire: WireCalendar["hosts"][number], leases: CalendarLease[]): CalendarHost {
+  const bars = (wire.bars ?? []).map((bar): Bar => ({
+    kind: bar.kind,
+    start: parse(bar.start),
+    end: bar.end === null ? Infinity : parse(bar.end),
+    lease: bar.lease === null ? null : (leases[bar.lease] ?? null),
+    instances: bar.instances,
+    whole: bar.whole,
+    lane: 0,
+    lanes: 1,
+  }));
+  // Preemptible instances are a line at the foot of the row; all others share its height where they overlap.
+  const drawn = bars.filter((bar) => !SHARED.has(bar.kind));
+  const groups = new IntervalIndex(drawn);
+  const placed = lanes(drawn);
+  drawn.forEach((bar, at) => {
+    bar.lane = placed.lane[at] ?? 0;
+  });
+  for (const bar of drawn) bar.lanes = 1 + Math.max(0, ...groups.between(bar.start, bar.end).map((other) => other.lane));
+  return { ...wire, bars: new IntervalIndex(bars), buckets: wire.buckets ?? null };
+}
+
+export function readCalendar(pages: WireCalendar[]): Calendar | null {
+  const [first] = pages;
+  if (!first) return null;
+  const known = new Map<string, CalendarLease>();
+  const hosts: CalendarHost[] = [];
+  for (const page of pages) {
+    const leases = page.leases.map((lease): CalendarLease => {
+      const read = known.get(lease.id) ?? {
+        id: lease.id,
+        name: lease.name,
+        project: lease.project_id,
+        status: lease.status,
+        start: parse(lease.start_date),
+        end: parse(lease.end_date),
+        mine: lease.mine,
+      };
+      known.set(lease.id, read);
+      return read;
+    });
+    hosts.push(...page.hosts.map((wire) => host(wire, leases)));
+  }
+  return {
+    start: parse(first.start),
+    end: parse(first.end),
+    now: parse(first.now),
+    hosts,
+    leases: [...known.values()],
+    bucketMinutes: first.bucket_minutes,
+    more: Boolean(pages[pages.length - 1]?.next),
+  };
+}
+
+export async function loadCalendar(
+  window: Interval,
+  groupBy: string,
+  bucket: number | null,
+  signal: AbortSignal,
+): Promise<Calendar | null> {
+  const pages: WireCalendar[] = [];
+  let marker: string | null = null;
+  do {
+    const query: Query = {
+      start: rfc3339(window.start),
+      end: rfc3339(window.end),
+      group_by: groupBy,
+      bucket,
+      limit: PAGE,
+      marker,
+    };
+    const { calendar }: { calendar: WireCalendar } = await get<{ calendar: WireCalendar }>("/v1/calendar", query, signal);
+    pages.push(calendar);
+    marker = calendar.next;
+  } while (marker && pages.length * PAGE < MOST_HOSTS);
+  const calendar = readCalendar(pages);
+  if (calendar) clock.hear(calendar.now);
+  return calendar;
+}

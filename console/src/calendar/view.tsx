@@ -1,0 +1,391 @@
+// The start page: what is reserved when, when there is room, and what the caller has.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Availability, clock, get, type Lease, period } from "../api/client";
+import { type Draft as FormDraft, emptyDraft, keepDraft, keptDraft, LeaseForm, useAnswer, withOffer } from "../form";
+import { LeasePanel } from "../lease";
+import { loadLeases } from "../leases";
+import { Empty, Failure, Name, Stale, Status, Waiting, whatOfLease } from "../parts";
+import { adjust, go, href, type Route } from "../route";
+import { may, useContextOf, useLoaded, useNow, usePreference } from "../state";
+import { t } from "../texts";
+import { parseLength, WhereError, whereJson } from "../where";
+import { type Calendar, loadCalendar, MOST_HOSTS } from "./data";
+import * as geometry from "./geometry";
+import { DAY, HOUR, MINUTE } from "./geometry";
+import { type Draft, type Edge, Timeline } from "./timeline";
+import { length, rfc3339, stamp } from "./zone";
+
+const SPANS = { hour: HOUR, day: DAY, week: 7 * DAY, month: 31 * DAY, quarter: 92 * DAY, year: 366 * DAY };
+type Span = keyof typeof SPANS;
+const LAYERS = ["offer", "instance", "preemptible", "maintenance", "power"] as const;
+/** Below this width there are lists instead of a timeline. */
+const NARROW = "(max-width: 700px)";
+
+export function CalendarView({ route, theme }: { route: Route; theme: string }): JSX.Element {
+  const narrow = useMatches(NARROW);
+  return (
+    <div class="calendar-page">
+      <h1 class="visually-hidden">{t.calendar.title}</h1>
+      {narrow ? <Cards /> : <Wide route={route} theme={theme} />}
+    </div>
+  );
+}
+
+function useMatches(query: string): boolean {
+  const [matches, set] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const list = matchMedia(query);
+    const follow = (): void => set(list.matches);
+    list.addEventListener("change", follow);
+    return () => list.removeEventListener("change", follow);
+  }, [query]);
+  return matches;
+}
+
+/** Around the present: an eighth of the period is past. */
+const around = (now: number, span: number) => ({ start: now - span / 8, end: now + (span * 7) / 8 });
+
+function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
+  const { zone, session } = useContextOf();
+  const [scale, setScale] = useState(() => {
+    const [from, to] = [Date.parse(route.query.get("from") ?? ""), Date.parse(route.query.get("to") ?? "")];
+    return to - from >= MINUTE ? { start: from, end: to } : around(clock.now(), SPANS.week);
+  });
+  // Until the service has said what time it is there, the period follows its clock.
+  const settled = useRef(route.query.has("from"));
+  const [groupBy, setGroupBy] = usePreference<string>("group", "pool");
+  const [dense, setDense] = usePreference<"yes" | "no">("dense", "no");
+  const [hidden, setHidden] = usePreference<string>("hidden-layers", "");
+  const layers = useMemo(() => new Set(LAYERS.filter((layer) => !hidden.split(",").includes(layer))), [hidden]);
+  const [hosts, setHosts] = useState(0);
+  const selected = route.query.get("lease");
+  const [edge, setEdge] = useState<Edge | null>(null);
+  const [draft, setDraft] = useState<{ at: Draft; form: FormDraft; done: boolean } | null>(null);
+  const answer = useAnswer(draft?.form ?? null, 150);
+
+  const width = Math.max(300, innerWidth - 300);
+  const bucket = geometry.bucketMinutes({ ...scale, width }, hosts);
+  const wanted = geometry.loadWindow({ ...scale, width });
+  const [window, setWindow] = useState(wanted);
+  // What is shown stays loaded with room at both sides; only when it leaves that, more is asked for.
+  const span = scale.end - scale.start;
+  const inside = window.start <= scale.start - 0.1 * span && window.end >= scale.end + 0.1 * span;
+  const fits = window.end - window.start <= 6 * Math.max(span, DAY);
+  useEffect(() => {
+    if (inside && fits) return;
+    const timer = setTimeout(() => setWindow(wanted), 120);
+    return () => clearTimeout(timer);
+  }, [inside, fits, wanted.start, wanted.end]);
+
+  const key = `calendar ${window.start} ${window.end} ${groupBy} ${bucket ?? ""}`;
+  const loaded = useLoaded<Calendar | null>(key, (signal) => loadCalendar(window, groupBy, bucket, signal));
+  // What is past is free no more.
+  const free = useLoaded<{ availability: Availability }>(window.end > clock.now() + MINUTE ? `free ${window.start} ${window.end}` : null, (signal) =>
+    get("/v1/availability", { start: rfc3339(Math.max(window.start, clock.now())), end: rfc3339(window.end) }, signal));
+  const properties = useLoaded<{ resource_properties: { property: string }[] }>("properties", (signal) => get("/v1/os-hosts/properties", {}, signal));
+  const calendar = loaded.data;
+  useEffect(() => {
+    if (!calendar) return;
+    setHosts(calendar.hosts.length);
+    if (!settled.current) {
+      settled.current = true;
+      setScale(around(calendar.now, SPANS.week));
+    }
+  }, [calendar]);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (settled.current && (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/")) {
+        adjust([], { from: rfc3339(scale.start), to: rfc3339(scale.end), lease: new URLSearchParams(location.hash.split("?")[1]).get("lease") });
+      }
+    }, 400);
+    return () => clearTimeout(timer);
+  }, [scale]);
+
+  const show = (span: number): void => setScale(around(clock.now(), span));
+  const shift = (part: number): void => setScale({ start: scale.start + part * span, end: scale.end + part * span });
+  const zoomed = (factor: number): void => setScale(strip(geometry.zoom({ ...scale, width: 1000 }, factor, 500)));
+  const open = (lease: string | null): void => {
+    setEdge(null);
+    if (lease) setDraft(null);
+    go([], { from: rfc3339(scale.start), to: rfc3339(scale.end), lease });
+  };
+  const drafted = (next: Draft | null, done: boolean): void => {
+    if (!next || next.hosts.length === 0) {
+      setDraft(null);
+      return;
+    }
+    if (selected) open(null);
+    const names = next.hosts.flatMap((host) => (host.name === null ? [] : [host.name]));
+    setDraft((before) => ({
+      at: next,
+      done,
+      form: {
+        ...(before?.form ?? keptName(emptyDraft(clock.now()))),
+        kind: "hosts", type: "SCHEDULE", start: next.start, end: next.end,
+        min: next.hosts.length, max: next.hosts.length, only: names, where: "",
+      },
+    }));
+  };
+  const changeDraft = (form: FormDraft): void => {
+    keepDraft(form);
+    setDraft((before) => before && { ...before, form, at: { ...before.at, start: form.start, end: form.end } });
+  };
+  const offers = answer.kind === "cannot" ? answer.error.offers : [];
+  const mayDraft = may(session, "lease:create") || may(session, "leases:post");
+  const groups = ["pool", ...(properties.data?.resource_properties.map((property) => property.property) ?? [])];
+
+  return (
+    <>
+      <div class="toolbar" role="toolbar" aria-label={t.calendar.title}>
+        <div class="group">
+          <button type="button" aria-label={t.calendar.earlier} title={t.calendar.earlier} onClick={() => shift(-0.5)}>◀</button>
+          <button type="button" onClick={() => show(span)}>{t.calendar.today}</button>
+          <button type="button" aria-label={t.calendar.later} title={t.calendar.later} onClick={() => shift(0.5)}>▶</button>
+        </div>
+        <div class="group">
+          <button type="button" aria-label={t.calendar.zoomOut} title={`${t.calendar.zoomOut} (-)`} onClick={() => zoomed(1 / 0.6)}>−</button>
+          {(Object.keys(SPANS) as Span[]).map((name) => (
+            <button key={name} type="button" aria-pressed={Math.abs(span / SPANS[name] - 1) < 0.02} onClick={() => show(SPANS[name])}>{t.calendar.spans[name]}</button>
+          ))}
+          <button type="button" aria-label={t.calendar.zoomIn} title={`${t.calendar.zoomIn} (+)`} onClick={() => zoomed(0.6)}>+</button>
+        </div>
+        <label>
+          {t.calendar.group}{" "}
+          <select value={groupBy} onChange={(event) => setGroupBy(event.currentTarget.value)}>
+            {groups.map((name) => <option key={name} value={name}>{name === "pool" ? t.calendar.pool : name}</option>)}
+          </select>
+        </label>
+        <details class="menu">
+          <summary>{t.calendar.layers}</summary>
+          <div>
+            {LAYERS.map((layer) => (
+              <label key={layer}>
+                <input type="checkbox" checked={layers.has(layer)}
+                  onChange={(event) => setHidden(LAYERS.filter((name) => (name === layer ? !event.currentTarget.checked : !layers.has(name))).join(","))} />
+                {t.calendar.layer[layer]}
+              </label>
+            ))}
+            <label>
+              <input type="checkbox" checked={dense === "yes"} onChange={(event) => setDense(event.currentTarget.checked ? "yes" : "no")} />
+              {t.calendar.dense}
+            </label>
+          </div>
+        </details>
+        {mayDraft && <a class="button primary" href={href(["leases", "new"])} title={`${t.newLease} (n)`}>{t.newLease}</a>}
+        <Find draft={(form) => {
+          const first = calendar?.hosts.filter((host) => host.status === "open").slice(0, form.min) ?? [];
+          if (selected) open(null);
+          setDraft({ at: { hosts: first, start: form.start, end: form.end }, form, done: true });
+          if (form.start < scale.start || form.end > scale.end) setScale({ start: form.start - span / 4, end: form.start + (span * 3) / 4 });
+        }} />
+      </div>
+      {calendar && <Stale error={loaded.error} />}
+      <div class="calendar-body">
+        <div class="calendar-main">
+          {loaded.loading && <Waiting />}
+          {!calendar && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+          {calendar && calendar.hosts.length === 0 && <Empty title={t.calendar.noHostsTitle}><p>{t.calendar.noHosts}</p></Empty>}
+          {calendar && calendar.hosts.length > 0 && (
+            <>
+              <Timeline
+                calendar={calendar} scale={scale} zone={zone} groupBy={groupBy} dense={dense === "yes"} layers={layers} theme={theme}
+                selected={selected}
+                draft={draft && {
+                  ...draft.at,
+                  look: answer.kind === "can" ? "can" : answer.kind === "cannot" || answer.kind === "wrong" ? "cannot" : "asking",
+                  label: `${length(draft.at.end - draft.at.start)}: ${answer.kind === "can" ? t.calendar.can : answer.kind === "wrong" ? answer.text : answer.kind === "cannot" ? (answer.error.hint ?? t.calendar.cannot).slice(0, 120) : t.calendar.asking}`,
+                  offers: draft.done ? offers.filter((offer) => offer.kind === "later_start").map((offer) => {
+                    const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
+                    return { ...period(offer.lease), hosts: Number(reservation?.max ?? 1), label: t.form.offers[offer.kind] ?? offer.kind };
+                  }) : [],
+                }}
+                onScale={(next) => { settled.current = true; setScale(strip(next)); }}
+                onDraft={drafted}
+                onOffer={(index) => {
+                  const offer = offers.filter((candidate) => candidate.kind === "later_start")[index];
+                  if (draft && offer) changeDraft(withOffer(draft.form, offer));
+                }}
+                onEdge={(next) => { open(next.lease); setEdge(next); }}
+                onOpen={(lease, page) => (page ? go(["leases", lease]) : open(lease))}
+                onNew={() => go(["leases", "new"])}
+                onToday={() => show(span)}
+                mayDraft={mayDraft}
+              />
+              <FreeStrip availability={free.data?.availability ?? null} scale={scale} zone={zone} />
+              <p class="footnote">
+                {t.calendar.hosts(calendar.hosts.length)}{calendar.more && ` · ${t.calendar.moreHosts(MOST_HOSTS)}`}
+                {mayDraft && ` · ${t.calendar.drag}`}
+              </p>
+            </>
+          )}
+        </div>
+        {draft?.done && (
+          <aside class="drawer" aria-label={t.form.title}>
+            <header>
+              <h2>{t.form.title}</h2>
+              <button type="button" class="quiet" onClick={() => setDraft(null)}>{t.close}</button>
+            </header>
+            <LeaseForm compact draft={draft.form} answer={answer} change={changeDraft}
+              made={(lease) => { keepDraft(null); setDraft(null); open(lease.id); }} />
+          </aside>
+        )}
+        {!draft && selected && (
+          <aside class="drawer" aria-label={t.nav.leases}>
+            <LeasePanel id={selected} edge={edge?.lease === selected ? edge : null} close={() => open(null)} />
+          </aside>
+        )}
+      </div>
+    </>
+  );
+}
+
+const strip = ({ start, end }: { start: number; end: number }) => ({ start, end });
+
+/** A name that was typed before is kept for the next draft. */
+const keptName = (draft: FormDraft): FormDraft => ({ ...draft, name: keptDraft()?.name ?? "" });
+
+/** How many hosts are free when, below the timeline, at its scale. */
+function FreeStrip({ availability, scale, zone }: { availability: Availability | null; scale: { start: number; end: number }; zone: string }): JSX.Element {
+  const [tip, setTip] = useState<string | null>(null);
+  const width = 1000;
+  const high = 40;
+  const total = availability?.total ?? 0;
+  const steps = availability?.steps ?? [];
+  const x = (time: number): number => Math.min(width, Math.max(0, geometry.xOf({ ...scale, width }, time)));
+  const path = steps.map((step) => {
+    const y = high - (step.free / Math.max(1, total)) * (high - 3);
+    return `L${x(Date.parse(step.start)).toFixed(1)},${y.toFixed(1)}L${x(Date.parse(step.end)).toFixed(1)},${y.toFixed(1)}`;
+  }).join("");
+  const from = x(Date.parse(steps[0]?.start ?? ""));
+  const to = x(Date.parse(steps[steps.length - 1]?.end ?? ""));
+  return (
+    <div class="free-strip">
+      <div class="free-label">
+        <strong>{t.calendar.freeHosts}</strong>
+        <span>{tip ?? (total ? `0–${total}` : "")}</span>
+      </div>
+      <svg viewBox={`0 0 ${width} ${high}`} preserveAspectRatio="none" role="img"
+        aria-label={steps.slice(0, 20).map((step) => t.calendar.freeAt(step.free, total, stamp(Date.parse(step.start), zone))).join("; ")}
+        onPointerLeave={() => setTip(null)}
+        onPointerMove={(event) => {
+          const box = event.currentTarget.getBoundingClientRect();
+          const time = geometry.timeAt({ ...scale, width: box.width }, event.clientX - box.left);
+          const step = steps.find((candidate) => Date.parse(candidate.start) <= time && Date.parse(candidate.end) > time);
+          setTip(step ? `${step.free}/${total} · ${stamp(time, zone).slice(5)}` : null);
+        }}>
+        {path && to > from && <path class="free-area" d={`M${from},${high}${path}L${to},${high}Z`} />}
+      </svg>
+    </div>
+  );
+}
+
+/** "When can I have n of these?" */
+function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Element {
+  const { zone } = useContextOf();
+  const [count, setCount] = useState(1);
+  const [where, setWhere] = useState("");
+  const [lasts, setLasts] = useState("4h");
+  const [asked, setAsked] = useState<{ count: number; where: string; minutes: number; json: string } | null>(null);
+  const [wrong, setWrong] = useState<string | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const box = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const slash = (event: KeyboardEvent): void => {
+      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+      if (event.key !== "/" || typing || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      if (box.current) box.current.open = true;
+      field.current?.focus();
+    };
+    addEventListener("keydown", slash);
+    return () => removeEventListener("keydown", slash);
+  }, []);
+  const found = useLoaded<{ availability: Availability }>(asked && `find ${JSON.stringify(asked)}`, (signal) =>
+    get("/v1/availability", { amount: asked?.count, duration: `${asked?.minutes}m`, resource_properties: asked?.json }, signal));
+  const best = found.data?.availability.best ?? [];
+  const total = found.data?.availability.total ?? 0;
+  return (
+    <details class="menu find" ref={box}>
+      <summary>{t.find.title}</summary>
+      <form onSubmit={(event) => {
+        event.preventDefault();
+        const minutes = parseLength(lasts);
+        if (minutes === null) {
+          setWrong(t.find.badLength);
+          return;
+        }
+        try {
+          setAsked({ count, where, minutes, json: whereJson(where) });
+          setWrong(null);
+          found.reload();
+        } catch (error) {
+          if (!(error instanceof WhereError)) throw error;
+          setWrong(error.message);
+        }
+      }}>
+        <label>{t.find.count} <input ref={field} type="number" min={1} max={100000} required value={count} onInput={(event) => setCount(event.currentTarget.valueAsNumber || 1)} /></label>
+        <label>{t.find.where} <input value={where} placeholder={t.find.whereHint} spellcheck={false} onInput={(event) => setWhere(event.currentTarget.value)} /></label>
+        <label>{t.find.length} <input class="short" value={lasts} required onInput={(event) => setLasts(event.currentTarget.value)} /></label>
+        <button type="submit" class="primary">{t.find.submit}</button>
+        <div class="found" role="status">
+          {wrong && <p class="wrong">{wrong}</p>}
+          {!wrong && found.error && <p class="wrong">{found.error.message || t.service.awayTitle}{found.error.hint && ` – ${found.error.hint}`}</p>}
+          {!wrong && asked && found.data && (
+            <>
+              <p>{best.length > 0 ? t.find.match(total) : t.find.none(asked.count, total)}</p>
+              <ul>
+                {best.slice(0, 5).map((slot) => (
+                  <li key={slot.start}>
+                    <button type="button" onClick={() => {
+                      if (box.current) box.current.open = false;
+                      draft({ ...keptName(emptyDraft(clock.now())), min: asked.count, max: asked.count, where: asked.where, start: Date.parse(slot.start), end: Date.parse(slot.end) });
+                    }}>{t.find.take(stamp(Date.parse(slot.start), zone), stamp(Date.parse(slot.end), zone))}</button>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+        </div>
+      </form>
+    </details>
+  );
+}
+
+/** On a phone: what the caller has. */
+function Cards(): JSX.Element {
+  const now = useNow(() => clock.now(), 5000);
+  const { zone, session } = useContextOf();
+  const loaded = useLoaded("leases", loadLeases);
+  const current = (loaded.data?.items ?? []).filter((lease) => lease.status !== "TERMINATED").sort((one, other) => period(one).start - period(other).start);
+  const mine = current.filter((lease) => lease.project_id === session.project_id);
+  const shown = mine.length > 0 ? mine : current;
+  return (
+    <div class="page">
+      <p>{t.calendar.narrow}</p>
+      <p><a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a></p>
+      <Stale error={loaded.data ? loaded.error : null} />
+      {loaded.loading && <Waiting />}
+      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.data && shown.length === 0 && <Empty title={t.calendar.nothingMine}><p>{t.leases.none}</p></Empty>}
+      <ul class="cards">
+        {shown.slice(0, 100).map((lease) => <LeaseCard key={lease.id} lease={lease} now={now} zone={zone} />)}
+      </ul>
+    </div>
+  );
+}
+
+function LeaseCard({ lease, now, zone }: { lease: Lease; now: number; zone: string }): JSX.Element {
+  const { start, end } = period(lease);
+  return (
+    <li>
+      <a href={href(["leases", lease.id])}>
+        <strong><Name text={lease.name} /></strong> <Status status={lease.status} degraded={lease.degraded} />
+        <span>{whatOfLease(lease)} · <bdi>{lease.project_id.slice(0, 60)}</bdi></span>
+        <span>{stamp(start, zone)} – {stamp(end, zone)}</span>
+        <span>{now < start ? `${t.lease.start} in ${length(start - now)}` : `${t.lease.end} in ${length(end - now)}`}</span>
+      </a>
+    </li>
+  );
+}

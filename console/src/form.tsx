@@ -1,0 +1,455 @@
+// A new lease: what is asked for, and, as it is typed, whether it can be had, or what could be had instead.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { acceptOffer, ApiError, type Availability, type Bodies, clock, get, type Lease, type LeaseCreate, makeLease, type Offer, period, tryLease } from "./api/client";
+import { HOUR, MINUTE } from "./calendar/geometry";
+import { clock as clockText, forInput, fromInput, length, parse, rfc3339, stamp } from "./calendar/zone";
+import { gib, Refusal, shorten, whatOfLease } from "./parts";
+import { changes, useContextOf, useLoaded, useSettled } from "./state";
+import { t } from "./texts";
+import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
+
+export type LeaseType = "SCHEDULE" | "BEST-EFFORT" | "IMMEDIATE";
+
+/** What is typed. */
+export interface Draft {
+  name: string;
+  kind: "hosts" | "instances" | "flavor";
+  min: number;
+  max: number;
+  amount: number;
+  vcpus: number;
+  memory: number;
+  disk: number;
+  flavor: string;
+  where: string;
+  /** Names of hosts, where only these will do. */
+  only: string[];
+  type: LeaseType;
+  start: number;
+  end: number;
+  timeout: string;
+  endAction: string;
+  waitlist: boolean;
+}
+
+export function emptyDraft(now: number): Draft {
+  const start = Math.ceil((now + 5 * MINUTE) / (15 * MINUTE)) * 15 * MINUTE;
+  return {
+    name: "", kind: "hosts", min: 1, max: 1, amount: 1, vcpus: 4, memory: 8, disk: 20, flavor: "", where: "", only: [],
+    type: "SCHEDULE", start, end: start + 2 * HOUR, timeout: "1h", endAction: "delete", waitlist: false,
+  };
+}
+
+/** The request that a draft stands for, or which field is wrong. */
+export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { field: string; wrong: string } {
+  if (draft.type !== "IMMEDIATE" && draft.end <= draft.start) return { field: "end", wrong: t.form.badOrder };
+  if (draft.type === "SCHEDULE" && draft.start < now - MINUTE) return { field: "start", wrong: t.form.past };
+  let where: string;
+  try {
+    where = whereJson(draft.where);
+  } catch (error) {
+    if (error instanceof WhereError) return { field: "where", wrong: error.message };
+    throw error;
+  }
+  const timeout = parseLength(draft.timeout);
+  if (draft.type === "BEST-EFFORT" && timeout === null) return { field: "timeout", wrong: t.form.badLength };
+  const reservation: NonNullable<LeaseCreate["reservations"]>[number] =
+    draft.kind === "hosts"
+      ? { resource_type: "physical:host", min: draft.min, max: Math.max(draft.min, draft.max), hypervisor_properties: onlyHosts(draft.only), resource_properties: where }
+      : draft.kind === "instances"
+        ? { resource_type: "virtual:instance", amount: draft.amount, vcpus: draft.vcpus, memory_mb: Math.round(draft.memory * 1024), disk_gb: draft.disk, resource_properties: where }
+        : { resource_type: "flavor:instance", amount: draft.amount, flavor_id: draft.flavor };
+  if (draft.kind === "flavor" && !draft.flavor) return { field: "flavor", wrong: t.form.incomplete };
+  const minutes = Math.round((draft.end - draft.start) / MINUTE);
+  const body = { name: draft.name, reservations: [reservation], end_action: draft.endAction } as LeaseCreate;
+  if (draft.type === "SCHEDULE") Object.assign(body, { start_date: rfc3339(draft.start), end_date: rfc3339(draft.end) });
+  else Object.assign(body, { lease_type: draft.type, duration: `${minutes}m` });
+  if (draft.type === "BEST-EFFORT") Object.assign(body, { timeout: `${timeout}m` });
+  if (draft.waitlist && draft.type !== "IMMEDIATE") body.waitlist = true;
+  return { body };
+}
+
+/** What the service says of a draft. */
+export type Answer =
+  | { kind: "none" }
+  | { kind: "asking" }
+  | { kind: "wrong"; field: string; text: string }
+  | { kind: "can"; lease: Lease }
+  | { kind: "cannot"; error: ApiError };
+
+/** Asks whether a draft can be had, while it changes. The last answer is for the last draft, whatever comes late. */
+export function useAnswer(draft: Draft | null, pause = 300): Answer {
+  const [answer, set] = useState<Answer>({ kind: "none" });
+  const settled = useSettled(draft, pause);
+  useEffect(() => {
+    if (!settled) {
+      set({ kind: "none" });
+      return;
+    }
+    const request = requestOf(settled, clock.now());
+    if ("wrong" in request) {
+      set({ kind: "wrong", field: request.field, text: request.wrong });
+      return;
+    }
+    const controller = new AbortController();
+    set({ kind: "asking" });
+    const ask = (): void => {
+      // A dry run needs a name, and any will do.
+      tryLease({ ...request.body, name: request.body.name || "draft", waitlist: false }, controller.signal)
+        .then((lease) => set({ kind: "can", lease }))
+        .catch((error: unknown) => {
+          if (!controller.signal.aborted && error instanceof ApiError) set({ kind: "cannot", error });
+        });
+    };
+    ask();
+    const unsubscribe = changes.subscribe(ask);
+    return () => {
+      unsubscribe();
+      controller.abort();
+    };
+  }, [settled]);
+  return answer;
+}
+
+/** A draft as an offer has it. */
+export function withOffer(draft: Draft, offer: Pick<Offer, "lease">): Draft {
+  const { start, end } = period(offer.lease);
+  const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
+  const next: Draft = { ...draft, start, end };
+  if (reservation?.resource_type === "physical:host") {
+    next.min = Number(reservation.min ?? draft.min);
+    next.max = Number(reservation.max ?? draft.max);
+  } else if (reservation?.amount !== undefined) {
+    next.amount = Number(reservation.amount);
+  }
+  return next;
+}
+
+export interface FormProps {
+  draft: Draft;
+  answer: Answer;
+  change: (draft: Draft) => void;
+  made: (lease: Lease) => void;
+  compact?: boolean;
+}
+
+export function LeaseForm({ draft, answer, change, made, compact = false }: FormProps): JSX.Element {
+  const { zone } = useContextOf();
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<ApiError | null>(null);
+  const [waits, setWaits] = useState<number | null>(null);
+  const [lengthText, setLengthText] = useState(() => shortLength(draft.end - draft.start));
+  const shownLength = useRef(draft.end - draft.start);
+  const flavors = useLoaded<Bodies["FlavorsBody"]>("flavors", (signal) => get("/v1/flavors", {}, signal));
+  const properties = useLoaded<Bodies["PropertiesBody"]>("properties", (signal) => get("/v1/os-hosts/properties", {}, signal));
+  const set = (part: Partial<Draft>): void => {
+    setFailure(null);
+    setWaits(null);
+    change({ ...draft, ...part });
+  };
+  useEffect(() => {
+    if (draft.end - draft.start !== shownLength.current) {
+      shownLength.current = draft.end - draft.start;
+      setLengthText(shortLength(shownLength.current));
+    }
+  }, [draft.start, draft.end]);
+
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const request = requestOf(draft, clock.now());
+    if (busy || "wrong" in request) return;
+    setBusy(true);
+    setFailure(null);
+    try {
+      const answered = await makeLease(request.body);
+      if ("lease" in answered) made(answered.lease);
+      else setWaits(answered.waitlist_entry.place);
+      changes.tell();
+    } catch (error) {
+      if (error instanceof ApiError) setFailure(error);
+      else throw error;
+    } finally {
+      setBusy(false);
+    }
+  };
+  const accept = async (offer: Offer): Promise<void> => {
+    if (!offer.id) return;
+    setBusy(true);
+    try {
+      made(await acceptOffer(offer.id));
+      changes.tell();
+    } catch (error) {
+      if (error instanceof ApiError) {
+        setFailure(error.status === 404 ? new ApiError(404, t.form.offerGone) : error);
+      } else throw error;
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  const number = (label: string, name: keyof Draft & ("min" | "max" | "amount" | "vcpus" | "memory" | "disk"), least = 1): JSX.Element => (
+    <label class="field narrow">
+      <span>{label}</span>
+      <input type="number" min={least} max={1_000_000} required value={draft[name]}
+        onInput={(event) => {
+          const value = event.currentTarget.valueAsNumber;
+          if (Number.isNaN(value)) return;
+          const part: Partial<Draft> = { [name]: value };
+          if (name === "min" && value > draft.max) part.max = value;
+          if (name === "max" && value < draft.min) part.min = value;
+          set(part);
+        }} />
+    </label>
+  );
+  const wrong = answer.kind === "wrong" ? answer : null;
+  const invalid = (field: string) => (wrong?.field === field ? { "aria-invalid": true, "aria-describedby": `wrong-${field}` } : {});
+  const message = (field: string): JSX.Element | null =>
+    wrong?.field === field ? <span class="wrong" id={`wrong-${field}`}>{wrong.text}</span> : null;
+  const names = properties.data?.resource_properties.map((property) => property.property).join(", ") ?? "";
+
+  return (
+    <form class={compact ? "lease-form compact" : "lease-form"} onSubmit={(event) => void submit(event)}>
+      <div class="fields">
+        <label class="field">
+          <span>{t.form.name}</span>
+          <input required maxLength={255} value={draft.name} autocomplete="off" name="lease-name"
+            onInput={(event) => set({ name: event.currentTarget.value })} />
+        </label>
+
+        <fieldset>
+          <legend>{t.form.what}</legend>
+          <div class="choices">
+            {(["hosts", "instances", "flavor"] as const)
+              .filter((kind) => kind !== "flavor" || (flavors.data?.flavors.length ?? 0) > 0)
+              .map((kind) => (
+                <label key={kind}>
+                  <input type="radio" name="kind" checked={draft.kind === kind}
+                    onChange={() => set({ kind, flavor: draft.flavor || (flavors.data?.flavors[0]?.id ?? "") })} />
+                  {t.form.kinds[kind]}
+                </label>
+              ))}
+          </div>
+          <div class="row">
+            {draft.kind === "hosts" && <>{number(t.form.min, "min")}{number(t.form.max, "max")}</>}
+            {draft.kind !== "hosts" && number(t.form.amount, "amount")}
+            {draft.kind === "instances" && <>{number(t.form.vcpus, "vcpus")}{number(t.form.memory, "memory")}{number(t.form.disk, "disk", 0)}</>}
+            {draft.kind === "flavor" && (
+              <label class="field">
+                <span>{t.form.flavor}</span>
+                <select value={draft.flavor} onChange={(event) => set({ flavor: event.currentTarget.value })}>
+                  {flavors.data?.flavors.map((flavor) => (
+                    <option key={flavor.id} value={flavor.id}>{shorten(flavor.name, 40)} · {flavor.vcpus} vCPU, {gib(flavor.ram)}</option>
+                  ))}
+                </select>
+              </label>
+            )}
+          </div>
+          {draft.kind === "hosts" && draft.only.length > 0 && (
+            <p class="only">
+              {t.form.only}: <strong>{shorten(draft.only.join(", "), 160)}</strong>{" "}
+              <button type="button" class="quiet" onClick={() => set({ only: [] })}>{t.form.onlyAny}</button>
+            </p>
+          )}
+          {draft.kind !== "flavor" && (
+            <label class="field">
+              <span>{t.form.where}</span>
+              <input value={draft.where} maxLength={4000} autocomplete="off" spellcheck={false} name="where" {...invalid("where")}
+                onInput={(event) => set({ where: event.currentTarget.value })} />
+              {message("where")}
+              <small>{t.form.whereHelp(names)}</small>
+            </label>
+          )}
+        </fieldset>
+
+        <fieldset>
+          <legend>{t.form.when}</legend>
+          <div class="choices">
+            {(["SCHEDULE", "BEST-EFFORT", "IMMEDIATE"] as const).map((type) => (
+              <label key={type}>
+                <input type="radio" name="type" checked={draft.type === type} onChange={() => set({ type })} />
+                {t.form.types[type]}
+              </label>
+            ))}
+          </div>
+          <div class="row">
+            {draft.type === "SCHEDULE" && (
+              <>
+                <label class="field">
+                  <span>{t.form.start}</span>
+                  <input type="datetime-local" required value={forInput(draft.start, zone)} name="start" {...invalid("start")}
+                    onInput={(event) => {
+                      const start = fromInput(event.currentTarget.value, zone);
+                      if (start !== null) set({ start, end: start + (draft.end - draft.start) });
+                    }} />
+                  {message("start")}
+                </label>
+                <label class="field">
+                  <span>{t.form.end}</span>
+                  <input type="datetime-local" required value={forInput(draft.end, zone)} name="end" {...invalid("end")}
+                    onInput={(event) => {
+                      const end = fromInput(event.currentTarget.value, zone);
+                      if (end !== null) set({ end });
+                    }} />
+                  {message("end")}
+                </label>
+              </>
+            )}
+            <label class="field narrow">
+              <span>{t.form.lasts}</span>
+              <input value={lengthText} required autocomplete="off" name="length"
+                aria-invalid={parseLength(lengthText) === null && draft.end > draft.start}
+                onInput={(event) => {
+                  setLengthText(event.currentTarget.value);
+                  const minutes = parseLength(event.currentTarget.value);
+                  if (minutes === null) return;
+                  shownLength.current = minutes * MINUTE;
+                  set({ end: draft.start + minutes * MINUTE });
+                }} />
+            </label>
+            {draft.type === "BEST-EFFORT" && (
+              <label class="field narrow">
+                <span>{t.form.timeout}</span>
+                <input value={draft.timeout} required autocomplete="off" {...invalid("timeout")}
+                  onInput={(event) => set({ timeout: event.currentTarget.value })} />
+                {message("timeout")}
+              </label>
+            )}
+          </div>
+          {draft.type === "SCHEDULE" && <small>{t.form.zone(zone)}</small>}
+          <label class="field narrow">
+            <span>{t.form.endAction}</span>
+            <select value={draft.endAction} onChange={(event) => set({ endAction: event.currentTarget.value })}>
+              {Object.entries(t.lease.endActions).map(([action, text]) => <option key={action} value={action}>{text}</option>)}
+            </select>
+          </label>
+          {draft.type !== "IMMEDIATE" && (
+            <label class="check">
+              <input type="checkbox" checked={draft.waitlist} onChange={(event) => set({ waitlist: event.currentTarget.checked })} />
+              {t.form.waitlist}
+            </label>
+          )}
+        </fieldset>
+      </div>
+
+      <div class="verdict">
+        <h3>{t.form.matching}</h3>
+        <Matching draft={draft} />
+        {failure ? (
+          <Offers error={failure} busy={busy} use={(offer) => { set(withOffer(draft, offer)); }} accept={(offer) => void accept(offer)} />
+        ) : (
+          <Verdict draft={draft} answer={answer} busy={busy} use={(offer) => set(withOffer(draft, offer))} />
+        )}
+        {waits !== null && <p class="ok" role="status">{t.form.waiting(waits)}</p>}
+        <button type="submit" class="primary" disabled={busy || answer.kind === "wrong"}>
+          {draft.waitlist && answer.kind === "cannot" ? t.form.submitWait : t.form.submit}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function shortLength(milliseconds: number): string {
+  const minutes = Math.max(0, Math.round(milliseconds / MINUTE));
+  const parts = [[Math.floor(minutes / 1440), "d"], [Math.floor((minutes % 1440) / 60), "h"], [minutes % 60, "m"]] as const;
+  return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join(" ") || "0m";
+}
+
+/** How many hosts are like that, and how many of them are free at every moment of the period. */
+function Matching({ draft }: { draft: Draft }): JSX.Element | null {
+  const query = useMemo(() => {
+    if (draft.type !== "SCHEDULE" || draft.end <= draft.start) return null;
+    const of: Record<string, string> = { start: rfc3339(draft.start), end: rfc3339(draft.end) };
+    try {
+      if (draft.kind === "flavor") of.flavor_id = draft.flavor;
+      else of.resource_properties = whereJson(draft.where);
+    } catch {
+      return null;
+    }
+    if (draft.kind === "hosts") of.hypervisor_properties = onlyHosts(draft.only);
+    if (draft.kind === "instances") Object.assign(of, { vcpus: draft.vcpus, memory_mb: Math.round(draft.memory * 1024), disk_gb: draft.disk });
+    return draft.kind === "flavor" && !draft.flavor ? null : of;
+  }, [draft]);
+  const settled = useSettled(query, 300);
+  const found = useLoaded<{ availability: Availability }>(settled && `matching ${JSON.stringify(settled)}`, (signal) =>
+    get("/v1/availability", settled ?? {}, signal));
+  const availability = query && found.data?.availability;
+  if (!availability) return null;
+  const free = Math.min(availability.total, ...availability.steps.map((step) => step.free));
+  const text = draft.kind === "hosts" ? t.form.matches(availability.total, free) : t.form.matchesRoom(availability.total, free);
+  return <p class="matching">{text}</p>;
+}
+
+function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (offer: Offer) => void }): JSX.Element {
+  const { zone } = useContextOf();
+  const { answer } = props;
+  switch (answer.kind) {
+    case "none":
+    case "wrong":
+      return <p role="status">{answer.kind === "wrong" ? answer.text : t.form.incomplete}</p>;
+    case "asking":
+      return <p role="status">{t.form.asking}</p>;
+    case "can": {
+      const { start, end } = period(answer.lease);
+      const moved = props.draft.type !== "SCHEDULE";
+      return <p class="ok" role="status">{moved ? t.form.acceptedFrom(stamp(start, zone), stamp(end, zone)) : t.form.accepted}</p>;
+    }
+    case "cannot":
+      return <Offers error={answer.error} busy={props.busy} use={props.use} accept={props.use} />;
+  }
+}
+
+/** Why not, and what could be had instead. */
+export function Offers(props: { error: ApiError; busy: boolean; use: (offer: Offer) => void; accept: (offer: Offer) => void }): JSX.Element {
+  const { zone } = useContextOf();
+  return (
+    <>
+      <Refusal error={props.error} />
+      {props.error.offers.length > 0 && (
+        <div class="offers">
+          <h4>{t.form.instead}</h4>
+          <ul>
+            {props.error.offers.map((offer, at) => {
+              const { start, end } = period(offer.lease);
+              return (
+                <li key={offer.id ?? at}>
+                  <div>
+                    <strong>{t.form.offers[offer.kind] ?? offer.kind}</strong>: {whatOfLease(offer.lease)}
+                    <br />
+                    {stamp(start, zone)} – {stamp(end, zone)} ({length(end - start)})
+                    {offer.expires_at && <><br /><small>{t.form.heldUntil(clockText(parse(offer.expires_at), zone))}</small></>}
+                  </div>
+                  <button type="button" disabled={props.busy} onClick={() => (offer.id ? props.accept(offer) : props.use(offer))}>
+                    {offer.id ? t.form.accept : t.form.take}
+                  </button>
+                </li>
+              );
+            })}
+          </ul>
+        </div>
+      )}
+    </>
+  );
+}
+
+const KEPT = "allot.draft";
+
+/** What was typed, kept while the tab is open. */
+export function keptDraft(): Draft | null {
+  try {
+    const text = sessionStorage.getItem(KEPT);
+    return text ? { ...emptyDraft(clock.now()), ...(JSON.parse(text) as Partial<Draft>) } : null;
+  } catch {
+    return null;
+  }
+}
+
+export function keepDraft(draft: Draft | null): void {
+  try {
+    if (draft) sessionStorage.setItem(KEPT, JSON.stringify(draft));
+    else sessionStorage.removeItem(KEPT);
+  } catch {
+    // Private windows may forbid it.
+  }
+}

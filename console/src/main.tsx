@@ -1,0 +1,7 @@
+// Where the console begins.
+
+import { render } from "preact";
+import { App } from "./app";
+
+const root = document.getElementById("console");
+if (root) render(<App />, root);
