@@ -1,21 +1,60 @@
 /// <reference types="vitest/config" />
-import { defineConfig } from "vite";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { defineConfig, type Plugin } from "vite";
 
 // Where a running service is, for `npm run dev`.
 const service = "http://127.0.0.1:1234";
 
+/** Licences that parts of the console may have: those that ask for no more than to be named. */
+const ALLOWED = ["MIT", "ISC", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD"];
+
+/** Lists the packages that became part of the console, with their licences. A licence that is not allowed ends the build. */
+function licences(): Plugin {
+  return {
+    name: "licences",
+    apply: "build",
+    generateBundle(_, bundle) {
+      const folders = new Set<string>();
+      for (const chunk of Object.values(bundle)) {
+        for (const id of chunk.type === "chunk" ? chunk.moduleIds : []) {
+          const found = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id);
+          if (found?.[1]) folders.add(found[1]);
+        }
+      }
+      const texts = [...folders].sort().map((folder) => {
+        const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { name: string; version: string; license?: string };
+        if (!about.license || !ALLOWED.includes(about.license)) {
+          this.error(`${about.name} has the licence ${about.license ?? "(none)"}, which is not among ${ALLOWED.join(", ")}`);
+        }
+        const text = readFileSync(join(folder, "LICENSE"), "utf8").trim();
+        return `${about.name} ${about.version} (${about.license})\n\n${text}\n`;
+      });
+      this.emitFile({ type: "asset", fileName: "assets/licences.txt", source: texts.join("\n----\n\n") });
+    },
+  };
+}
+
 export default defineConfig({
+  root: dirname(new URL(import.meta.url).pathname),
   base: "/console/",
+  plugins: [licences()],
   // JSX is Preact's: no plugin is needed for it.
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   build: {
-    // Files that are named by their content, below /console/assets/: they may be cached for ever.
+    // Files that are named by their content, below /console/assets/: they may be cached forever.
     assetsDir: "assets",
-    // The content security policy allows neither inline script nor data: URLs of scripts.
+    // The content security policy allows neither inline script nor scripts as data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",
   },
   server: { proxy: { "/v1": service, "/identity": service, "/openapi.json": service } },
-  test: { include: ["src/**/*.test.ts"] },
+  test: {
+    // Those in a browser need the service: `cargo xtask console --test` says where it is.
+    include: process.env.ALLOT ? ["src/**/*.test.ts", "tests/**/*.test.ts"] : ["src/**/*.test.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+  },
 });

@@ -17,7 +17,7 @@ import { changes, ContextOf, may, usePreference } from "./state";
 import { t } from "./texts";
 import { UsageView } from "./usage";
 
-type Entry = { state: "asking" } | { state: "away"; error: ApiError } | { state: "out"; over: boolean } | { state: "in"; session: Session };
+type Entry = { state: "asking" } | { state: "away"; error: ApiError } | { state: "out"; over: boolean; logins: string[] } | { state: "in"; session: Session };
 
 export function App(): JSX.Element {
   const [entry, setEntry] = useState<Entry>({ state: "asking" });
@@ -31,7 +31,7 @@ export function App(): JSX.Element {
       .then((answer) => setEntry({ state: "in", session: answer.session }))
       .catch((error: unknown) => {
         if (!(error instanceof ApiError)) throw error;
-        if (error.status === 401) setEntry({ state: "out", over: false });
+        if (error.status === 401) setEntry({ state: "out", over: false, logins: error.logins });
         else {
           setEntry({ state: "away", error });
           setTimeout(ask, 3000);
@@ -39,7 +39,7 @@ export function App(): JSX.Element {
       });
   };
   useEffect(() => {
-    onSignedOut(() => setEntry((before) => ({ state: "out", over: before.state === "in" })));
+    onSignedOut((logins) => setEntry((before) => ({ state: "out", over: before.state === "in", logins })));
     ask();
   }, []);
   const inside = entry.state === "in";
@@ -55,11 +55,11 @@ export function App(): JSX.Element {
     case "away":
       return <main class="page"><Failure error={entry.error} retry={ask} /></main>;
     case "out":
-      return <SignIn over={entry.over} done={(session) => setEntry({ state: "in", session })} />;
+      return <SignIn over={entry.over} logins={entry.logins} done={(session) => setEntry({ state: "in", session })} />;
     case "in":
       return (
         <Frame session={entry.session} theme={theme} setTheme={setTheme} leave={() => {
-          void sessions.end().catch(() => {}).then(() => setEntry({ state: "out", over: false }));
+          void sessions.end().catch(() => {}).then(() => ask());
         }} />
       );
   }
@@ -74,7 +74,7 @@ function Frame(props: { session: Session; theme: "system" | "light" | "dark"; se
   const [first = "calendar"] = route.parts;
   const context = useMemo(() => ({ session, zone }), [session, zone]);
   const views = (["calendar", "leases", "fleet", "instances", "usage", "admin"] as const).filter((view) =>
-    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? session.roles.includes("admin") : true);
+    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? may(session, "freepools:get") : true);
   useEffect(() => {
     const name = t.nav[first as keyof typeof t.nav] ?? "";
     document.title = name ? `${name} · ${t.product}` : t.product;

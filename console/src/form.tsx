@@ -42,10 +42,13 @@ export function emptyDraft(now: number): Draft {
   };
 }
 
+/** What began so short a time ago begins now: who fills in a form is not that fast. */
+const PRESENT = 15 * MINUTE;
+
 /** The request that a draft stands for, or which field is wrong. */
 export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { field: string; wrong: string } {
   if (draft.type !== "IMMEDIATE" && draft.end <= draft.start) return { field: "end", wrong: t.form.badOrder };
-  if (draft.type === "SCHEDULE" && draft.start < now - MINUTE) return { field: "start", wrong: t.form.past };
+  if (draft.type === "SCHEDULE" && (draft.start < now - PRESENT || draft.end <= now)) return { field: "start", wrong: t.form.past };
   let where: string;
   try {
     where = whereJson(draft.where);
@@ -64,7 +67,7 @@ export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { 
   if (draft.kind === "flavor" && !draft.flavor) return { field: "flavor", wrong: t.form.incomplete };
   const minutes = Math.round((draft.end - draft.start) / MINUTE);
   const body = { name: draft.name, reservations: [reservation], end_action: draft.endAction } as LeaseCreate;
-  if (draft.type === "SCHEDULE") Object.assign(body, { start_date: rfc3339(draft.start), end_date: rfc3339(draft.end) });
+  if (draft.type === "SCHEDULE") Object.assign(body, { start_date: draft.start <= now ? "now" : rfc3339(draft.start), end_date: rfc3339(draft.end) });
   else Object.assign(body, { lease_type: draft.type, duration: `${minutes}m` });
   if (draft.type === "BEST-EFFORT") Object.assign(body, { timeout: `${timeout}m` });
   if (draft.waitlist && draft.type !== "IMMEDIATE") body.waitlist = true;
@@ -79,10 +82,13 @@ export type Answer =
   | { kind: "can"; lease: Lease }
   | { kind: "cannot"; error: ApiError };
 
-/** Asks whether a draft can be had, while it changes. The last answer is for the last draft, whatever comes late. */
-export function useAnswer(draft: Draft | null, pause = 300): Answer {
+/**
+ * Asks whether a draft can be had, while it changes. An answer is for the draft as it is; only while one is dragged
+ * (`moving`) the answer of a moment ago stands until the next.
+ */
+export function useAnswer(draft: Draft | null, moving = false): Answer {
   const [answer, set] = useState<Answer>({ kind: "none" });
-  const settled = useSettled(draft, pause);
+  const settled = useSettled(draft, moving ? 150 : 300, moving);
   useEffect(() => {
     if (!settled) {
       set({ kind: "none" });
@@ -94,7 +100,7 @@ export function useAnswer(draft: Draft | null, pause = 300): Answer {
       return;
     }
     const controller = new AbortController();
-    set({ kind: "asking" });
+    if (!moving) set({ kind: "asking" });
     const ask = (): void => {
       // A dry run needs a name, and any will do.
       tryLease({ ...request.body, name: request.body.name || "draft", waitlist: false }, controller.signal)
@@ -110,7 +116,7 @@ export function useAnswer(draft: Draft | null, pause = 300): Answer {
       controller.abort();
     };
   }, [settled]);
-  return answer;
+  return draft && settled !== draft && !moving ? { kind: "asking" } : answer;
 }
 
 /** A draft as an offer has it. */
@@ -335,7 +341,7 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
 
       <div class="verdict">
         <h3>{t.form.matching}</h3>
-        <Matching draft={draft} />
+        <Matching draft={draft} accepted={answer.kind === "can"} />
         {failure ? (
           <Offers error={failure} busy={busy} use={(offer) => { set(withOffer(draft, offer)); }} accept={(offer) => void accept(offer)} />
         ) : (
@@ -357,10 +363,10 @@ function shortLength(milliseconds: number): string {
 }
 
 /** How many hosts are like that, and how many of them are free at every moment of the period. */
-function Matching({ draft }: { draft: Draft }): JSX.Element | null {
+function Matching({ draft, accepted }: { draft: Draft; accepted: boolean }): JSX.Element | null {
   const query = useMemo(() => {
     if (draft.type !== "SCHEDULE" || draft.end <= draft.start) return null;
-    const of: Record<string, string> = { start: rfc3339(draft.start), end: rfc3339(draft.end) };
+    const of: Record<string, string> = { start: rfc3339(Math.max(draft.start, clock.now())), end: rfc3339(draft.end) };
     try {
       if (draft.kind === "flavor") of.flavor_id = draft.flavor;
       else of.resource_properties = whereJson(draft.where);
@@ -378,7 +384,8 @@ function Matching({ draft }: { draft: Draft }): JSX.Element | null {
   if (!availability) return null;
   const free = Math.min(availability.total, ...availability.steps.map((step) => step.free));
   const text = draft.kind === "hosts" ? t.form.matches(availability.total, free) : t.form.matchesRoom(availability.total, free);
-  return <p class="matching">{text}</p>;
+  const wanted = draft.kind === "hosts" ? draft.min : draft.amount;
+  return <p class="matching">{text}{accepted && free < wanted && ` ${t.form.makesRoom}`}</p>;
 }
 
 function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (offer: Offer) => void }): JSX.Element {

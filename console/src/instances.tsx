@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { clock, get, type Instance } from "./api/client";
 import { clock as clockText, parse } from "./calendar/zone";
+import { loadLeases } from "./leases";
 import { Empty, Failure, gib, Name, Stale, Status, Time, usePart, Waiting } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { useContextOf, useLoaded, useNow } from "./state";
@@ -14,6 +15,8 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   const now = useNow(() => clock.now(), 5000);
   const [filter, setFilter] = useState(route.query.get("find") ?? "");
   const loaded = useLoaded<{ instances: Instance[] }>("instances", (signal) => get("/v1/instances", {}, signal));
+  const leases = useLoaded("leases", loadLeases);
+  const names = new Map(leases.data?.items.map((lease) => [lease.id, lease.name]));
   const items = loaded.data?.instances ?? [];
   const wanted = filter.trim().toLowerCase();
   const shown = items.filter((instance) => !wanted || [instance.name, instance.project_id, instance.host ?? ""].some((text) => text.toLowerCase().includes(wanted)));
@@ -48,7 +51,7 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
                 <td data-label={columns.safe}>
                   {instance.kind === "preemptible" ? <Safe instance={instance} now={now} zone={zone} /> : "–"}
                 </td>
-                <td data-label={columns.lease}>{instance.lease_id ? <a href={href(["leases", instance.lease_id])}>{t.openPage}</a> : "–"}</td>
+                <td data-label={columns.lease}>{instance.lease_id ? <a href={href(["leases", instance.lease_id])}><Name text={names.get(instance.lease_id) ?? t.openPage} /></a> : "–"}</td>
               </tr>
             ))}
           </tbody>
@@ -66,7 +69,7 @@ function Safe({ instance, now, zone }: { instance: Instance; now: number; zone: 
     <>
       {Number.isNaN(until) ? t.instances.forever : <Time at={until} now={now} />}
       {departure && (
-        <small class="attention">
+        <small>
           {" "}{t.instances.leaving(clockText(parse(departure.asked_at), zone))}{departure.moves ? `, ${t.instances.moves}` : `, ${t.instances.gone(clockText(parse(departure.gone_by), zone))}`}
         </small>
       )}

@@ -202,7 +202,7 @@ function Events({ lease }: { lease: Lease }): JSX.Element {
   return (
     <section>
       <h2>{t.lease.events}</h2>
-      <table class="list">
+      <table class="list short">
         <tbody>
           {events.map((event) => (
             <tr key={event.id}>
@@ -225,7 +225,7 @@ function History({ id }: { id: string }): JSX.Element | null {
   return (
     <section>
       <h2>{t.lease.happened}</h2>
-      <table class="list">
+      <table class="list short">
         <tbody>
           {events.map((event) => (
             <tr key={event.number}>
@@ -257,8 +257,8 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
   const [failure, setFailure] = useState<ApiError | null>(null);
   const guests = useGuests(lease.id);
   const over = lease.status === "TERMINATED" || lease.status === "DELETING" || lease.status === "TERMINATING";
-  const mayChange = may(session, "lease:update") || may(session, "leases:put");
-  const mayDelete = may(session, "lease:delete") || may(session, "leases:delete");
+  const mayChange = may(session, "leases:put");
+  const mayDelete = may(session, "leases:delete");
 
   const body = useMemo((): LeaseChange | null => {
     const change: LeaseChange = {};

@@ -41,7 +41,7 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
     <div class="page">
       <header class="page-head">
         <h1>{t.leases.title}</h1>
-        {(may(session, "lease:create") || may(session, "leases:post")) && <a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a>}
+        {may(session, "leases:post") && <a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a>}
       </header>
       <div class="toolbar">
         <input type="search" aria-label={t.leases.filter} placeholder={t.leases.filter} value={filter} onInput={(event) => remember(event.currentTarget.value, status)} />

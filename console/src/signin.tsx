@@ -7,19 +7,10 @@ import { Refusal } from "./parts";
 import { usePreference } from "./state";
 import { t } from "./texts";
 
-/** The body of a login, as `POST /identity/v3/auth/tokens` takes it. */
-export function passwordLogin(user: string, password: string, project: string, domain: string): unknown {
-  const of = domain || "Default";
-  return {
-    auth: {
-      identity: { methods: ["password"], password: { user: { name: user, password, domain: { name: of } } } },
-      ...(project && { scope: { project: { name: project, domain: { name: of } } } }),
-    },
-  };
-}
-
-export function SignIn({ over, done }: { over: boolean; done: (session: Session) => void }): JSX.Element {
-  const [method, setMethod] = usePreference<"password" | "token">("sign-in", "password");
+export function SignIn({ over, logins, done }: { over: boolean; logins: string[]; done: (session: Session) => void }): JSX.Element {
+  const [preferred, setMethod] = usePreference<"password" | "token">("sign-in", "password");
+  const methods = (["password", "token"] as const).filter((name) => logins.length === 0 || logins.includes(name));
+  const method = methods.includes(preferred) ? preferred : (methods[0] ?? "password");
   const [failure, setFailure] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent): Promise<void> => {
@@ -29,7 +20,7 @@ export function SignIn({ over, done }: { over: boolean; done: (session: Session)
     setBusy(true);
     setFailure(null);
     try {
-      const body = method === "token" ? { token: text("token").trim() } : passwordLogin(text("username"), text("password"), text("project"), text("domain"));
+      const body = method === "token" ? { token: text("token").trim() } : { user: text("username"), password: text("password"), ...(text("project") && { project: text("project") }) };
       await session.start(body);
       done((await session.read()).session);
     } catch (error) {
@@ -45,14 +36,16 @@ export function SignIn({ over, done }: { over: boolean; done: (session: Session)
         <h1>{t.product}</h1>
         <h2>{t.signIn.title}</h2>
         <p>{over ? t.signIn.over : t.signIn.lead}</p>
-        <fieldset>
-          <legend class="visually-hidden">{t.signIn.method}</legend>
-          <div class="choices">
-            {(["password", "token"] as const).map((name) => (
-              <label key={name}><input type="radio" name="method" checked={method === name} onChange={() => setMethod(name)} />{t.signIn[name]}</label>
-            ))}
-          </div>
-        </fieldset>
+        {methods.length > 1 && (
+          <fieldset>
+            <legend class="visually-hidden">{t.signIn.method}</legend>
+            <div class="choices">
+              {methods.map((name) => (
+                <label key={name}><input type="radio" name="method" checked={method === name} onChange={() => setMethod(name)} />{t.signIn[name]}</label>
+              ))}
+            </div>
+          </fieldset>
+        )}
         {method === "password" ? (
           <>
             <label class="field"><span>{t.signIn.user}</span><input name="username" required autocomplete="username" autocapitalize="none" spellcheck={false} /></label>

@@ -116,13 +116,21 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
   return { data: shown.data, error: shown.error, loading: shown.data === null && shown.error === null, reload };
 }
 
-/** The value as it was some time ago, so that not every key that is pressed is a request. */
-export function useSettled<T>(value: T, milliseconds: number): T {
+/**
+ * The value when it has not changed for a while, so that not every key that is pressed is a request; or, where it changes
+ * all the time, at most so often.
+ */
+export function useSettled<T>(value: T, milliseconds: number, meanwhile = false): T {
   const [settled, settle] = useState(value);
+  const last = useRef(0);
   useEffect(() => {
-    const timer = setTimeout(() => settle(() => value), milliseconds);
+    const wait = meanwhile ? Math.max(0, milliseconds - (Date.now() - last.current)) : milliseconds;
+    const timer = setTimeout(() => {
+      last.current = Date.now();
+      settle(() => value);
+    }, wait);
     return () => clearTimeout(timer);
-  }, [value, milliseconds]);
+  }, [value, milliseconds, meanwhile]);
   return settled;
 }
 
@@ -164,9 +172,9 @@ export const ContextOf = createContext<Context>({
 
 export const useContextOf = (): Context => useContext(ContextOf);
 
-/** Whether the rules let the user do this. What the service does not say of is left to its answer. */
+/** Whether the rules let the user do this: `leases:post`. */
 export function may(session: Session, rule: string): boolean {
-  return session.rules[rule] ?? session.rules[`blazar:${rule}`] ?? session.roles.includes("admin");
+  return session.rules[`blazar:${rule}`] ?? false;
 }
 
 /** The time of the service, every second or so. */

@@ -124,6 +124,7 @@ export const t = {
     can: "can be had",
     cannot: "not to be had",
     narrow: "The calendar needs a wider screen. Here is what you have:",
+    narrowAll: "The calendar needs a wider screen. Here is what is reserved:",
     mine: "Your leases",
     nothingMine: "You have no lease that runs or is to come.",
   },
@@ -140,7 +141,6 @@ export const t = {
         ? `Only ${total} hosts are like that. Ask for fewer, or for less of them.`
         : `No ${plural(count, "host is", "hosts are")} free together for so long within 30 days. Try fewer hosts or a shorter time.`,
     match: (total: number): string => `${plural(total, "host is", "hosts are")} like that.`,
-    take: (from: string, to: string): string => `${from} – ${to}`,
     badLength: "A length is written like 2h, 1d or 1w.",
   },
 
@@ -273,6 +273,7 @@ export const t = {
     asking: "Asking …",
     incomplete: "Fill in the form: the answer comes as you type.",
     accepted: "Yes, this can be had.",
+    makesRoom: "Leases that have not started get other hosts for it.",
     acceptedFrom: (from: string, to: string): string => `Yes, from ${from} to ${to}.`,
     refused: "Not as it is",
     matches: (total: number, free: number): string =>

@@ -23,6 +23,8 @@ export class ApiError extends Error {
     readonly hint: string | null = null,
     readonly offers: Offer[] = [],
     readonly retryAfter: number | null = null,
+    /** With what one may sign in: `password`, `token`. */
+    readonly logins: string[] = [],
   ) {
     super(message);
     this.name = "ApiError";
@@ -57,8 +59,8 @@ class ServiceClock {
 export const clock = new ServiceClock();
 
 /** Called when the service says that nobody is signed in (any more). */
-let signedOut: () => void = () => {};
-export function onSignedOut(handler: () => void): void {
+let signedOut: (logins: string[]) => void = () => {};
+export function onSignedOut(handler: (logins: string[]) => void): void {
   signedOut = handler;
 }
 
@@ -106,12 +108,14 @@ export async function request<T>(method: string, url: string, options: Options =
     body = null;
   }
   if (response.ok) return body as T;
-  if (response.status === 401 && !options.anonymous) signedOut();
-  throw failure(response, body);
+  const error = failure(response, body);
+  if (response.status === 401 && !options.anonymous) signedOut(error.logins);
+  throw error;
 }
 
 function failure(response: Response, body: unknown): ApiError {
   const said = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  // Errors of the small Keystone have another shape.
   const inner = (typeof said.error === "object" && said.error !== null ? said.error : {}) as Record<string, unknown>;
   const message = said.error_message ?? inner.message ?? response.statusText;
   const retry = Number(response.headers.get("Retry-After") ?? Number.NaN);
@@ -121,6 +125,7 @@ function failure(response: Response, body: unknown): ApiError {
     typeof said.hint === "string" ? said.hint : null,
     Array.isArray(said.offers) ? (said.offers as Offer[]) : [],
     Number.isNaN(retry) ? null : retry,
+    Array.isArray(said.may_log_in_with) ? said.may_log_in_with.map(String) : [],
   );
 }
 

@@ -337,10 +337,11 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   const ground = context.measureText(text).width + 8;
   context.fillStyle = look.bg;
   context.globalAlpha = 0.88;
-  context.fillRect(from + 4, y + 3, ground, 16);
+  const left = Math.max(4, Math.min(from + 4, scene.scale.width - ground - 4));
+  context.fillRect(left, y + 3, ground, 16);
   context.globalAlpha = 1;
   context.fillStyle = colour;
-  context.fillText(text, from + 8, y + 11.5);
+  context.fillText(text, left + 4, y + 11.5);
   context.font = FONT;
 }
 

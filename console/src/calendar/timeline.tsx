@@ -246,6 +246,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
 
   const down = (event: PointerEvent): void => {
     if (event.button !== 0) return;
+    setHover(null);
     const { x, y, row, inside, time } = locate(event);
     const line = lines.rows[row];
     const offered = ghostAt(row, time);
@@ -277,7 +278,6 @@ export function Timeline(props: TimelineProps): JSX.Element {
         gesture.current = { kind: "draft", row, start: time, moved: false };
       } else return;
     } else return;
-    setHover(null);
     (event.target as Element).setPointerCapture?.(event.pointerId);
   };
 
@@ -409,7 +409,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
         class="scroller"
         ref={scroller}
         tabIndex={0}
-        role="grid"
+        role="treegrid"
         aria-label={t.calendar.grid}
         aria-rowcount={lines.rows.length}
         aria-activedescendant={focus.row >= 0 ? (focus.bar >= 0 ? `bar-${focus.row}-${focus.bar}` : `row-${focus.row}`) : undefined}
@@ -441,7 +441,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
         <div class="spacer" role="presentation" style={{ height: `${Math.max(0, lines.height + AXIS - size.height)}px` }} />
         <div class="reader" role="rowgroup">
           {read.map(({ line, row }) => (
-            <div key={row} id={`row-${row}`} role="row" aria-rowindex={row + 1} aria-expanded={line.kind === "group" ? line.open : undefined}>
+            <div key={row} id={`row-${row}`} role="row" aria-level={line.kind === "group" ? 1 : 2} aria-rowindex={row + 1} aria-expanded={line.kind === "group" ? line.open : undefined}>
               <span role="rowheader">{rowName(line)}</span>
               {row === focus.row && line.kind === "host" && focusedBars.map((bar, at) => (
                 <span key={at} id={`bar-${row}-${at}`} role="gridcell" aria-selected={at === focus.bar}>{describe(bar)}</span>

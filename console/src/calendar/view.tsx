@@ -15,7 +15,7 @@ import { type Calendar, loadCalendar, MOST_HOSTS } from "./data";
 import * as geometry from "./geometry";
 import { DAY, HOUR, MINUTE } from "./geometry";
 import { type Draft, type Edge, Timeline } from "./timeline";
-import { length, rfc3339, stamp } from "./zone";
+import { clock as clockText, day, length, rfc3339, stamp } from "./zone";
 
 const SPANS = { hour: HOUR, day: DAY, week: 7 * DAY, month: 31 * DAY, quarter: 92 * DAY, year: 366 * DAY };
 type Span = keyof typeof SPANS;
@@ -63,7 +63,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const selected = route.query.get("lease");
   const [edge, setEdge] = useState<Edge | null>(null);
   const [draft, setDraft] = useState<{ at: Draft; form: FormDraft; done: boolean } | null>(null);
-  const answer = useAnswer(draft?.form ?? null, 150);
+  const answer = useAnswer(draft?.form ?? null, draft?.done === false);
 
   const width = Math.max(300, innerWidth - 300);
   const bucket = geometry.bucketMinutes({ ...scale, width }, hosts);
@@ -101,7 +101,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
       }
     }, 400);
     return () => clearTimeout(timer);
-  }, [scale]);
+  }, [scale, route]);
 
   const show = (span: number): void => setScale(around(clock.now(), span));
   const shift = (part: number): void => setScale({ start: scale.start + part * span, end: scale.end + part * span });
@@ -133,7 +133,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
     setDraft((before) => before && { ...before, form, at: { ...before.at, start: form.start, end: form.end } });
   };
   const offers = answer.kind === "cannot" ? answer.error.offers : [];
-  const mayDraft = may(session, "lease:create") || may(session, "leases:post");
+  const mayDraft = may(session, "leases:post");
   const groups = ["pool", ...(properties.data?.resource_properties.map((property) => property.property) ?? [])];
 
   return (
@@ -341,7 +341,7 @@ function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Element {
                     <button type="button" onClick={() => {
                       if (box.current) box.current.open = false;
                       draft({ ...keptName(emptyDraft(clock.now())), min: asked.count, max: asked.count, where: asked.where, start: Date.parse(slot.start), end: Date.parse(slot.end) });
-                    }}>{t.find.take(stamp(Date.parse(slot.start), zone), stamp(Date.parse(slot.end), zone))}</button>
+                    }}>{slotText(Date.parse(slot.start), Date.parse(slot.end), zone)}</button>
                   </li>
                 ))}
               </ul>
@@ -351,6 +351,12 @@ function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Element {
       </form>
     </details>
   );
+}
+
+/** `Wed 25 Nov 10:00 – 14:00`, with the second day where it is another one. */
+function slotText(start: number, end: number, zone: string): string {
+  const [first, last] = [day(start, zone), day(end, zone)];
+  return `${first} ${clockText(start, zone)} – ${first === last ? "" : `${last} `}${clockText(end, zone)}`;
 }
 
 /** On a phone: what the caller has. */
@@ -363,7 +369,7 @@ function Cards(): JSX.Element {
   const shown = mine.length > 0 ? mine : current;
   return (
     <div class="page">
-      <p>{t.calendar.narrow}</p>
+      <p>{mine.length > 0 ? t.calendar.narrow : t.calendar.narrowAll}</p>
       <p><a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a></p>
       <Stale error={loaded.data ? loaded.error : null} />
       {loaded.loading && <Waiting />}

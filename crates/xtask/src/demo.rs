@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::arguments::Arguments;
+use crate::console;
 use crate::generate::ordinary;
 use crate::places;
 use crate::run::Executable;
@@ -16,8 +17,14 @@ use crate::write_cluster::save;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let balance = arguments.switch("balance");
-    let ours =
-        arguments.text("--ours")?.map_or_else(places::ours_in_sight, |path| Ok(Executable::new(path)))?;
+    let given = arguments.text("--ours")?;
+    if !balance && given.is_none() {
+        // The build of the service takes it in. Without Node.js the service is there all the same.
+        if let Err(error) = console::build() {
+            eprintln!("The console is left out: {error:#}");
+        }
+    }
+    let ours = given.map_or_else(places::ours_in_sight, |path| Ok(Executable::new(path)))?;
     if balance { balancing(arguments, &ours) } else { leasing(arguments, &ours) }
 }
 

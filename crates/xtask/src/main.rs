@@ -7,6 +7,7 @@ mod arguments;
 mod bench;
 mod captures;
 mod compare;
+mod console;
 #[cfg(test)]
 mod criteria;
 mod demo;
@@ -88,6 +89,12 @@ Database
                                   one or the schema has changed (--check: compare)
 
 Delivery
+  console                       the web console, into console/dist: the next build of
+                                  allot takes it in (Node.js; installed where root may)
+      --test                      its tests, in a browser, with what is built here
+      --bless                     the same, and take the pictures of the README anew
+      --schema                    write console/src/api/schema.ts anew
+      --ours PATH                 what to test or to ask (default: built here)
   package [--out DIR]           a Debian package: service, unit, manual pages,
       --ours PATH                 completions, and links beside Ganeti's programs
                                   (--check: build one and look into it)
@@ -126,7 +133,7 @@ Real peers
 
 To look at
   demo                          the leasing service on simulated racks, with leases past,
-                                  present and coming; prints what to try
+                                  present and coming, and its console; prints what to try
       --listen ADDR:PORT          (default 127.0.0.1:1234)
       --speed FACTOR              of the service's clock (default 60)
       --directory DIR             keep the database there
@@ -168,6 +175,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("fuzz") => fuzz::main(arguments),
         Some("bench") => bench::main(arguments),
         Some("lab") => lab::main(arguments),
+        Some("console") => console::main(arguments),
         Some("demo") => demo::main(arguments),
         Some("case") => write_case::main(arguments),
         Some("serve") => live::main(arguments),

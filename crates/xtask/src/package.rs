@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
+use crate::console;
 use crate::leasing::cases::Cases;
 use crate::places::{need_program, ours, released, root, target};
 use crate::run::{Executable, must_run, output_of, write};
@@ -18,7 +19,7 @@ use crate::tally::Tally;
 const LINKS: &str = "usr/lib/allot/ganeti";
 
 /// Files of the checkout, and where they go.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 13] = [
     ("ops/systemd/allot.service", "usr/lib/systemd/system/allot.service"),
     ("ops/systemd/allot.sysusers", "usr/lib/sysusers.d/allot.conf"),
     ("ops/systemd/allot.toml", "etc/allot/allot.toml"),
@@ -26,6 +27,7 @@ const FILES: [(&str, &str); 12] = [
     ("ops/grafana/leasing.json", "usr/share/allot/grafana/leasing.json"),
     ("LICENSE", "usr/share/doc/allot/copyright"),
     ("docs/serving.md", "usr/share/doc/allot/serving.md"),
+    ("docs/console.md", "usr/share/doc/allot/console.md"),
     ("docs/operations.md", "usr/share/doc/allot/operations.md"),
     ("docs/configuration.md", "usr/share/doc/allot/configuration.md"),
     ("docs/limits.md", "usr/share/doc/allot/limits.md"),
@@ -78,7 +80,13 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if only_check {
         return check(&given.map_or_else(ours, Ok)?)?.conclude("package");
     }
-    let program = given.map_or_else(released, Ok)?;
+    let program = match given {
+        Some(program) => program,
+        None => {
+            console::build()?;
+            released()?
+        }
+    };
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     println!("{}", build(&program, &out, &[])?.display());
     Ok(())

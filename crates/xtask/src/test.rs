@@ -21,7 +21,7 @@ use crate::generate::model::Program;
 use crate::places::{self, cargo};
 use crate::run::{Executable, must_run};
 use crate::tally::{self, Tally};
-use crate::{advisories, bench, captures, execution, feasibility, leasing, package, vectors};
+use crate::{advisories, bench, captures, console, execution, feasibility, leasing, package, vectors};
 
 /// Seeds of the differential comparison, each with all programs. [`crate::soak`] goes on from there.
 pub const SEEDS: u64 = 120;
@@ -92,7 +92,7 @@ const FIRST: [Stage; 6] = [
     command("unit tests", || must_run(&mut unit_tests())),
 ];
 
-/// Stages that compute, beside those that wait: [`execution`] and [`leasing::STAGES`].
+/// Stages that compute, beside those that wait: [`execution`], [`leasing::STAGES`] and [`console`].
 const COMPUTING: [Stage; 3] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -126,7 +126,8 @@ fn waiting() -> Vec<Stage> {
         execution::run(reference, ours, 0..execution::SEEDS).map(Outcome::Counted)
     });
     let leasing = leasing::STAGES.map(|(name, check)| Stage { name, check: Check::Leasing(check) });
-    std::iter::once(execution).chain(leasing).collect()
+    let console = Stage { name: "console", check: Check::Leasing(console::check) };
+    std::iter::once(execution).chain(leasing).chain([console]).collect()
 }
 
 /// All stages.
@@ -146,6 +147,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     places::need_program("valgrind", "valgrind")?;
     places::need_postgres()?;
     leasing::prepare()?;
+    // Before anything is built: the program has the console in it.
+    console::prepare()?;
     let mut run = Run::default();
     let Some(only) = only else {
         let programs = Programs { ours: ours.unwrap_or_else(built), reference };

@@ -246,6 +246,7 @@ fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> S
         "
 A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs {speed} times as fast as yours.
 
+  console     {url}/  (in a browser)
   API         {url}/v1  (on this machine, everybody is the administrator)
   described   {url}/openapi.json
   metrics     {url}/metrics

@@ -1,0 +1,2 @@
+export const target: URL;
+export function typesOf(document: unknown): Promise<string>;

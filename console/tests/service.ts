@@ -1,0 +1,138 @@
+// The service as a process, and a browser: what tests of the console need.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, chromium, type Page } from "playwright-core";
+
+const program = process.env.ALLOT ?? "allot";
+/** Where pictures are left. */
+export const out = process.env.ALLOT_CONSOLE_OUT ?? join(tmpdir(), "allot-console");
+mkdirSync(out, { recursive: true });
+
+export const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Waits until something holds; the error says what did not. */
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<void> {
+  const end = Date.now() + seconds * 1000;
+  while (!(await holds().catch(() => false))) {
+    if (Date.now() > end) throw new Error(`in ${seconds} seconds it did not come about that ${what}`);
+    await pause(100);
+  }
+}
+
+export class Service {
+  readonly directory = mkdtempSync(join(tmpdir(), "allot-console-"));
+  readonly port = 20_000 + Math.floor(Math.random() * 30_000);
+  readonly url = `http://127.0.0.1:${this.port}`;
+  private child: ChildProcess | null = null;
+  private said = "";
+
+  constructor(private readonly words: (service: Service) => string[]) {}
+
+  /** The demonstration's fleet, projects and leases, under a clock that runs as ours does. */
+  static demo(): Service {
+    return new Service((service) => ["demo", "--speed", "1", "--listen", `127.0.0.1:${service.port}`, "--directory", join(service.directory, "data")]);
+  }
+
+  /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`. */
+  static async guarded(): Promise<Service> {
+    const hash = await hashed("correct horse battery");
+    const users = [["root", "ops", "admin"], ["ann", "physics", "member"]] as const;
+    return new Service((service) => {
+      const file = join(service.directory, "users.toml");
+      writeFileSync(file, users.map(([name, project, role]) => `[[users]]\nname = "${name}"\npassword_hash = "${hash}"\nprojects = { ${project} = ["${role}"] }\ndefault_project = "${project}"\n`).join("\n"), { mode: 0o600 });
+      return [
+        "serve", "--listen", `127.0.0.1:${service.port}`, "--database", `sqlite://${join(service.directory, "allot.db")}`,
+        "--auth", `keystone:${file}`, "--simulated-timing", "immediate",
+      ];
+    });
+  }
+
+  async start(): Promise<this> {
+    const child = spawn(program, this.words(this), { stdio: ["ignore", "pipe", "pipe"] });
+    this.child = child;
+    const keep = (chunk: Buffer): void => {
+      this.said = (this.said + chunk.toString()).slice(-4000);
+    };
+    child.stdout?.on("data", keep);
+    child.stderr?.on("data", keep);
+    await until(`the service answers; it said: ${this.said}`, async () => {
+      if (child.exitCode !== null) throw new Error(this.said);
+      return (await fetch(`${this.url}/readyz`)).ok;
+    }, 60);
+    return this;
+  }
+
+  /** As a crash ends it. */
+  async kill(): Promise<void> {
+    const child = this.child;
+    this.child = null;
+    if (!child || child.exitCode !== null) return;
+    const over = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await over;
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** A request as a client makes it, not the console. */
+  async ask<T>(method: string, path: string, body?: unknown, token?: string): Promise<T> {
+    const answer = await fetch(`${this.url}${path}`, {
+      method,
+      headers: { "Content-Type": "application/json", ...(token && { "X-Auth-Token": token }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return (text ? JSON.parse(text) : null) as T;
+  }
+
+  async token(user: string): Promise<string> {
+    const answer = await fetch(`${this.url}/identity/v3/auth/tokens`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ auth: { identity: { methods: ["password"], password: { user: { name: user, password: "correct horse battery", domain: { id: "default" } } } } } }),
+    });
+    const token = answer.headers.get("X-Subject-Token");
+    if (!token) throw new Error(`no token for ${user}: ${answer.status} ${await answer.text()}`);
+    return token;
+  }
+}
+
+function hashed(password: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, ["hash", "password"], { stdio: ["pipe", "pipe", "inherit"] });
+    let text = "";
+    child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    child.once("exit", (code) => (code === 0 ? resolve(text.trim()) : reject(new Error(`allot hash: ${code}`))));
+    child.stdin.end(`${password}\n`);
+  });
+}
+
+export function browser(): Promise<Browser> {
+  // Continuous integration is root, for whom Chromium has no sandbox.
+  return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+}
+
+/** A page that notes what goes wrong on it: exceptions, and what the content security policy refuses. */
+export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean; zone?: string } = {}): Promise<Page & { wrong: string[] }> {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+    colorScheme: options.dark ? "dark" : "light",
+    timezoneId: options.zone ?? "Europe/Paris",
+    reducedMotion: "reduce",
+  });
+  const page = Object.assign(await context.newPage(), { wrong: [] as string[] });
+  page.setDefaultTimeout(15_000);
+  page.on("pageerror", (error) => page.wrong.push(String(error.stack)));
+  page.on("console", (message) => {
+    // What the service refuses the browser notes as well; that is tested elsewhere.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) page.wrong.push(message.text());
+  });
+  return page;
+}
