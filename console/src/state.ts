@@ -8,6 +8,8 @@ import { ApiError, type Session } from "./api/client";
 const SETTLE = 400;
 /** How often views load again without being told, in case an event was lost. */
 const REFRESH = 30_000;
+/** An answer that took long is asked for again only after so many times as long. */
+const REST = 5;
 /** How long after a failure a view tries again, and how long at most. */
 const RETRY = [1000, 2000, 4000, 8000, 15_000];
 
@@ -18,6 +20,7 @@ class Changes {
   private readonly listeners = new Set<Listener>();
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
+  private timerOfStream: ReturnType<typeof setTimeout> | null = null;
 
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
@@ -31,22 +34,47 @@ class Changes {
     }, SETTLE);
   };
 
-  /** Follows the service. The browser connects again by itself, from the last revision on. */
+  /**
+   * Follows the service while the page is seen: a browser has few connections to a server, for all its pages together.
+   * It connects again by itself, from the last revision on.
+   */
   start(): void {
-    this.stop();
+    document.addEventListener("visibilitychange", this.followed);
+    this.connect();
+  }
+
+  stop(): void {
+    document.removeEventListener("visibilitychange", this.followed);
+    this.disconnect();
+  }
+
+  private readonly followed = (): void => {
+    if (document.hidden) {
+      this.disconnect();
+    } else {
+      this.connect();
+      this.tell();
+    }
+  };
+
+  private connect(): void {
+    this.disconnect();
+    if (document.hidden) return;
     const source = new EventSource("/v1/calendar/changes");
     source.addEventListener("revision", this.tell);
     // A stream that is refused for good (too many of them, say) is tried again later.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED && this.source === source) {
         this.source = null;
-        setTimeout(() => this.source === null && this.start(), REFRESH);
+        this.timerOfStream = setTimeout(() => this.connect(), REFRESH);
       }
     });
     this.source = source;
   }
 
-  stop(): void {
+  private disconnect(): void {
+    if (this.timerOfStream !== null) clearTimeout(this.timerOfStream);
+    this.timerOfStream = null;
     const source = this.source;
     this.source = null;
     source?.close();
@@ -79,16 +107,19 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
     let failures = 0;
     let timer: ReturnType<typeof setTimeout>;
     let live = true;
+    let rests = 0;
     const run = async (): Promise<void> => {
       clearTimeout(timer);
       controller.abort();
       controller = new AbortController();
       const { signal } = controller;
       let wait = REFRESH;
+      const began = performance.now();
       try {
         const data = await current.current(signal);
         if (signal.aborted || !live) return;
         failures = 0;
+        rests = performance.now() + REST * (performance.now() - began);
         setShown({ kind, data, error: null });
       } catch (error) {
         if (signal.aborted || !live) return;
@@ -99,12 +130,15 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
         failures += 1;
         setShown((before) => ({ kind, data: final || before.kind !== kind ? null : before.data, error: known }));
       }
-      timer = setTimeout(() => void run(), wait);
+      timer = setTimeout(() => document.hidden || void run(), wait);
     };
     again.current = () => void run();
     setShown((before) => (before.kind === kind ? { ...before, error: null } : { kind, data: null, error: null }));
     void run();
-    const unsubscribe = changes.subscribe(() => void run());
+    const unsubscribe = changes.subscribe(() => {
+      clearTimeout(timer);
+      timer = setTimeout(() => void run(), Math.max(0, rests - performance.now()));
+    });
     return () => {
       live = false;
       controller.abort();

@@ -2,6 +2,19 @@
 
 const plural = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
+const STATUSES: Record<string, string> = {
+  PENDING: "pending",
+  STARTING: "starting",
+  ACTIVE: "active",
+  TERMINATING: "ending",
+  TERMINATED: "ended",
+  DELETING: "being deleted",
+  ERROR: "error",
+  BUILD: "starting",
+  QUEUED: "queued",
+  SHELVED_OFFLOADED: "kept, stopped",
+};
+
 export const t = {
   product: "Allotment",
   skip: "Skip to the content",
@@ -24,13 +37,9 @@ export const t = {
   copy: "Copy ID",
   copied: "Copied",
   now: "now",
-  any: "any",
-  none: "none",
   more: (count: number): string => `Show ${count} more`,
   openPage: "Open page",
   retry: "Try again",
-  yes: "yes",
-  no: "no",
 
   service: {
     away: "The service cannot be reached. What is shown is from before; it is asked again and again.",
@@ -54,26 +63,13 @@ export const t = {
     passwordField: "Password",
     project: "Project",
     projectHint: "Empty: the user's own project",
-    domain: "Domain",
     tokenField: "Token",
     submit: "Sign in",
     wrong: "Nobody was recognized by that. Check the spelling, and whether the password or the token has expired.",
     over: "Your session is over. Sign in to go on where you were.",
   },
 
-  statuses: {
-    PENDING: "pending",
-    STARTING: "starting",
-    ACTIVE: "active",
-    TERMINATING: "ending",
-    TERMINATED: "ended",
-    DELETING: "being deleted",
-    ERROR: "error",
-    BUILD: "starting",
-    QUEUED: "queued",
-    SHELVED_OFFLOADED: "kept, stopped",
-  } as Record<string, string>,
-  status: (status: string): string => t.statuses[status] ?? status.toLowerCase(),
+  status: (status: string): string => STATUSES[status] ?? status.toLowerCase(),
   degraded: "degraded",
 
   calendar: {
@@ -95,12 +91,10 @@ export const t = {
       maintenance: "Maintenance",
       power: "Power",
     },
-    legend: "Signs",
     hosts: (count: number): string => plural(count, "host", "hosts"),
     moreHosts: (count: number): string => `The first ${count} hosts are shown.`,
     noHostsTitle: "No host can be leased yet",
     noHosts: "An operator takes machines on with `allot host create NAME`.",
-    noneVisible: "Nothing of this period is to be shown",
     grid: "Hosts and what is reserved of them. Arrow keys move, Enter opens, plus and minus zoom, T is today, N makes a lease.",
     unnamed: (id: string): string => `host ${id}`,
     other: "reserved by another project",
@@ -111,7 +105,6 @@ export const t = {
       `${plural(count, "preemptible instance", "preemptible instances")}, safe until ${until}`,
     bar: (what: string, from: string, to: string): string => `${what}, from ${from} to ${to}`,
     open: "open end",
-    free: "free",
     freeHosts: "Free hosts",
     freeAt: (free: number, total: number, time: string): string => `${free} of ${total} hosts free at ${time}`,
     rowEmpty: "nothing is reserved in this period",
@@ -125,7 +118,6 @@ export const t = {
     cannot: "not to be had",
     narrow: "The calendar needs a wider screen. Here is what you have:",
     narrowAll: "The calendar needs a wider screen. Here is what is reserved:",
-    mine: "Your leases",
     nothingMine: "You have no lease that runs or is to come.",
   },
 
@@ -206,7 +198,6 @@ export const t = {
     planProgress: (moved: number, of: number): string => `${moved} of ${of} moved`,
     move: (from: string, to: string): string => `${from} → ${to}`,
     actions: "Actions",
-    change: "Change the time or name",
     name: "Name",
     newEnd: "New end",
     newStart: "New start",
@@ -366,7 +357,6 @@ export const t = {
     audit: "Audit log",
     auditColumns: { time: "Time", user: "User", project: "Project", action: "Action", object: "Object" },
     noAudit: "Nothing was changed yet.",
-    drift: "Differences between the store and the fleet",
   },
 
   page: { missing: "There is no such view", missingHint: "The address may be old. The calendar is where most begin." },

@@ -90,8 +90,10 @@ export function label(bar: Bar): string {
 export function barBox(row: Row, bar: Bar): { y: number; height: number } {
   const inside = row.height - 5;
   if (bar.kind === "preemptible") return { y: row.top + row.height - 4, height: 3 };
-  const height = Math.max(2, inside / bar.lanes);
-  return { y: row.top + 2 + bar.lane * height, height: Math.max(2, height - (bar.lanes > 1 ? 1 : 0)) };
+  // Where there are more than can be told apart, the last lane has all the rest.
+  const count = Math.min(bar.lanes, Math.floor(inside / 3));
+  const height = inside / count;
+  return { y: row.top + 2 + Math.min(bar.lane, count - 1) * height, height: height - (count > 1 ? 1 : 0) };
 }
 
 export function paint(context: CanvasRenderingContext2D, scene: Scene, look: Palette): void {
