@@ -269,7 +269,6 @@ export const t = {
     refused: "Not as it is",
     matches: (total: number, free: number): string =>
       `${plural(total, "host matches", "hosts match")}; at least ${free} free at every moment of that time.`,
-    matchesAny: (total: number): string => `${plural(total, "host matches", "hosts match")}.`,
     matchesRoom: (total: number, free: number): string => `Room for ${total} in all; at least ${free} free at every moment of that time.`,
     instead: "What could be had instead",
     offers: {

@@ -62,6 +62,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
   const [focus, setFocus] = useState<{ row: number; bar: number }>({ row: -1, bar: -1 });
   const [scrollTop, setScrollTop] = useState(0);
   const [hover, setHover] = useState<{ bar: Bar; row: number; x: number; y: number } | null>(null);
+  const rest = useRef<ReturnType<typeof setTimeout>>();
   const gesture = useRef<Gesture | null>(null);
   const [edge, setEdge] = useState<{ bar: Bar; side: "start" | "end"; time: number; row: number } | null>(null);
   const look = useRef<Palette | null>(null);
@@ -178,6 +179,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
       scheme.removeEventListener("change", recolour);
       observer.disconnect();
       cancelAnimationFrame(frame.current);
+      clearTimeout(rest.current);
     };
   }, []);
 
@@ -416,8 +418,10 @@ export function Timeline(props: TimelineProps): JSX.Element {
         onKeyDown={key}
         onFocus={() => focus.row < 0 && setFocus({ row: 0, bar: -1 })}
         onScroll={(event) => {
-          setScrollTop(event.currentTarget.scrollTop);
           schedule();
+          // The canvas follows at once; the rows that are read aloud, when it has come to rest.
+          clearTimeout(rest.current);
+          rest.current = setTimeout((top: number) => setScrollTop(top), 120, event.currentTarget.scrollTop);
         }}
       >
         <canvas

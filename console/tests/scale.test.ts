@@ -1,0 +1,99 @@
+// The calendar with 2,000 hosts and 20,000 leases, which the browser is told of in place of the service. How long things
+// take is printed, not judged: that depends on the machine.
+
+import { type Browser, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { browser as launch, open, pause, Service } from "./service";
+
+const [HOSTS, LEASES, PER_LEASE] = [2000, 20_000, 4];
+const HOUR = 3_600_000;
+
+/** A fleet as `GET /v1/calendar` tells of it: leases one after another on each host. */
+function calendar(now: number, limit: number, marker: string | null): object {
+  let seed = 7;
+  const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
+  const free = new Array<number>(HOSTS).fill(now - 4 * 24 * HOUR);
+  const bars: object[][] = Array.from({ length: HOSTS }, () => []);
+  const leases: object[] = [];
+  const iso = (time: number): string => new Date(time).toISOString();
+  for (let at = 0; at < LEASES; at += 1) {
+    const first = (at * PER_LEASE) % HOSTS;
+    const hosts = Array.from({ length: PER_LEASE }, (_, next) => (first + next) % HOSTS);
+    const start = Math.max(...hosts.map((host) => free[host] ?? 0)) + random(4) * HOUR;
+    const end = start + (1 + random(16)) * HOUR;
+    for (const host of hosts) {
+      free[host] = end;
+      bars[host]?.push({ kind: "lease", start: iso(start), end: iso(end), lease: at, instances: null, whole: true });
+    }
+    const status = end < now ? "TERMINATED" : start <= now ? "ACTIVE" : "PENDING";
+    leases.push({ id: `lease-${at}`, name: `lease ${at}`, project_id: `project-${at % 20}`, status, start_date: iso(start), end_date: iso(end), mine: at % 20 === 0 });
+  }
+  const from = marker === null ? 0 : Number(marker);
+  const hosts = bars.slice(from, from + limit).map((of, at) => ({
+    id: String(from + at + 1), name: `r${Math.floor((from + at) / 40)}-h${(from + at) % 40}`, pool: "freepool", group: "freepool", status: "open", power: "on", bars: of,
+  }));
+  const next = from + limit < HOSTS ? String(from + limit) : null;
+  return { calendar: { start: iso(now - 4 * 24 * HOUR), end: iso(now + 20 * 24 * HOUR), now: iso(now), revision: "1", bucket_minutes: null, hosts, leases, next } };
+}
+
+let browser: Browser;
+let service: Service;
+beforeAll(async () => {
+  browser = await launch();
+  service = await new Service((of) => ["serve", "--listen", `127.0.0.1:${of.port}`, "--database", "memory"]).start();
+});
+afterAll(async () => {
+  await browser?.close();
+  await service?.end();
+});
+
+/** Milliseconds of script in each frame while something is done over and over. */
+async function frames(page: Page, what: string): Promise<{ count: number; median: number; worst: number }> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const script = async (): Promise<number> => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return (metrics.find((metric) => metric.name === "ScriptDuration")?.value ?? 0) * 1000;
+  };
+  const times: number[] = [];
+  for (let round = 0; round < 40; round += 1) {
+    const before = await script();
+    await page.evaluate((kind) => new Promise((done) => {
+      const scroller = document.querySelector(".scroller")!;
+      if (kind === "scroll") scroller.scrollTop += 260;
+      else scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: kind === "zoom" ? 60 : 0, deltaX: kind === "zoom" ? 0 : 60, ctrlKey: kind === "zoom", clientX: 700, clientY: 300, bubbles: true, cancelable: true }));
+      requestAnimationFrame(() => requestAnimationFrame(done));
+    }), what);
+    times.push((await script()) - before);
+  }
+  times.sort((one, other) => one - other);
+  return { count: times.length, median: times[20] ?? 0, worst: times[times.length - 1] ?? 0 };
+}
+
+it("a calendar of 2,000 hosts and 20,000 leases draws what is visible", async () => {
+  const now = Date.now();
+  const answers = [calendar(now, 1000, null), calendar(now, 1000, "1000")].map((answer) => JSON.stringify(answer));
+  const page = await open(browser);
+  await page.route("**/v1/calendar?**", (route) =>
+    route.fulfill({ contentType: "application/json", body: answers[route.request().url().includes("marker=1000") ? 1 : 0] ?? "" }));
+  const began = Date.now();
+  await page.goto(`${service.url}/`);
+  await page.locator("[role=treegrid]").waitFor();
+  await page.getByText("2000 hosts").first().waitFor();
+  const loaded = Date.now() - began;
+  expect(await page.locator("[role=treegrid]").getAttribute("aria-rowcount")).toBe("2001");
+  // Rows are there only where they are seen.
+  expect(await page.locator("[role=rowgroup] > [role=row]").count()).toBeLessThan(60);
+  await pause(500);
+  const figures: string[] = [`loaded and drawn after ${loaded} ms`];
+  for (const what of ["scroll", "pan", "zoom"]) {
+    const { median, worst } = await frames(page, what);
+    figures.push(`${what}: ${median.toFixed(1)} ms of script a frame, ${worst.toFixed(1)} at worst`);
+  }
+  const heap = await page.evaluate(() => (performance as unknown as { memory?: { usedJSHeapSize: number } }).memory?.usedJSHeapSize ?? 0);
+  figures.push(`memory ${Math.round(heap / 1e6)} MB`);
+  console.log(figures.join("; "));
+  expect(await page.locator(".scroller").evaluate((element) => element.scrollTop)).toBeGreaterThan(1000);
+  expect(page.wrong).toEqual([]);
+  await page.context().close();
+}, 60_000);
