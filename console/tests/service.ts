@@ -45,7 +45,7 @@ export class Service {
       writeFileSync(file, users.map(([name, project, role]) => `[[users]]\nname = "${name}"\npassword_hash = "${hash}"\nprojects = { ${project} = ["${role}"] }\ndefault_project = "${project}"\n`).join("\n"), { mode: 0o600 });
       return [
         "serve", "--listen", `127.0.0.1:${service.port}`, "--database", `sqlite://${join(service.directory, "allot.db")}`,
-        "--auth", `keystone:${file}`, "--simulated-timing", "immediate",
+        "--auth", `local-keystone:${file}`, "--simulated-timing", "immediate",
       ];
     });
   }

@@ -1,5 +1,5 @@
-// Requests to the service. The session is a cookie that no script can read; requests that change something carry a
-// header that no other site can send.
+// Requests to the service. The session is a cookie that no script can read; requests carry a header that no other site
+// can send.
 
 import { parse } from "../calendar/zone";
 import type { components } from "./schema";
@@ -83,8 +83,8 @@ export async function request<T>(method: string, url: string, options: Options =
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
   }
-  const headers: Record<string, string> = { Accept: "application/json" };
-  if (method !== "GET") headers["X-Allot-Console"] = "1";
+  // With it a refusal brings up no window of the browser's own, and changes are let through.
+  const headers: Record<string, string> = { Accept: "application/json", "X-Allot-Console": "1" };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -125,7 +125,7 @@ function failure(response: Response, body: unknown): ApiError {
     typeof said.hint === "string" ? said.hint : null,
     Array.isArray(said.offers) ? (said.offers as Offer[]) : [],
     Number.isNaN(retry) ? null : retry,
-    Array.isArray(said.may_log_in_with) ? said.may_log_in_with.map(String) : [],
+    Array.isArray(said.login) ? said.login.map(String) : [],
   );
 }
 

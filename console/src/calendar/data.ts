@@ -27,7 +27,8 @@ export interface Bar extends Interval {
 export interface CalendarHost {
   id: string;
   name: string | null;
-  pool: string;
+  /** Null where the caller may not know of pools. */
+  pool: string | null;
   group: string | null;
   status: "open" | "closed" | "failed" | "maintenance" | "deleted";
   power: "on" | "off" | null;
@@ -130,6 +131,7 @@ export async function loadCalendar(
   signal: AbortSignal,
 ): Promise<Calendar | null> {
   const pages: WireCalendar[] = [];
+  let hosts = 0;
   let marker: string | null = null;
   do {
     const query: Query = {
@@ -142,8 +144,9 @@ export async function loadCalendar(
     };
     const { calendar }: { calendar: WireCalendar } = await get<{ calendar: WireCalendar }>("/v1/calendar", query, signal);
     pages.push(calendar);
+    hosts += calendar.hosts.length;
     marker = calendar.next;
-  } while (marker && pages.length * PAGE < MOST_HOSTS);
+  } while (marker && hosts < MOST_HOSTS);
   const calendar = readCalendar(pages);
   if (calendar) clock.hear(calendar.now);
   return calendar;
