@@ -2,5 +2,6 @@
 
 mod cloud;
 mod logging_in;
+mod recorded;
 mod services;
 mod validating;
