@@ -80,12 +80,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if only_check {
         return check(&given.map_or_else(ours, Ok)?)?.conclude("package");
     }
-    let program = match given {
-        Some(program) => program,
-        None => {
-            console::build()?;
-            released()?
-        }
+    let program = if let Some(program) = given {
+        program
+    } else {
+        console::build()?;
+        released()?
     };
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     println!("{}", build(&program, &out, &[])?.display());
