@@ -167,6 +167,9 @@ function Plan({ lease }: { lease: Lease }): JSX.Element | null {
 
 function Usage({ lease }: { lease: Lease }): JSX.Element | null {
   const usage = lease.usage as Bodies["LeaseUsage"] | null | undefined;
+  const begun = parse(lease.start_date) < clock.now();
+  const billing = useLoaded<Bodies["BillingBody"]>(begun ? `cost-${lease.id}` : null, (signal) =>
+    get("/v1/usage/billing", { lease_id: lease.id, start: rfc3339(parse(lease.start_date)) }, signal));
   if (!usage) return null;
   const rows = (["reserved", "reserved_so_far", "used"] as const).flatMap((part) =>
     Object.entries(usage[part])
@@ -192,6 +195,7 @@ function Usage({ lease }: { lease: Lease }): JSX.Element | null {
           ))}
         </tbody>
       </table>
+      {billing.data && <p>{t.lease.cost(billing.data.billing.reduce((sum, line) => sum + Number(line.amount), 0).toFixed(2), billing.data.currency)}</p>}
     </section>
   );
 }

@@ -182,6 +182,7 @@ export const t = {
     events: "Events",
     happened: "History",
     usage: "Usage",
+    cost: (amount: string, currency: string): string => `Cost so far: ${amount} ${currency}`,
     usageRow: { reserved: "Reserved in all", reserved_so_far: "So far", used: "Used" },
     units: {
       host_hours: "host-hours",

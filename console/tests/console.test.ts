@@ -66,16 +66,10 @@ async function point(page: Page, host: string, time: number): Promise<{ x: numbe
     const query = new URLSearchParams(location.hash.split("?")[1]);
     const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
     const box = document.querySelector(".scroller canvas")!.getBoundingClientRect();
-    let top = 0;
-    for (const row of document.querySelectorAll("[role=rowgroup] > [role=row]")) {
-      const height = row.hasAttribute("aria-expanded") ? 26 : 25;
-      if (row.querySelector("[role=rowheader]")?.textContent === wanted) {
-        const scroll = document.querySelector(".scroller")!.scrollTop;
-        return { x: box.left + left + ((at - from) / (to - from)) * (box.width - left), y: box.top + axis + top + height / 2 - (scroll > 0 ? scroll : 0) };
-      }
-      top += height;
-    }
-    throw new Error(`no row of ${wanted}`);
+    const rows = [...document.querySelectorAll<HTMLElement>("[role=rowgroup] > [role=row]")];
+    const row = rows.find((candidate) => candidate.querySelector("[role=rowheader]")?.textContent === wanted);
+    const scrolled = document.querySelector(".scroller")!.scrollTop;
+    return { x: box.left + left + ((at - from) / (to - from)) * (box.width - left), y: box.top + axis + Number(row?.dataset.middle) - scrolled };
   }, [host, time, LEFT, AXIS] as const);
 }
 

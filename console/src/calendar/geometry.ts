@@ -9,6 +9,7 @@ export const DAY = 24 * HOUR;
 /** The narrowest and the widest period that is shown at once. The API answers for 400 days at most. */
 export const NARROWEST = HOUR;
 export const WIDEST = 370 * DAY;
+const MOST = 400 * DAY;
 
 /** A period, and how wide it is drawn. */
 export interface Scale {
@@ -240,9 +241,8 @@ export function hues(projects: Iterable<string>): Map<string, { hue: number; dar
 /** The period that should be loaded for what is shown, so that small moves need no further request: whole days. */
 export function loadWindow(scale: Scale): Interval {
   const length = scale.end - scale.start;
-  const start = Math.floor((scale.start - length / 2) / DAY) * DAY;
-  const end = Math.min(Math.ceil((scale.end + length / 2) / DAY) * DAY, start + 399 * DAY);
-  return { start, end };
+  const margin = Math.min(length / 2, (MOST - 2 * DAY - length) / 2);
+  return { start: Math.floor((scale.start - margin) / DAY) * DAY, end: Math.ceil((scale.end + margin) / DAY) * DAY };
 }
 
 /** How many minutes a bucket has where bars would be too narrow to tell apart; null where bars are drawn. */

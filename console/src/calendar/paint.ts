@@ -61,6 +61,7 @@ const BOLD = `600 ${FONT}`;
 /** The fill and the ink of a bar. */
 export function colours(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: string; ink: string; edge: string } {
   if (bar.kind === "maintenance") return { fill: look.hatch, ink: look.ink, edge: look.soft };
+  if (bar.kind === "instance" && !bar.lease) return { fill: look.soft, ink: look.bg, edge: look.soft };
   if (!bar.lease) return { fill: look.other, ink: look.ink, edge: look.soft };
   if (bar.lease.mine) return { fill: look.accent, ink: look["accent-ink"], edge: look.accent };
   const { hue: degrees, dark } = hues.get(bar.lease.project) ?? { hue: 0, dark: false };
@@ -86,12 +87,21 @@ export function label(bar: Bar): string {
   return bar.kind === "offer" ? `${names.offer}: ${name}` : name;
 }
 
+/** Lanes that a row has at most; where more bars overlap, the last lane has all the rest. */
+const LANES = 6;
+
+/** How high the row of a host is: so that names can be read where leases share it. */
+export function heightOf(host: CalendarHost, dense: boolean): number {
+  if (dense) return 17;
+  const lanes = host.bars.items.reduce((most, bar) => Math.max(most, bar.lanes), 1);
+  return lanes === 1 ? 25 : 5 + 13 * Math.min(lanes, LANES);
+}
+
 /** Where in its row a bar is drawn: bars that overlap share the height. */
 export function barBox(row: Row, bar: Bar): { y: number; height: number } {
   const inside = row.height - 5;
   if (bar.kind === "preemptible") return { y: row.top + row.height - 4, height: 3 };
-  // Where there are more than can be told apart, the last lane has all the rest.
-  const count = Math.min(bar.lanes, Math.floor(inside / 3));
+  const count = Math.min(bar.lanes, LANES, Math.floor(inside / 3));
   const height = inside / count;
   return { y: row.top + 2 + Math.min(bar.lane, count - 1) * height, height: height - (count > 1 ? 1 : 0) };
 }

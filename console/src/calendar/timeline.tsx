@@ -8,7 +8,7 @@ import { t } from "../texts";
 import type { Bar, Calendar, CalendarHost } from "./data";
 import * as geometry from "./geometry";
 import { MINUTE, type Scale } from "./geometry";
-import { barBox, type Ghost, label, type Line, paint, palette, type Palette, type Scene } from "./paint";
+import { barBox, type Ghost, heightOf, label, type Line, paint, palette, type Palette, type Scene } from "./paint";
 import { stamp } from "./zone";
 
 /** A period over some hosts that a lease might take. */
@@ -83,7 +83,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
       const open = !closed.has(name);
       const taken = hosts.map((host) => host.bars.items.filter((bar) => bar.kind !== "preemptible" && bar.kind !== "offer"));
       rows.push({ kind: "group", height: 26, name, hosts, open, steps: geometry.occupancy(taken, start, end) });
-      if (open) for (const host of hosts) rows.push({ kind: "host", height: props.dense ? 17 : 25, host });
+      if (open) for (const host of hosts) rows.push({ kind: "host", height: heightOf(host, props.dense), host });
     }
     return geometry.stack(rows);
   }, [props.calendar, closed, props.dense]);
@@ -445,7 +445,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
         <div class="spacer" role="presentation" style={{ height: `${Math.max(0, lines.height + AXIS - size.height)}px` }} />
         <div class="reader" role="rowgroup">
           {read.map(({ line, row }) => (
-            <div key={row} id={`row-${row}`} role="row" aria-level={line.kind === "group" ? 1 : 2} aria-rowindex={row + 1} aria-expanded={line.kind === "group" ? line.open : undefined}>
+            <div key={row} id={`row-${row}`} data-middle={line.top + line.height / 2} role="row" aria-level={line.kind === "group" ? 1 : 2} aria-rowindex={row + 1} aria-expanded={line.kind === "group" ? line.open : undefined}>
               <span role="rowheader">{rowName(line)}</span>
               {row === focus.row && line.kind === "host" && focusedBars.map((bar, at) => (
                 <span key={at} id={`bar-${row}-${at}`} role="gridcell" aria-selected={at === focus.bar}>{describe(bar)}</span>

@@ -71,7 +71,8 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const [window, setWindow] = useState(wanted);
   // What is shown stays loaded with room at both sides; only when it leaves that, more is asked for.
   const span = scale.end - scale.start;
-  const inside = window.start <= scale.start - 0.1 * span && window.end >= scale.end + 0.1 * span;
+  const room = Math.min(0.1 * span, DAY);
+  const inside = window.start <= scale.start - room && window.end >= scale.end + room;
   const fits = window.end - window.start <= 6 * Math.max(span, DAY);
   useEffect(() => {
     if (inside && fits) return;
