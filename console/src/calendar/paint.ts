@@ -94,7 +94,7 @@ const LANES = 6;
 export function heightOf(host: CalendarHost, dense: boolean): number {
   if (dense) return 17;
   const lanes = host.bars.items.reduce((most, bar) => Math.max(most, bar.lanes), 1);
-  return lanes === 1 ? 25 : 5 + 13 * Math.min(lanes, LANES);
+  return lanes === 1 ? 25 : 5 + 14 * Math.min(lanes, LANES);
 }
 
 /** Where in its row a bar is drawn: bars that overlap share the height. */
@@ -313,7 +313,9 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
   if (marked) outline(context, from + 0.5, y + 0.5, wide - 1, height - 1, look.ink, 2);
   context.globalAlpha = 1;
   const room = Math.min(to, scale.width) - Math.max(from, 0) - 10;
-  if (room < 26 || height < 11) return;
+  // Where bars lie on each other their names would, too.
+  const piled = bar.lanes > LANES && bar.lane >= LANES - 1;
+  if (room < 26 || height < 11 || piled) return;
   context.fillStyle = hollow || ended || bar.kind === "maintenance" ? look.ink : ink;
   const text = fit(context, `${status === "ERROR" ? "! " : ""}${label(bar)}`, room);
   if (status === "STARTING" || status === "TERMINATING") {
