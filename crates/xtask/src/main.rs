@@ -126,6 +126,8 @@ Measurements
 Real peers
   lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,
                                   all decisions taken by ours (root; some minutes)
+  lab openstack [--keep]          a real Keystone, with allot serve in its catalog, logins of
+      --port N --ours PATH        every kind (root; some minutes; default: ports from 25600)
   lab postgres-ha [--ours PATH]   three services on a PostgreSQL made highly available by
       --minutes N                 Patroni over etcd: its primary is killed, cut off, and
       --keep                      told to step down, in rounds for N minutes (default:

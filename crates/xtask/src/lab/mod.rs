@@ -1,10 +1,11 @@
 //! `cargo xtask lab`: real peers, brought up on this machine, with `allot` in the place of their parts.
 //!
-//! A lab needs root, installs Debian packages and makes network namespaces. The scripts that bring Ganeti up
-//! belong to the reference material; what is done with it is here, as is all of the other lab.
+//! A lab needs root, installs Debian packages and makes network namespaces. The scripts that bring Ganeti and
+//! `OpenStack` up belong to the reference material; what is done with them is here, as is all of the other lab.
 
 mod answers;
 mod ganeti;
+mod openstack;
 mod postgres_ha;
 mod scenario;
 mod scripts;
@@ -17,7 +18,8 @@ use crate::arguments::Arguments;
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
         Some("ganeti") => ganeti::main(arguments),
+        Some("openstack") => openstack::main(arguments),
         Some("postgres-ha") => postgres_ha::main(arguments),
-        _ => bail!("lab what? ganeti or postgres-ha"),
+        _ => bail!("lab what? ganeti, openstack or postgres-ha"),
     }
 }

@@ -1,0 +1,236 @@
+//! Keystone as whoever administers it and whoever logs in sees it. It knows addresses and JSON only.
+
+use std::cell::RefCell;
+
+use anyhow::{Context, Result, bail};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::PASSWORD;
+use crate::leasing::http::LIMIT;
+
+/// What users of the lab have as password, but for its administrator.
+pub const OF_ALL: &str = "only for the lab";
+
+/// An answer, with what the headers say of logins.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub challenge: String,
+    pub retry_after: String,
+    token: String,
+    pub body: Value,
+}
+
+impl Answer {
+    /// What the service says about an error.
+    pub fn message(&self) -> &str {
+        let message = self.body["error_message"].as_str().or(self.body["error"]["message"].as_str());
+        message.unwrap_or_default()
+    }
+}
+
+/// Keystone, and whatever else is asked with its tokens.
+#[derive(Debug)]
+pub struct Cloud {
+    runtime: Runtime,
+    client: Client,
+    /// With `/v3`.
+    keystone: String,
+    /// All that nobody may find anywhere.
+    secrets: RefCell<Vec<String>>,
+}
+
+/// Who was made.
+#[derive(Debug)]
+pub struct People {
+    /// The service's user, which has the role `service` and no other, and its password.
+    pub user: String,
+    pub secret: String,
+    /// The identifiers of the member `alice` and of her project.
+    pub alice: String,
+    pub physics: String,
+}
+
+impl Cloud {
+    /// The cloud whose Keystone listens there.
+    pub fn new(port: u16) -> Result<Self> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self {
+            runtime: runtime.context("no runtime")?,
+            client: Client::builder().timeout(LIMIT).no_proxy().build().context("no HTTP client")?,
+            keystone: format!("http://127.0.0.1:{port}/v3"),
+            secrets: RefCell::default(),
+        })
+    }
+
+    /// All tokens that were issued.
+    pub fn secrets(&self) -> Vec<String> {
+        self.secrets.borrow().clone()
+    }
+
+    /// Where tokens are had.
+    pub fn keystone(&self) -> &str {
+        &self.keystone
+    }
+
+    /// Asks anybody, with a token.
+    pub fn ask(&self, method: &Method, url: &str, token: &str, body: Option<&Value>) -> Result<Answer> {
+        let mut request = self.client.request(method.clone(), url).header("accept", "application/json");
+        if !token.is_empty() {
+            request = request.header("x-auth-token", token);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let asked = async {
+            let answer = request.send().await?;
+            let text = |name: &str| {
+                let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
+                value.unwrap_or_default().to_owned()
+            };
+            let (challenge, retry_after) = (text("www-authenticate"), text("retry-after"));
+            let (status, token) = (answer.status().as_u16(), text("x-subject-token"));
+            let body = serde_json::from_slice(&answer.bytes().await?).unwrap_or(Value::Null);
+            Ok::<_, reqwest::Error>(Answer { status, challenge, retry_after, token, body })
+        };
+        self.runtime.block_on(asked).with_context(|| format!("{method} {url}"))
+    }
+
+    /// Asks Keystone, which must succeed.
+    fn must(&self, method: &Method, path: &str, token: &str, body: Option<&Value>) -> Result<Value> {
+        let answer = self.ask(method, &format!("{}{path}", self.keystone), token, body)?;
+        if !(200..300).contains(&answer.status) {
+            bail!("{method} {path} is answered {}: {}", answer.status, answer.body);
+        }
+        Ok(answer.body)
+    }
+
+    /// A token, and what it stands for.
+    pub fn log_in(&self, identity: &Value, scope: Option<&Value>) -> Result<(String, Value)> {
+        let mut auth = json!({"identity": identity});
+        if let Some(scope) = scope {
+            auth["scope"] = scope.clone();
+        }
+        let url = format!("{}/auth/tokens", self.keystone);
+        let mut answer = self.ask(&Method::POST, &url, "", Some(&json!({"auth": auth})))?;
+        if answer.status != 201 {
+            bail!("a login is answered {}: {}", answer.status, answer.body);
+        }
+        self.secrets.borrow_mut().push(answer.token.clone());
+        Ok((answer.token, answer.body["token"].take()))
+    }
+
+    /// A user's token for a project, both of the domain `Default`.
+    pub fn token(&self, user: &str, project: &str) -> Result<String> {
+        Ok(self.log_in(&password(user), Some(&of_project(project)))?.0)
+    }
+
+    /// Makes a token invalid.
+    pub fn revoke(&self, token: &str) -> Result<()> {
+        let url = format!("{}/auth/tokens", self.keystone);
+        let request = self.client.delete(url).header("x-auth-token", token).header("x-subject-token", token);
+        let status = self.runtime.block_on(async { request.send().await })?.status();
+        if status != 204 {
+            bail!("Keystone does not revoke a token: {status}");
+        }
+        Ok(())
+    }
+
+    /// A token of a new application credential of a user's, with these access rules if there are any.
+    pub fn by_application_credential(
+        &self,
+        token: &str,
+        user: &str,
+        rules: Option<&Value>,
+    ) -> Result<String> {
+        let name = format!("lab-{}", self.secrets.borrow().len());
+        let mut wanted = json!({"name": name});
+        if let Some(rules) = rules {
+            wanted["access_rules"] = rules.clone();
+        }
+        let body = json!({"application_credential": wanted});
+        let made =
+            self.must(&Method::POST, &format!("/users/{user}/application_credentials"), token, Some(&body))?;
+        let made = &made["application_credential"];
+        let credential = json!({"id": made["id"], "secret": made["secret"]});
+        let identity = json!({"methods": ["application_credential"], "application_credential": credential});
+        Ok(self.log_in(&identity, None)?.0)
+    }
+
+    /// A token of a trust: `bob` acts for the owner of the token.
+    pub fn by_trust(&self, token: &str, people: &People) -> Result<String> {
+        let (_, bob) = self.log_in(&password("bob"), Some(&of_project("chemistry")))?;
+        let trust = json!({"trust": {
+            "trustor_user_id": people.alice, "trustee_user_id": bob["user"]["id"], "project_id": people.physics,
+            "impersonation": true, "roles": [{"name": "member"}],
+        }});
+        let trust = self.must(&Method::POST, "/OS-TRUST/trusts", token, Some(&trust))?;
+        let scope = json!({"OS-TRUST:trust": {"id": trust["trust"]["id"]}});
+        Ok(self.log_in(&password("bob"), Some(&scope))?.0)
+    }
+
+    /// Makes the people of the lab: members of two projects, a reader, a member of another domain, and the service's user.
+    pub fn settle(&self) -> Result<People> {
+        let (admin, said) = self.log_in(&administrator(), Some(&of_project("admin")))?;
+        let roles = self.must(&Method::GET, "/roles", &admin, None)?;
+        let role = |name: &str| -> Result<String> {
+            let all = roles["roles"].as_array().context("no roles")?;
+            let found =
+                all.iter().find(|role| role["name"] == name).with_context(|| format!("no role {name}"))?;
+            Ok(found["id"].as_str().context("no identifier")?.to_owned())
+        };
+        let make = |kind: &str, plural: &str, body: Value| -> Result<String> {
+            let made = self.must(&Method::POST, &format!("/{plural}"), &admin, Some(&json!({kind: body})))?;
+            Ok(made[kind]["id"].as_str().context("no identifier")?.to_owned())
+        };
+        let grant = |target: &str, user: &str, name: &str| -> Result<()> {
+            self.must(&Method::PUT, &format!("/{target}/users/{user}/roles/{}", role(name)?), &admin, None)
+                .map(drop)
+        };
+        let default = said["user"]["domain"]["id"].as_str().context("no domain")?.to_owned();
+        let project = |name: &str| make("project", "projects", json!({"name": name, "domain_id": default}));
+        let user = |name: &str, domain: &str| {
+            make("user", "users", json!({"name": name, "domain_id": domain, "password": OF_ALL}))
+        };
+        let (physics, chemistry) = (project("physics")?, project("chemistry")?);
+        let alice = user("alice", &default)?;
+        grant(&format!("projects/{physics}"), &alice, "member")?;
+        grant(&format!("projects/{physics}"), &user("rita", &default)?, "reader")?;
+        grant(&format!("projects/{chemistry}"), &user("bob", &default)?, "member")?;
+        let lab = make("domain", "domains", json!({"name": "lab"}))?;
+        let of_lab = make("project", "projects", json!({"name": "astronomy", "domain_id": lab}))?;
+        grant(&format!("projects/{of_lab}"), &user("lars", &lab)?, "member")?;
+        // Who administers a domain has a token for that, and none for a project.
+        let root = said["user"]["id"].as_str().context("no user")?;
+        grant(&format!("domains/{default}"), root, "admin")?;
+        let services = self.must(&Method::GET, "/projects?name=service", &admin, None)?;
+        let services = services["projects"][0]["id"].as_str().context("no project of services")?.to_owned();
+        let (name, secret) = ("allot-least", OF_ALL.to_owned());
+        grant(&format!("projects/{services}"), &user(name, &default)?, "service")?;
+        Ok(People { user: name.to_owned(), secret, alice, physics })
+    }
+}
+
+/// A user of the domain `Default`, with the password of all.
+pub fn password(user: &str) -> Value {
+    password_in("Default", user, OF_ALL)
+}
+
+/// The administrator of the cloud.
+pub fn administrator() -> Value {
+    password_in("Default", "admin", PASSWORD)
+}
+
+/// A user of a domain, with that password.
+pub fn password_in(domain: &str, user: &str, password: &str) -> Value {
+    let user = json!({"name": user, "domain": {"name": domain}, "password": password});
+    json!({"methods": ["password"], "password": {"user": user}})
+}
+
+/// A project of the domain `Default`.
+pub fn of_project(name: &str) -> Value {
+    json!({"project": {"name": name, "domain": {"name": "Default"}}})
+}

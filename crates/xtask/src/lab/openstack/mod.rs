@@ -1,0 +1,200 @@
+//! `cargo xtask lab openstack`: a real Keystone with the services around it, and `allot serve` in the place that the
+//! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
+//! there and away.
+//!
+//! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
+//! `target/lab/openstack` for the next run; all else goes at the end.
+
+mod cloud;
+mod logins;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use self::cloud::Cloud;
+use super::scripts;
+use crate::arguments::Arguments;
+use crate::leasing::cases::Cases;
+use crate::leasing::server::{Launch, Server};
+use crate::places;
+use crate::run::{Executable, must_run, output_of};
+
+/// The first of the cloud's ports if nothing else is said: Keystone's.
+const FIRST_PORT: u16 = 25_600;
+
+/// Where the catalog has the reservation service, counted from there.
+const RESERVATION: u16 = 5;
+
+/// The password of the lab's own users, who are there for this run.
+const PASSWORD: &str = "labpw";
+
+/// How long a valid token is not asked about again, and how much longer it goes on while Keystone is away.
+const CACHE_TIME: u64 = 2;
+const OUTAGE_TIME: u64 = 600;
+
+/// The cloud, as its scripts see it.
+#[derive(Debug)]
+pub struct Lab {
+    scripts: PathBuf,
+    /// What is kept: packages and empty databases.
+    root: PathBuf,
+    state: PathBuf,
+    port: u16,
+    started: Instant,
+}
+
+/// Runs the chore.
+pub fn main(mut arguments: Arguments) -> Result<()> {
+    let keep = arguments.switch("--keep");
+    let port = arguments.value("--port", FIRST_PORT)?;
+    let ours = arguments.text("--ours")?;
+    arguments.finish()?;
+    let Some(shared) = places::shared() else {
+        bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
+    };
+    places::need_root()?;
+    let ours = ours.map_or_else(places::ours, |path| Ok(Executable::new(path)))?.path;
+    let ours = fs::canonicalize(&ours).with_context(|| format!("there is no {}", ours.display()))?;
+    let ours = Executable::new(ours);
+    let root = places::target().join("lab/openstack");
+    let lab =
+        Lab { scripts: root.join("scripts"), state: root.join("state"), root, port, started: Instant::now() };
+    scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
+    let result = lab.run(&ours);
+    if keep {
+        let (down, state) = (lab.scripts.join("down"), lab.state.display());
+        println!("the cloud is left running; end it with {} {state} --purge", down.display());
+    } else {
+        lab.down()?;
+    }
+    result
+}
+
+impl Lab {
+    fn run(&self, ours: &Executable) -> Result<()> {
+        self.tell("packages and empty databases");
+        self.script("install", &[])?;
+        self.down()?;
+        self.tell("the cloud");
+        self.up()?;
+        let cloud = Cloud::new(self.port)?;
+        let people = cloud.settle()?;
+        self.tell("allot serve");
+        let directory = self.root.join("allot");
+        empty(&directory)?;
+        let server = self.serve(ours, &directory, &people)?;
+        let mut cases = Cases::new("lab openstack");
+        self.tell("logins");
+        logins::of_every_kind(&mut cases, &cloud, &server, &people);
+        self.tell("stock clients");
+        logins::by_stock_clients(&mut cases, self, ours, &server);
+        self.tell("Keystone goes away and comes back");
+        logins::while_keystone_is_away(&mut cases, self, &cloud, &server);
+        cases.check("no token and no password is in the log or the database", || {
+            let log = fs::read(directory.join("serve.log"))?;
+            let database = fs::read(directory.join("allot.db"))?;
+            for secret in cloud.secrets().iter().map(String::as_str).chain([people.secret.as_str()]) {
+                for (place, content) in [("log", &log), ("database", &database)] {
+                    if content.windows(secret.len()).any(|part| part == secret.as_bytes()) {
+                        bail!("{} is in the {place}", &secret[..secret.len().min(12)]);
+                    }
+                }
+            }
+            Ok(())
+        });
+        cases.check("the service ends as it should", || server.stop().map(|status| status.success()));
+        self.tell("done");
+        cases.tally().conclude("lab openstack")
+    }
+
+    /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
+    fn serve(&self, ours: &Executable, directory: &Path, people: &cloud::People) -> Result<Server> {
+        let secret = directory.join("keystone.password");
+        crate::run::write(&secret, people.secret.as_bytes())?;
+        let seconds = |number: u64| format!("{number}s");
+        let options = [
+            ("--keystone-auth-url", format!("http://127.0.0.1:{}", self.port)),
+            ("--keystone-username", people.user.clone()),
+            ("--keystone-secret-file", secret.display().to_string()),
+            ("--keystone-cache-time", seconds(CACHE_TIME)),
+            ("--keystone-outage-time", seconds(OUTAGE_TIME)),
+            ("--region", "RegionOne".to_owned()),
+        ];
+        let launch = Launch::new(ours, directory)
+            .at(&format!("127.0.0.1:{}", self.port + RESERVATION))
+            .with_auth("keystone")
+            .with(options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+        launch.start()
+    }
+
+    fn script(&self, name: &str, arguments: &[&str]) -> Result<()> {
+        must_run(&mut self.command(name, arguments))
+    }
+
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.scripts.join(name));
+        command.args(arguments).env("LAB_ROOT", &self.root).env("LAB_PASSWORD", PASSWORD);
+        command
+    }
+
+    /// Starts what does not run.
+    pub fn up(&self) -> Result<()> {
+        let (state, port) = (self.state.display().to_string(), self.port.to_string());
+        // It prints the name of a file that nobody needs.
+        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", "1", "--no-blazar"])).map(drop)
+    }
+
+    /// Stops one service of the cloud.
+    pub fn stop(&self, service: &str) -> Result<()> {
+        self.script("svc", &[&self.state.display().to_string(), "stop", service])
+    }
+
+    fn down(&self) -> Result<()> {
+        if self.state.join("settings").is_file() {
+            self.script("down", &[&self.state.display().to_string(), "--purge"])?;
+        }
+        Ok(())
+    }
+
+    /// A program of the cloud's clients, as that user for that project.
+    pub fn client(&self, program: &Path, user: &str, password: &str, project: &str) -> Command {
+        let mut command = Command::new(program);
+        let variables = [
+            ("OS_AUTH_URL", format!("http://127.0.0.1:{}/v3", self.port)),
+            ("OS_IDENTITY_API_VERSION", "3".to_owned()),
+            ("OS_REGION_NAME", "RegionOne".to_owned()),
+            ("OS_INTERFACE", "public".to_owned()),
+            ("OS_USERNAME", user.to_owned()),
+            ("OS_PASSWORD", password.to_owned()),
+            ("OS_PROJECT_NAME", project.to_owned()),
+            ("OS_USER_DOMAIN_NAME", "Default".to_owned()),
+            ("OS_PROJECT_DOMAIN_NAME", "Default".to_owned()),
+            ("OS_CLIENT_CONFIG_FILE", "/dev/null".to_owned()),
+            ("PYTHONWARNINGS", "ignore".to_owned()),
+            ("no_proxy", "127.0.0.1".to_owned()),
+        ];
+        command.envs(variables).current_dir(&self.root);
+        command
+    }
+
+    /// A program that was installed with the cloud.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.root.join("venv/bin").join(name)
+    }
+
+    /// Says what comes next.
+    fn tell(&self, what: &str) {
+        println!("[{:4} s] {what}", self.started.elapsed().as_secs());
+    }
+}
+
+fn empty(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory).with_context(|| format!("cannot empty {}", directory.display()))?;
+    }
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))
+}
