@@ -12,6 +12,11 @@ const OTHERS: usize = 128;
 
 /// Warns of what whoever is between clients and the service could read or change.
 pub(super) fn warn_of_exposure(configuration: &Configuration) {
+    if let Some(auth_url) = configuration.keystone_auth_url.as_deref().filter(|url| in_the_clear(url)) {
+        let reason =
+            "tokens of clients and the secret of the service's user can be read on their way; use https";
+        tracing::warn!(auth_url, reason, "Keystone not encrypted");
+    }
     let listen = configuration.listen;
     if listen.ip().to_canonical().is_loopback() {
         return;
@@ -25,6 +30,18 @@ pub(super) fn warn_of_exposure(configuration: &Configuration) {
                       loopback address behind a proxy";
         tracing::warn!(%listen, reason, "connections not encrypted");
     }
+}
+
+/// Whether what is sent to that address can be read on its way.
+fn in_the_clear(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Warns of files with secrets that others can read or change: neither the owner nor the group.
@@ -128,6 +145,22 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_leaves_the_machine_in_the_clear_is_warned_of() {
+        for clear in ["http://keystone:5000/v3", "http://192.0.2.1", "http://[2001:db8::1]:5000"] {
+            assert!(in_the_clear(clear), "{clear}");
+        }
+        for other in [
+            "https://keystone:5000",
+            "http://127.0.0.1:5000/v3",
+            "http://[::1]:5000",
+            "http://localhost/v3",
+            "",
+        ] {
+            assert!(!in_the_clear(other), "{other}");
+        }
+    }
 
     #[test]
     fn there_are_no_more_connections_than_files_and_one_address_has_half_of_them() {

@@ -15,7 +15,6 @@ use axum::response::{IntoResponse, Response};
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, User};
 use serde_json::{Value, json};
 use server::{App, AuthConfig, AuthMethod, Config, ConfigError, KeystoneConfig};
-use tracing::instrument::WithSubscriber;
 
 use crate::site::{Answer, Site, TempFile, hosts_lease, tokens_file};
 
@@ -354,16 +353,16 @@ async fn names_are_logged_beside_identifiers_and_tokens_never() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
-    let work = async {
-        site.app.look_at_keystone().await;
-        leases(&site, "t0ken-0ne").await.ok(200);
-        leases(&site, "t0ken-tw0").await;
-        keystone.break_with(Some(500));
-        leases(&site, "t0ken-three").await;
-        keystone.break_with(Some(503));
-        leases(&site, "t0ken-f0ur").await;
-    };
-    work.with_subscriber(subscriber.with_writer(move || writer.clone()).finish()).await;
+    // Of this thread, which all tasks of the test run on.
+    let logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
+    site.app.look_at_keystone().await;
+    leases(&site, "t0ken-0ne").await.ok(200);
+    leases(&site, "t0ken-tw0").await;
+    keystone.break_with(Some(500));
+    leases(&site, "t0ken-three").await;
+    keystone.break_with(Some(503));
+    leases(&site, "t0ken-f0ur").await;
+    drop(logging);
     let text = log.text();
     for shown in
         ["user=\"id-of-t0ken-0ne\"", "project_name=\"physics@lab\"", "Keystone unavailable", "login failed"]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OnceCell, Semaphore};
+use tracing::Instrument;
 
 use super::cache::Key;
 
@@ -14,7 +15,7 @@ const MOST_WAITING: usize = 1024;
 /// All questions that are under way.
 #[derive(Debug)]
 pub(super) struct Asking<T> {
-    places: Semaphore,
+    places: Arc<Semaphore>,
     cells: Mutex<HashMap<Key, Arc<OnceCell<T>>>>,
 }
 
@@ -35,22 +36,27 @@ impl<T> Drop for Part<'_, T> {
     }
 }
 
-impl<T: Clone> Asking<T> {
+impl<T: Clone + Send + 'static> Asking<T> {
     /// So many questions at once.
     pub(super) fn new(at_once: usize) -> Self {
-        Self { places: Semaphore::new(at_once.max(1)), cells: Mutex::default() }
+        Self { places: Arc::new(Semaphore::new(at_once.max(1))), cells: Mutex::default() }
     }
 
-    /// Asks, or waits for the answer of who asks already. If that request is broken off, another one that waits asks. None if
-    /// too many tokens are being asked about.
-    pub(super) async fn ask(&self, key: Key, ask: impl Future<Output = T>) -> Option<T> {
+    /// Asks, or waits for the answer of who asks already. A question goes on to its end even if nobody waits for it any
+    /// more, and has its place until then: Keystone works on it all the same. None if too many tokens are being asked
+    /// about.
+    pub(super) async fn ask(&self, key: Key, ask: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let part = self.part(key)?;
-        let answer = part.cell.get_or_init(async || {
-            // Nobody closes it.
-            let _place = self.places.acquire().await;
-            ask.await
+        let answer = part.cell.get_or_try_init(async || {
+            let place = Arc::clone(&self.places).acquire_owned().await.ok();
+            let asked = async move {
+                let answer = ask.await;
+                drop(place);
+                answer
+            };
+            tokio::spawn(asked.in_current_span()).await
         });
-        Some(answer.await.clone())
+        answer.await.ok().cloned()
     }
 
     fn part(&self, key: Key) -> Option<Part<'_, T>> {
@@ -81,10 +87,13 @@ mod tests {
     #[tokio::test]
     async fn a_token_is_asked_about_once_however_many_requests_have_it() {
         let asking = Asking::new(2);
-        let asked = AtomicUsize::new(0);
-        let ask = async || {
-            tokio::task::yield_now().await;
-            asked.fetch_add(1, Ordering::Relaxed)
+        let asked = Arc::new(AtomicUsize::new(0));
+        let ask = || {
+            let asked = Arc::clone(&asked);
+            async move {
+                tokio::task::yield_now().await;
+                asked.fetch_add(1, Ordering::Relaxed)
+            }
         };
         let answers = join_all((0..100).map(|_| asking.ask([1; 32], ask()))).await;
         assert!(answers.iter().all(|answer| *answer == Some(0)));
@@ -93,44 +102,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_asks_if_the_one_who_asked_goes_away() {
-        let asking = Asking::new(1);
-        let gone = Box::pin(asking.ask([1; 32], std::future::pending::<u8>()));
-        let waiting = asking.ask([1; 32], async { 7 });
-        // The first is polled once, and dropped.
-        let first = futures::future::select(gone, Box::pin(async {})).await;
-        drop(first);
-        assert_eq!(waiting.await, Some(7));
+    async fn whoever_waits_asks_if_the_one_who_asked_goes_away_and_the_first_question_keeps_its_place() {
+        let asking = Asking::new(2);
+        let end = Arc::new(Notify::new());
+        let ended = Arc::clone(&end);
+        let gone = asking.ask([1; 32], async move {
+            ended.notified().await;
+            1
+        });
+        let waiting = asking.ask([1; 32], async { 2 });
+        // The first is polled, and dropped.
+        tokio::select! {
+            biased;
+            _ = gone => unreachable!("it waits"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(waiting.await, Some(2));
         assert!(asking.lock().is_empty(), "a question that nobody waits for is not kept");
+        assert_eq!(asking.places.available_permits(), 1, "it is still being asked");
+        end.notify_one();
+        while asking.places.available_permits() < 2 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]
     async fn so_many_are_asked_at_once_and_so_many_wait() {
         let asking = Asking::new(3);
-        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let go = Notify::new();
-        let ask = async || {
-            most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            go.notified().await;
-            now.fetch_sub(1, Ordering::Relaxed);
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let ask = || {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                now.fetch_sub(1, Ordering::Relaxed);
+            }
         };
         let key = |number: usize| {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&number.to_be_bytes());
             key
         };
-        let all = join_all((0..MOST_WAITING + 5).map(|number| asking.ask(key(number), ask())));
-        let release = async {
-            loop {
-                go.notify_waiters();
-                tokio::task::yield_now().await;
-            }
-        };
-        let answers = tokio::select! {
-            answers = all => answers,
-            () = release => unreachable!("it never ends"),
-        };
+        let answers = join_all((0..MOST_WAITING + 5).map(|number| asking.ask(key(number), ask()))).await;
         assert_eq!(answers.iter().filter(|answer| answer.is_none()).count(), 5);
-        assert_eq!(most.into_inner(), 3);
+        assert_eq!(most.load(Ordering::Relaxed), 3);
     }
 }

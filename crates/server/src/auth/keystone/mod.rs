@@ -53,8 +53,16 @@ const WRONG: &str = "unknown, revoked or expired token";
 /// Knows tokens of a cloud's Keystone.
 #[derive(Debug)]
 pub(crate) struct Keystone {
-    session: Session,
+    inner: Arc<Inner>,
     challenge: HeaderValue,
+    asking: Asking<Answer>,
+    waiting: Arc<Unanswered>,
+}
+
+/// What questions have that go on when nobody waits for them.
+#[derive(Debug)]
+struct Inner {
+    session: Session,
     /// How long a request waits for Keystone.
     patience: Duration,
     clock: Arc<dyn Clock>,
@@ -62,8 +70,6 @@ pub(crate) struct Keystone {
     key: hmac::Key,
     cache: Mutex<Cache>,
     outage: Mutex<Outage>,
-    asking: Asking<Answer>,
-    waiting: Arc<Unanswered>,
     checks: TokenChecks,
 }
 
@@ -91,19 +97,21 @@ impl Keystone {
         let random = [ids.uuid(), ids.uuid()].map(u128::to_be_bytes).concat();
         let rules =
             CacheRules { fresh: config.cache_time, stale: config.outage_time, most: config.cached_tokens };
-        let patience = config.cloud.timeout;
-        Ok(Self {
+        let inner = Inner {
             session: Session::new(config.cloud.clone(), ids).map_err(|error| wrong(error.to_string()))?,
-            challenge,
-            patience,
+            patience: config.cloud.timeout,
             clock,
             since: Stopwatch::start(),
             key: hmac::Key::new(hmac::HMAC_SHA256, &random),
             cache: Mutex::new(Cache::new(rules)),
             outage: Mutex::default(),
+            checks,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            challenge,
             asking: Asking::new(config.validations_at_once),
             waiting: Unanswered::new(OF_ONE_ADDRESS),
-            checks,
         })
     }
 
@@ -114,9 +122,10 @@ impl Keystone {
 
     /// Logs in, and says in the log what is found: whether clients can find this service in the catalog.
     pub async fn look(&self) {
-        let url = self.session.cloud().identity.as_str();
+        let session = &self.inner.session;
+        let url = session.cloud().identity.as_str();
         // Otherwise the session has said why.
-        let Ok(said) = self.session.own_token().await else { return };
+        let Ok(said) = session.own_token().await else { return };
         let (user, project) = (shown(&said.user.name), said.project.map(|project| shown(&project.name)));
         tracing::info!(url, user, project, "Keystone login done");
         if !said
@@ -127,27 +136,28 @@ impl Keystone {
             let reason = "Keystone tells only users with the role service or admin what a token stands for";
             tracing::warn!(user, roles = said.roles.join(","), reason, "service user without role");
         }
-        match said.catalog.find(SERVICE, self.session.cloud().region.as_deref(), Interface::Public) {
+        match said.catalog.find(SERVICE, session.cloud().region.as_deref(), Interface::Public) {
             Ok(endpoint) => tracing::info!(%endpoint, "catalog endpoint found"),
             Err(reason) => tracing::warn!(reason, "catalog endpoint missing"),
         }
     }
 
     async fn identify(&self, credentials: &Credentials) -> Result<Identity, Denial> {
+        let inner = &self.inner;
         let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
         let text = token.expose_secret();
         if text.len() > LONGEST {
             return Err(Denial::Wrong("token too long"));
         }
-        let key = self.key_of(text);
-        let look = self.cache().look(&key, self.now());
+        let key = inner.key_of(text);
+        let look = inner.cache().look(&key, inner.now());
         let stale = match look {
             Look::Fresh(known) => {
-                self.checks.cached();
+                inner.checks.cached();
                 return admit(&known, credentials.asked.as_ref());
             }
             Look::Refused(refusal) => {
-                self.checks.cached();
+                inner.checks.cached();
                 return Err(denial(refusal));
             }
             Look::Stale(known) => Some(known),
@@ -172,21 +182,27 @@ impl Keystone {
                 Some(waiting.ok_or(Denial::TooMany(Duration::from_secs(1)))?)
             }
         };
-        let asked = self.asking.ask(key, async {
-            if !self.outage().may_ask(self.since.elapsed()) {
-                return Answer::None;
-            }
-            let validated = openstack::validate(&self.session, token);
-            let answer = match tokio::time::timeout(self.patience, validated).await {
-                Ok(Ok(said)) => Ok(said),
-                Ok(Err(error)) => Err((is_outage(&error), error.to_string())),
-                Err(_) => Err((true, format!("no answer within {} s", self.patience.as_secs_f32()))),
-            };
-            self.learn(key, answer)
-        });
+        let (inner, token) = (Arc::clone(&self.inner), token.clone());
+        let asked = self.asking.ask(key, async move { inner.ask(key, &token).await });
         // Its turn may be long in coming.
-        let asked = tokio::time::timeout(self.patience.saturating_mul(2), asked).await;
+        let asked = tokio::time::timeout(self.inner.patience.saturating_mul(2), asked).await;
         Ok(asked.ok().flatten().unwrap_or(Answer::None))
+    }
+}
+
+impl Inner {
+    /// Asks Keystone, unless it is away, and keeps what it says.
+    async fn ask(&self, key: Key, token: &SecretString) -> Answer {
+        if !self.outage().may_ask(self.since.elapsed()) {
+            return Answer::None;
+        }
+        let validated = openstack::validate(&self.session, token);
+        let said = match tokio::time::timeout(self.patience, validated).await {
+            Ok(Ok(said)) => Ok(said),
+            Ok(Err(error)) => Err((is_outage(&error), error.to_string())),
+            Err(_) => Err((true, format!("no answer within {} s", self.patience.as_secs_f32()))),
+        };
+        self.learn(key, said)
     }
 
     /// Keeps what Keystone said, or that it said nothing.
