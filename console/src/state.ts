@@ -62,6 +62,16 @@ class Changes {
     if (document.hidden) return;
     const source = new EventSource("/v1/calendar/changes");
     source.addEventListener("revision", this.tell);
+    // A stream that breaks, and one that is there again, are news as well.
+    let lost = false;
+    source.addEventListener("error", () => {
+      if (!lost) this.tell();
+      lost = true;
+    });
+    source.addEventListener("open", () => {
+      if (lost) this.tell();
+      lost = false;
+    });
     // A stream that is refused for good (too many of them, say) is tried again later.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED && this.source === source) {

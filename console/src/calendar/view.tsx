@@ -118,7 +118,9 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
       return;
     }
     if (selected) open(null);
-    const names = next.hosts.flatMap((host) => (host.name === null ? [] : [host.name]));
+    // Who may not know the names of all of them gets as many hosts, whichever they are.
+    const known = next.hosts.flatMap((host) => (host.name === null ? [] : [host.name]));
+    const names = known.length === next.hosts.length ? known : [];
     setDraft((before) => ({
       at: next,
       done,
