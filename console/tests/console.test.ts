@@ -217,6 +217,26 @@ describe("with the demonstration's fleet", () => {
     expect((await leases()).some((lease) => lease.name === HOSTILE)).toBe(true);
   });
 
+  it("names of 10,000 characters, from right to left and with markup, do no harm", async () => {
+    const hostile = `\u202e<svg onload="window.hacked=1">\u05d0\u05d1 ${"\u05d2<b>x</b>".repeat(1200)}`.slice(0, 10_000);
+    const strange = await open(browser);
+    await strange.route(/\/v1\/(calendar\?|(leases|instances)(\?|\/[0-9a-f-]{36}|$))/, async (route) => {
+      const answer = await route.fetch();
+      const text = (await answer.text()).replaceAll(/"(name|project_id)":"[^"]*"/g, (_, field: string) => `"${field}":${JSON.stringify(hostile)}`);
+      await route.fulfill({ response: answer, body: text });
+    });
+    const lattice = await named("lattice");
+    for (const [name, hash] of Object.entries({ ...VIEWS, lease: `#/leases/${lattice.id}`, drawer: `#/?lease=${lattice.id}` })) {
+      await visit(strange, service, hash);
+      await pause(200);
+      await strange.screenshot({ path: join(out, `hostile-${name}.png`) });
+      expect(await strange.evaluate(() => document.documentElement.scrollWidth), name).toBeLessThanOrEqual(1280);
+      expect(await strange.evaluate(() => (window as unknown as { hacked?: number }).hacked)).toBeUndefined();
+    }
+    expect(strange.wrong).toEqual([]);
+    await strange.context().close();
+  });
+
   it("a wrong expression is named where it is typed, and what was typed is there after a reload", async () => {
     await visit(page, service, "#/leases/new");
     await page.locator("input[name=lease-name]").fill("kept");
@@ -373,6 +393,34 @@ describe("with the demonstration's fleet", () => {
     await page.getByRole("link", { name, exact: true }).waitFor({ timeout: 40_000 });
     await page.getByText("The service cannot be reached.").waitFor({ state: "detached" });
   }, 90_000);
+});
+
+describe("with the demonstration's fleet under a fast clock", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await Service.demo(300).start();
+  });
+  afterAll(async () => {
+    await service?.end();
+  });
+
+  it("a lease starts while the page is open, and preemptible instances leave for it", async () => {
+    // The lease begins half an hour after the present of the demonstration: a few seconds of ours.
+    const [list, instances] = [await open(browser), await open(browser)];
+    await visit(list, service, "#/leases?find=load-test");
+    await visit(instances, service, "#/instances?find=sweep-1");
+    const row = list.locator("tbody tr").first();
+    await row.getByText("pending").waitFor();
+    const leaves = (await instances.getByText("asked to leave at").first().textContent()) ?? "";
+    await row.getByText("active", { exact: true }).waitFor({ timeout: 40_000 });
+    // Another one is started in its place, which stays longer.
+    await instances.getByText(leaves).waitFor({ state: "detached" });
+    const { preemptible } = await service.ask<{ preemptible: { preempted: number } }>("GET", "/v1/preemptible");
+    expect(preemptible.preempted).toBeGreaterThan(0);
+    expect([...list.wrong, ...instances.wrong]).toEqual([]);
+    await list.context().close();
+    await instances.context().close();
+  }, 60_000);
 });
 
 describe("with a service that asks who somebody is", () => {

@@ -31,9 +31,9 @@ export class Service {
 
   constructor(private readonly words: (service: Service) => string[]) {}
 
-  /** The demonstration's fleet, projects and leases, under a clock that runs as ours does. */
-  static demo(): Service {
-    return new Service((service) => ["demo", "--speed", "1", "--listen", `127.0.0.1:${service.port}`, "--directory", join(service.directory, "data")]);
+  /** The demonstration's fleet, projects and leases, under a clock that runs as ours does, or so many times as fast. */
+  static demo(speed = 1): Service {
+    return new Service((service) => ["demo", "--speed", String(speed), "--listen", `127.0.0.1:${service.port}`, "--directory", join(service.directory, "data")]);
   }
 
   /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`. */
