@@ -34,6 +34,10 @@ const READERS: u32 = 4;
 /// other, which takes much longer than reading.
 const ROWS_AHEAD: usize = 4096;
 
+/// Memory for pages of the writer, 32 MiB: those that a large commit changes are not written and read again before its
+/// end. In the unit of `PRAGMA cache_size`: KiB below zero.
+const WRITER_CACHE: &str = "-32768";
+
 /// How long to wait for others that have the file open, such as a backup.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -130,7 +134,7 @@ impl SqliteStore {
         let options = options(path).create_if_missing(false).journal_mode(SqliteJournalMode::Wal);
         let reading = options.clone().read_only(true).row_buffer_size(ROWS_AHEAD);
         // Of a file that is there already, this changes nothing.
-        let options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
+        let options = options.auto_vacuum(SqliteAutoVacuum::Incremental).pragma("cache_size", WRITER_CACHE);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let migrations = migrations();

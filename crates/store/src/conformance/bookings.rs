@@ -75,6 +75,48 @@ pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
     accept(store, [add(&lease(12, window(0, 30), vec![slots(&[(2, 4)])]))]).await;
 }
 
+/// Whatever the length of a booking is, it counts until its end, and the next may begin then: from a minute to years, and
+/// a minute more or less than each quarter of an hour, hour, day and so on.
+pub async fn w2_slots_count_to_their_end_whatever_their_length(store: &Arc<dyn Store>) {
+    let near = |length: i64| [length - 1, length, length + 1];
+    let mut lengths: Vec<i64> = (0..10).flat_map(|exponent| near(15 * 4_i64.pow(exponent))).collect();
+    lengths.extend([1, 24 * 60, 7 * 24 * 60, 365 * 24 * 60]);
+    let hosts: Vec<u64> = (1..=lengths.len() as u64).collect();
+    accept(store, add_hosts(hosts.iter().copied())).await;
+    let mut number = 0;
+    for (&on, length) in hosts.iter().zip(lengths) {
+        let mut of = |start, end, count| {
+            number += 1;
+            lease(number, window(start, end), vec![slots(&[(on, count)])])
+        };
+        accept(store, [add(&of(0, length, 3))]).await;
+        let refusal = try_lease(store, &of(length - 1, length + 1, 2)).await;
+        assert!(has_no_room(&refusal), "of {length} minutes: {refusal}");
+        accept(store, [add(&of(length - 1, length + 1, 1)), add(&of(length, 2 * length, 3))]).await;
+        let refusal = try_lease(store, &of(-5, length + 5, 1)).await;
+        assert!(has_no_room(&refusal), "of {length} minutes: {refusal}");
+        let whole = lease(1000, window(length - 1, length), vec![self::hosts(&[on])]);
+        assert!(is_taken(&try_lease(store, &whole).await), "of {length} minutes");
+        let whole = lease(1000, window(2 * length - 1, 2 * length + 1), vec![self::hosts(&[on])]);
+        assert!(is_taken(&try_lease(store, &whole).await), "of {length} minutes");
+    }
+}
+
+/// The last whole host before a time is the one that may reach into it, also if others begin later.
+pub async fn w16_a_long_lease_of_a_host_excludes_slots_until_its_end(store: &Arc<dyn Store>) {
+    accept(store, add_hosts([1])).await;
+    let whole = |number, start, end| lease(number, window(start, end), vec![hosts(&[1])]);
+    accept(store, [add(&whole(1, 0, 100_000)), add(&whole(2, 100_000, 100_001))]).await;
+    let room = |number, start, end| lease(number, window(start, end), vec![slots(&[(1, 1)])]);
+    for (start, end) in
+        [(5, 6), (99_999, 100_000), (99_999, 200_000), (100_000, 100_001), (-5, 1), (-5, 500_000)]
+    {
+        assert!(is_taken(&try_lease(store, &room(3, start, end)).await), "{start}-{end}");
+        assert!(is_taken(&try_lease(store, &whole(3, start, end)).await), "{start}-{end}");
+    }
+    accept(store, [add(&room(3, 100_001, 100_002)), add(&room(4, -5, 0))]).await;
+}
+
 /// Either the whole host or parts of it, in both orders.
 pub async fn w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overlap(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;

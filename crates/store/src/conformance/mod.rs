@@ -73,6 +73,8 @@ macro_rules! promises {
             w1_a_host_is_in_one_lease_at_a_time
             w16_a_lease_may_start_when_another_ends
             w2_slots_fit_their_host_at_every_instant
+            w2_slots_count_to_their_end_whatever_their_length
+            w16_a_long_lease_of_a_host_excludes_slots_until_its_end
             w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overlap
             an_address_is_in_one_lease_at_a_time
             a_lease_cannot_have_a_host_twice
