@@ -10,10 +10,11 @@ use leases::admission::Admission;
 use leases::ids::GuestId;
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
+use leases::work::Budget;
 use store::{Commit, InstanceRecord, Revision, StoreError, Write};
 
 use crate::Service;
-use crate::deciding::beside_requests;
+use crate::deciding::{QUICK, beside_requests};
 use crate::instances::{change, seize};
 use crate::state::State;
 use crate::writing::Writer;
@@ -78,20 +79,37 @@ impl Service {
         state.instances.iter().filter_map(due).collect()
     }
 
-    /// Where these go, one after the other; and those that have nowhere to go.
+    /// Where these go, one after the other, behind those that were tried in the last cycle; and those that have nowhere to
+    /// go. The write lock is held meanwhile, so as many are tried as take a small part of the work of a decision, and one
+    /// at least.
     fn relocations(
         &self,
         state: &State,
-        due: Vec<(Arc<InstanceRecord>, Departure)>,
+        mut due: Vec<(Arc<InstanceRecord>, Departure)>,
         now: Timestamp,
     ) -> (Vec<Relocation>, BTreeSet<GuestId>) {
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        due.sort_by_key(|(record, _)| record.instance.id);
+        let last = self.progress().relocations_resume.take();
+        let first = due.partition_point(|(record, _)| last >= Some(record.instance.id));
+        due.rotate_left(first);
+        let budget = Budget::new(self.settings.decision_work);
+        let admission = Admission {
+            budget: &budget,
+            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
+        };
         let mut observed = self.expected(state);
         let seen = self.observed();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
         let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut last = None;
         for (record, departure) in due {
+            if budget.spent() >= (budget.limit() / QUICK).max(1) {
+                let mut progress = self.progress();
+                (progress.relocations_resume, progress.unfinished) = (last, true);
+                break;
+            }
             let instance = &record.instance;
+            last = Some(instance.id);
             // It is on its way, or asked to leave already.
             let Some(guest) = guest_of(&seen, instance).filter(|guest| guest.moving_to.is_none()) else {
                 continue;

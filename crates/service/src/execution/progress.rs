@@ -178,6 +178,8 @@ pub(crate) struct Progress {
     pub queue_resumes: Option<(Revision, GuestId)>,
     /// Those of whom it is known that there is no other gap for them.
     pub relocations_tried: Option<Tried>,
+    /// The last instance for which another gap was looked for, if there was no time for all of them.
+    pub relocations_resume: Option<GuestId>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     /// When old records were last cleared away.

@@ -443,7 +443,10 @@ async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
 
 /// Like the others, but with three minutes more to move who would have to leave.
 async fn moving_world(hosts: u32, migration_mib_per_second: u32) -> World {
-    let mut settings = allowing();
+    moving_world_with(hosts, migration_mib_per_second, allowing()).await
+}
+
+async fn moving_world_with(hosts: u32, migration_mib_per_second: u32, mut settings: Settings) -> World {
     settings.plan_rules.moving_time = minutes(3);
     settings.plan_rules.clear_ahead = Some(minutes(5));
     let quick = Timing { shut_down: Between::secs(20, 20), migration_mib_per_second, ..Timing::IMMEDIATE };
@@ -494,6 +497,24 @@ async fn pre_06_one_goes_to_another_gap_instead_of_leaving_if_that_is_long_enoug
     assert_eq!(now(&world).departure, Some(Departure::for_lease(at(78), at(80))));
     world.run_until(at(81)).await;
     assert_eq!((status(&world, next), state(&world, first.id)), ("ACTIVE", "gone"));
+}
+
+#[tokio::test]
+async fn pre_06_all_go_to_another_gap_though_a_cycle_has_work_for_one_only() {
+    let settings = Settings { decision_work: 20_000, ..allowing() };
+    let mut world = moving_world_with(6, 0, settings).await;
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        all.push(start(&mut world).await.expect("room").instance.id);
+    }
+    let lease = make(&mut world, asking(60, 90, vec![hosts(3)])).await.expect("three hosts are free");
+    let taken = hosts_of(&lease);
+    world.run_until(at(61)).await;
+    for id in all {
+        let instance = world.service.instance(id).expect("it runs").instance.clone();
+        assert!(!taken.contains(&instance.host));
+        assert_eq!((instance.departure, instance.status.name()), (None, "ACTIVE"));
+    }
 }
 
 #[tokio::test]
