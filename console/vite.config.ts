@@ -23,9 +23,15 @@ function licences(): Plugin {
         }
       }
       const texts = [...folders].sort().map((folder) => {
-        const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { name: string; version: string; license?: string };
+        const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+          name: string;
+          version: string;
+          license?: string;
+        };
         if (!about.license || !ALLOWED.includes(about.license)) {
-          this.error(`${about.name} has the licence ${about.license ?? "(none)"}, which is not among ${ALLOWED.join(", ")}`);
+          this.error(
+            `${about.name} has the licence ${about.license ?? "(none)"}, which is not among ${ALLOWED.join(", ")}`,
+          );
         }
         const text = readFileSync(join(folder, "LICENSE"), "utf8").trim();
         return `${about.name} ${about.version} (${about.license})\n\n${text}\n`;

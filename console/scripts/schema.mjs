@@ -13,14 +13,21 @@ export const target = new URL("../src/api/schema.ts", import.meta.url);
 /** The types as text. */
 export async function typesOf(document) {
   // Paths repeat each body of an error in full, twenty times the size of all that is used here.
-  const reduced = { openapi: document.openapi, info: document.info, paths: {}, components: { schemas: document.components.schemas } };
+  const reduced = {
+    openapi: document.openapi,
+    info: document.info,
+    paths: {},
+    components: { schemas: document.components.schemas },
+  };
   const types = astToString(await openapiTS(reduced));
   return `// Written by scripts/schema.mjs from the service's /openapi.json. Do not change it by hand.\n${types}`;
 }
 
 async function documentOf(program) {
   const port = 20_000 + Math.floor(Math.random() * 30_000);
-  const service = spawn(program, ["serve", "--database", "memory", "--listen", `127.0.0.1:${port}`], { stdio: "ignore" });
+  const service = spawn(program, ["serve", "--database", "memory", "--listen", `127.0.0.1:${port}`], {
+    stdio: "ignore",
+  });
   try {
     for (let tries = 0; ; tries += 1) {
       try {

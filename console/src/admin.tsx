@@ -12,7 +12,9 @@ import { t } from "./texts";
 export function AdminView(): JSX.Element {
   return (
     <div class="page">
-      <header class="page-head"><h1>{t.admin.title}</h1></header>
+      <header class="page-head">
+        <h1>{t.admin.title}</h1>
+      </header>
       <Pools />
       <Waitlist />
       <OffersHeld />
@@ -21,7 +23,15 @@ export function AdminView(): JSX.Element {
   );
 }
 
-function Part<T>({ title, loaded, children }: { title: string; loaded: Loaded<T>; children: (data: T) => ComponentChildren }): JSX.Element {
+function Part<T>({
+  title,
+  loaded,
+  children,
+}: {
+  title: string;
+  loaded: Loaded<T>;
+  children: (data: T) => ComponentChildren;
+}): JSX.Element {
   return (
     <section>
       <h2>{title}</h2>
@@ -36,7 +46,13 @@ function Part<T>({ title, loaded, children }: { title: string; loaded: Loaded<T>
 function Table({ columns, children }: { columns: string[]; children: ComponentChildren }): JSX.Element {
   return (
     <table class="list">
-      <thead><tr>{columns.map((column) => <th key={column}>{column || <span class="visually-hidden">{t.lease.actions}</span>}</th>)}</tr></thead>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column}>{column || <span class="visually-hidden">{t.lease.actions}</span>}</th>
+          ))}
+        </tr>
+      </thead>
       <tbody>{children}</tbody>
     </table>
   );
@@ -51,10 +67,19 @@ function Pools(): JSX.Element {
         <Table columns={Object.values(columns)}>
           {freepools.map((pool) => (
             <tr key={pool.id}>
-              <td data-label={columns.name}><Name text={pool.name} /></td>
+              <td data-label={columns.name}>
+                <Name text={pool.name} />
+              </td>
               <td data-label={columns.hosts}>{pool.hosts}</td>
-              <td data-label={columns.end}>{pool.end_action ? (t.lease.endActions[pool.end_action] ?? pool.end_action) : "–"}</td>
-              <td data-label={columns.specs}>{Object.entries(pool.extra_specs).map(([name, value]) => `${name}=${String(value)}`).join(", ").slice(0, 200) || "–"}</td>
+              <td data-label={columns.end}>
+                {pool.end_action ? (t.lease.endActions[pool.end_action] ?? pool.end_action) : "–"}
+              </td>
+              <td data-label={columns.specs}>
+                {Object.entries(pool.extra_specs)
+                  .map(([name, value]) => `${name}=${String(value)}`)
+                  .join(", ")
+                  .slice(0, 200) || "–"}
+              </td>
             </tr>
           ))}
         </Table>
@@ -81,7 +106,9 @@ function Remove({ url, verb, label }: { url: string; verb: string; label: string
   return (
     <>
       {failure && <Refusal error={failure} />}
-      <button type="button" disabled={busy} aria-label={`${verb}: ${label.slice(0, 60)}`} onClick={() => void remove()}>{verb}</button>
+      <button type="button" disabled={busy} aria-label={`${verb}: ${label.slice(0, 60)}`} onClick={() => void remove()}>
+        {verb}
+      </button>
     </>
   );
 }
@@ -92,20 +119,30 @@ function Waitlist(): JSX.Element {
   const columns = t.admin.waitColumns;
   return (
     <Part title={t.admin.waitlist} loaded={loaded}>
-      {({ waitlist }) => waitlist.length === 0 ? <p class="note">{t.admin.noWaiting}</p> : (
-        <Table columns={[...Object.values(columns), ""]}>
-          {waitlist.map((entry) => (
-            <tr key={entry.id}>
-              <td data-label={columns.place}>{entry.place}</td>
-              <td data-label={columns.name}><Name text={entry.lease.name} /></td>
-              <td data-label={columns.project}><Name text={entry.lease.project_id} /></td>
-              <td data-label={columns.what}>{whatOfLease(entry.lease)}</td>
-              <td data-label={columns.until}>{stamp(parse(entry.expires_at), zone)}</td>
-              <td><Remove url={path("waitlist", entry.id)} verb={t.admin.withdraw} label={entry.lease.name} /></td>
-            </tr>
-          ))}
-        </Table>
-      )}
+      {({ waitlist }) =>
+        waitlist.length === 0 ? (
+          <p class="note">{t.admin.noWaiting}</p>
+        ) : (
+          <Table columns={[...Object.values(columns), ""]}>
+            {waitlist.map((entry) => (
+              <tr key={entry.id}>
+                <td data-label={columns.place}>{entry.place}</td>
+                <td data-label={columns.name}>
+                  <Name text={entry.lease.name} />
+                </td>
+                <td data-label={columns.project}>
+                  <Name text={entry.lease.project_id} />
+                </td>
+                <td data-label={columns.what}>{whatOfLease(entry.lease)}</td>
+                <td data-label={columns.until}>{stamp(parse(entry.expires_at), zone)}</td>
+                <td>
+                  <Remove url={path("waitlist", entry.id)} verb={t.admin.withdraw} label={entry.lease.name} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
     </Part>
   );
 }
@@ -116,22 +153,36 @@ function OffersHeld(): JSX.Element {
   const columns = t.admin.offerColumns;
   return (
     <Part title={t.admin.offers} loaded={loaded}>
-      {({ offers }) => offers.length === 0 ? <p class="note">{t.admin.noOffers}</p> : (
-        <Table columns={[...Object.values(columns), ""]}>
-          {offers.map((offer) => {
-            const { start, end } = period(offer.lease);
-            return (
-              <tr key={offer.id}>
-                <td data-label={columns.kind}>{t.form.offers[offer.kind] ?? offer.kind}: {whatOfLease(offer.lease)}</td>
-                <td data-label={columns.project}><Name text={offer.lease.project_id} /></td>
-                <td data-label={columns.period}>{stamp(start, zone)} – {stamp(end, zone)}</td>
-                <td data-label={columns.until}>{stamp(parse(offer.expires_at), zone)}</td>
-                <td>{offer.id && <Remove url={path("offers", offer.id)} verb={t.admin.decline} label={offer.lease.name} />}</td>
-              </tr>
-            );
-          })}
-        </Table>
-      )}
+      {({ offers }) =>
+        offers.length === 0 ? (
+          <p class="note">{t.admin.noOffers}</p>
+        ) : (
+          <Table columns={[...Object.values(columns), ""]}>
+            {offers.map((offer) => {
+              const { start, end } = period(offer.lease);
+              return (
+                <tr key={offer.id}>
+                  <td data-label={columns.kind}>
+                    {t.form.offers[offer.kind] ?? offer.kind}: {whatOfLease(offer.lease)}
+                  </td>
+                  <td data-label={columns.project}>
+                    <Name text={offer.lease.project_id} />
+                  </td>
+                  <td data-label={columns.period}>
+                    {stamp(start, zone)} – {stamp(end, zone)}
+                  </td>
+                  <td data-label={columns.until}>{stamp(parse(offer.expires_at), zone)}</td>
+                  <td>
+                    {offer.id && (
+                      <Remove url={path("offers", offer.id)} verb={t.admin.decline} label={offer.lease.name} />
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </Table>
+        )
+      }
     </Part>
   );
 }
@@ -143,22 +194,44 @@ function Audit(): JSX.Element {
   const columns = t.admin.auditColumns;
   return (
     <Part title={t.admin.audit} loaded={loaded}>
-      {({ audit }) => audit.length === 0 ? <p class="note">{t.admin.noAudit}</p> : (
-        <>
-          <Table columns={Object.values(columns)}>
-            {audit.map((entry) => (
-              <tr key={entry.number}>
-                <td data-label={columns.time}><Time at={parse(entry.timestamp)} now={now} /></td>
-                <td data-label={columns.user}><Name text={entry.user_id} /></td>
-                <td data-label={columns.project}><Name text={entry.project_id} /></td>
-                <td data-label={columns.action}>{entry.action}</td>
-                <td data-label={columns.object}>{entry.action.startsWith("lease.") ? <a href={href(["leases", entry.object_id])}><code>{entry.object_id.slice(0, 36)}</code></a> : <code>{entry.object_id.slice(0, 36)}</code>}</td>
-              </tr>
-            ))}
-          </Table>
-          {audit.length >= limit && limit < 1000 && <button type="button" onClick={() => setLimit(limit + 200)}>{t.more(200)}</button>}
-        </>
-      )}
+      {({ audit }) =>
+        audit.length === 0 ? (
+          <p class="note">{t.admin.noAudit}</p>
+        ) : (
+          <>
+            <Table columns={Object.values(columns)}>
+              {audit.map((entry) => (
+                <tr key={entry.number}>
+                  <td data-label={columns.time}>
+                    <Time at={parse(entry.timestamp)} now={now} />
+                  </td>
+                  <td data-label={columns.user}>
+                    <Name text={entry.user_id} />
+                  </td>
+                  <td data-label={columns.project}>
+                    <Name text={entry.project_id} />
+                  </td>
+                  <td data-label={columns.action}>{entry.action}</td>
+                  <td data-label={columns.object}>
+                    {entry.action.startsWith("lease.") ? (
+                      <a href={href(["leases", entry.object_id])}>
+                        <code>{entry.object_id.slice(0, 36)}</code>
+                      </a>
+                    ) : (
+                      <code>{entry.object_id.slice(0, 36)}</code>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+            {audit.length >= limit && limit < 1000 && (
+              <button type="button" onClick={() => setLimit(limit + 200)}>
+                {t.more(200)}
+              </button>
+            )}
+          </>
+        )
+      }
     </Part>
   );
 }

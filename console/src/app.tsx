@@ -6,7 +6,8 @@ import { ApiError, clock, onSignedOut, type Session, session as sessions } from 
 import { CalendarView } from "./calendar/view";
 import { AdminView } from "./admin";
 import { FleetView } from "./fleet";
-import { emptyDraft, keepDraft, keptDraft, LeaseForm, useAnswer } from "./form";
+import { emptyDraft, keepDraft, keptDraft } from "./draft";
+import { LeaseForm, useAnswer } from "./form";
 import { InstancesView } from "./instances";
 import { LeaseView } from "./lease";
 import { LeasesView } from "./leases";
@@ -17,7 +18,11 @@ import { changes, ContextOf, may, usePreference } from "./state";
 import { t } from "./texts";
 import { UsageView } from "./usage";
 
-type Entry = { state: "asking" } | { state: "away"; error: ApiError } | { state: "out"; over: boolean; logins: string[] } | { state: "in"; session: Session };
+type Entry =
+  | { state: "asking" }
+  | { state: "away"; error: ApiError }
+  | { state: "out"; over: boolean; logins: string[] }
+  | { state: "in"; session: Session };
 
 export function App(): JSX.Element {
   const [entry, setEntry] = useState<Entry>({ state: "asking" });
@@ -27,7 +32,8 @@ export function App(): JSX.Element {
     else document.documentElement.dataset.theme = theme;
   }, [theme]);
   const ask = (): void => {
-    sessions.read()
+    sessions
+      .read()
       .then((answer) => setEntry({ state: "in", session: answer.session }))
       .catch((error: unknown) => {
         if (!(error instanceof ApiError)) throw error;
@@ -51,30 +57,52 @@ export function App(): JSX.Element {
 
   switch (entry.state) {
     case "asking":
-      return <main class="page"><Waiting /></main>;
+      return (
+        <main class="page">
+          <Waiting />
+        </main>
+      );
     case "away":
-      return <main class="page"><Failure error={entry.error} retry={ask} /></main>;
+      return (
+        <main class="page">
+          <Failure error={entry.error} retry={ask} />
+        </main>
+      );
     case "out":
       return <SignIn over={entry.over} logins={entry.logins} done={(session) => setEntry({ state: "in", session })} />;
     case "in":
       return (
-        <Frame session={entry.session} theme={theme} setTheme={setTheme} leave={() => {
-          void sessions.end().catch(() => {}).then(() => ask());
-        }} />
+        <Frame
+          session={entry.session}
+          theme={theme}
+          setTheme={setTheme}
+          leave={() => {
+            void sessions
+              .end()
+              .catch(() => {})
+              .then(() => ask());
+          }}
+        />
       );
   }
 }
 
 const here = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
-function Frame(props: { session: Session; theme: "system" | "light" | "dark"; setTheme: (theme: "system" | "light" | "dark") => void; leave: () => void }): JSX.Element {
+function Frame(props: {
+  session: Session;
+  theme: "system" | "light" | "dark";
+  setTheme: (theme: "system" | "light" | "dark") => void;
+  leave: () => void;
+}): JSX.Element {
   const { session, theme } = props;
   const [zone, setZone] = usePreference<string>("zone", "UTC");
   const route = useRoute();
   const [first = "calendar"] = route.parts;
   const context = useMemo(() => ({ session, zone }), [session, zone]);
   const views = (["calendar", "leases", "fleet", "instances", "usage", "admin"] as const).filter((view) =>
-    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? may(session, "freepools:get") : true);
+    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? may(session, "freepools:get") : true,
+  );
   useEffect(() => {
     const name = t.nav[first as keyof typeof t.nav] ?? "";
     document.title = name ? `${name} · ${t.product}` : t.product;
@@ -84,32 +112,70 @@ function Frame(props: { session: Session; theme: "system" | "light" | "dark"; se
   const zones = [...new Set(["UTC", here(), zone])];
   return (
     <ContextOf.Provider value={context}>
-      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>{t.skip}</a>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
+      >
+        {t.skip}
+      </a>
       <header class="frame-head">
-        <a class="logo" href="#/"><span class="mark" aria-hidden="true" />{t.product}</a>
+        <a class="logo" href="#/">
+          <span class="mark" aria-hidden="true" />
+          {t.product}
+        </a>
         <nav aria-label={t.navigation}>
           {views.map((view) => (
-            <a key={view} href={view === "calendar" ? "#/" : href([view])} aria-current={first === view ? "page" : undefined}>{t.nav[view]}</a>
+            <a
+              key={view}
+              href={view === "calendar" ? "#/" : href([view])}
+              aria-current={first === view ? "page" : undefined}
+            >
+              {t.nav[view]}
+            </a>
           ))}
         </nav>
         <div class="frame-tools">
           <label>
             <span class="visually-hidden">{t.zone.label}</span>
             <select value={zone} title={t.zone.label} onChange={(event) => setZone(event.currentTarget.value)}>
-              {zones.map((name) => <option key={name} value={name}>{name === "UTC" ? name : t.zone.here(name)}</option>)}
+              {zones.map((name) => (
+                <option key={name} value={name}>
+                  {name === "UTC" ? name : t.zone.here(name)}
+                </option>
+              ))}
             </select>
           </label>
           <label>
             <span class="visually-hidden">{t.theme.label}</span>
-            <select value={theme} title={t.theme.label} onChange={(event) => props.setTheme(event.currentTarget.value as "system" | "light" | "dark")}>
-              {(["system", "light", "dark"] as const).map((name) => <option key={name} value={name}>{t.theme[name]}</option>)}
+            <select
+              value={theme}
+              title={t.theme.label}
+              onChange={(event) => props.setTheme(event.currentTarget.value as "system" | "light" | "dark")}
+            >
+              {(["system", "light", "dark"] as const).map((name) => (
+                <option key={name} value={name}>
+                  {t.theme[name]}
+                </option>
+              ))}
             </select>
           </label>
-          <span class="who" title={session.roles.join(", ")}><bdi>{t.signedInAs(session.user.slice(0, 40), session.project_id.slice(0, 40))}</bdi></span>
-          {session.authentication !== "none" && <button type="button" class="quiet" onClick={props.leave}>{t.signOut}</button>}
+          <span class="who" title={session.roles.join(", ")}>
+            <bdi>{t.signedInAs(session.user.slice(0, 40), session.project_id.slice(0, 40))}</bdi>
+          </span>
+          {session.authentication !== "none" && (
+            <button type="button" class="quiet" onClick={props.leave}>
+              {t.signOut}
+            </button>
+          )}
         </div>
       </header>
-      <main id="content" tabIndex={-1}><View route={route} theme={theme} /></main>
+      <main id="content" tabIndex={-1}>
+        <View route={route} theme={theme} />
+      </main>
     </ContextOf.Provider>
   );
 }
@@ -134,7 +200,10 @@ function View({ route, theme }: { route: Route; theme: string }): JSX.Element {
     default:
       return (
         <div class="page">
-          <Empty title={t.page.missing}><p>{t.page.missingHint}</p><a href="#/">{t.nav.calendar}</a></Empty>
+          <Empty title={t.page.missing}>
+            <p>{t.page.missingHint}</p>
+            <a href="#/">{t.nav.calendar}</a>
+          </Empty>
         </div>
       );
   }
@@ -145,7 +214,11 @@ function NewLease(): JSX.Element {
   const [draft, setDraft] = useState(() => {
     const fresh = emptyDraft(clock.now());
     // Dates that have passed meanwhile help nobody.
-    return kept && kept.start > clock.now() ? kept : kept ? { ...kept, start: fresh.start, end: fresh.start + (kept.end - kept.start) } : fresh;
+    return kept && kept.start > clock.now()
+      ? kept
+      : kept
+        ? { ...kept, start: fresh.start, end: fresh.start + (kept.end - kept.start) }
+        : fresh;
   });
   const answer = useAnswer(draft);
   return (
@@ -153,14 +226,33 @@ function NewLease(): JSX.Element {
       <header class="page-head">
         <h1>{t.form.title}</h1>
         {kept && (
-          <span class="note">{t.form.restored}{" "}
-            <button type="button" class="quiet" onClick={() => { keepDraft(null); setDraft(emptyDraft(clock.now())); }}>{t.form.clear}</button>
+          <span class="note">
+            {t.form.restored}{" "}
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => {
+                keepDraft(null);
+                setDraft(emptyDraft(clock.now()));
+              }}
+            >
+              {t.form.clear}
+            </button>
           </span>
         )}
       </header>
-      <LeaseForm draft={draft} answer={answer}
-        change={(next) => { keepDraft(next); setDraft(next); }}
-        made={(lease) => { keepDraft(null); go(["leases", lease.id]); }} />
+      <LeaseForm
+        draft={draft}
+        answer={answer}
+        change={(next) => {
+          keepDraft(next);
+          setDraft(next);
+        }}
+        made={(lease) => {
+          keepDraft(null);
+          go(["leases", lease.id]);
+        }}
+      />
     </div>
   );
 }

@@ -11,8 +11,21 @@ import { t } from "./texts";
 
 /** Fields of every host; all others are capabilities. */
 const OWN = new Set([
-  "id", "hypervisor_hostname", "service_name", "hypervisor_type", "hypervisor_version", "vcpus", "memory_mb", "local_gb",
-  "cpu_info", "status", "availability_zone", "trust_id", "reservable", "created_at", "updated_at",
+  "id",
+  "hypervisor_hostname",
+  "service_name",
+  "hypervisor_type",
+  "hypervisor_version",
+  "vcpus",
+  "memory_mb",
+  "local_gb",
+  "cpu_info",
+  "status",
+  "availability_zone",
+  "trust_id",
+  "reservable",
+  "created_at",
+  "updated_at",
 ]);
 
 interface Facts {
@@ -65,18 +78,27 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
   const held = useMemo(() => {
     const found = new Map<string, { id: string; name: string }[]>();
     for (const { resource_id, reservations } of facts?.allocations ?? []) {
-      const current = reservations.filter((reservation) => parse(reservation.start_date) <= now && parse(reservation.end_date) > now);
+      const current = reservations.filter(
+        (reservation) => parse(reservation.start_date) <= now && parse(reservation.end_date) > now,
+      );
       const ids = [...new Set(current.map((reservation) => reservation.lease_id))];
-      found.set(resource_id, ids.map((id) => ({ id, name: facts?.leases.get(id) ?? id })));
+      found.set(
+        resource_id,
+        ids.map((id) => ({ id, name: facts?.leases.get(id) ?? id })),
+      );
     }
     return found;
   }, [facts, Math.floor(now / 15_000)]);
   const capabilities = (host: Host): [string, string][] =>
-    Object.entries(host as Record<string, unknown>).filter(([name]) => !OWN.has(name)).map(([name, value]) => [name, String(value)]);
+    Object.entries(host as Record<string, unknown>)
+      .filter(([name]) => !OWN.has(name))
+      .map(([name, value]) => [name, String(value)]);
   const shown = useMemo(() => {
     const wanted = filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
     return (facts?.hosts ?? []).filter((host) => {
-      const text = [host.hypervisor_hostname, ...capabilities(host).map(([name, value]) => `${name}=${value}`)].join(" ").toLowerCase();
+      const text = [host.hypervisor_hostname, ...capabilities(host).map(([name, value]) => `${name}=${value}`)]
+        .join(" ")
+        .toLowerCase();
       return wanted.every((word) => text.includes(word));
     });
   }, [facts, filter]);
@@ -104,47 +126,109 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
 
   return (
     <div class="page">
-      <header class="page-head"><h1>{t.fleet.title}</h1></header>
+      <header class="page-head">
+        <h1>{t.fleet.title}</h1>
+      </header>
       <div class="toolbar">
-        <input type="search" aria-label={t.fleet.filter} placeholder={t.fleet.filter} value={filter} onInput={(event) => {
-          setFilter(event.currentTarget.value);
-          adjust(["fleet"], { find: event.currentTarget.value });
-        }} />
+        <input
+          type="search"
+          aria-label={t.fleet.filter}
+          placeholder={t.fleet.filter}
+          value={filter}
+          onInput={(event) => {
+            setFilter(event.currentTarget.value);
+            adjust(["fleet"], { find: event.currentTarget.value });
+          }}
+        />
         {facts && <span class="note">{t.fleet.summary(facts.hosts.length, open, leased, off)}</span>}
       </div>
       {failure && !closing && <Refusal error={failure} />}
       <Stale error={facts ? loaded.error : null} />
       {loaded.loading && <Waiting />}
       {!facts && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {facts?.hosts.length === 0 && <Empty title={t.calendar.noHostsTitle}><p>{t.calendar.noHosts}</p></Empty>}
-      {facts && facts.hosts.length > 0 && shown.length === 0 && <Empty title={t.fleet.noneMatch}><button type="button" onClick={() => setFilter("")}>{t.leases.clear}</button></Empty>}
+      {facts?.hosts.length === 0 && (
+        <Empty title={t.calendar.noHostsTitle}>
+          <p>{t.calendar.noHosts}</p>
+        </Empty>
+      )}
+      {facts && facts.hosts.length > 0 && shown.length === 0 && (
+        <Empty title={t.fleet.noneMatch}>
+          <button type="button" onClick={() => setFilter("")}>
+            {t.leases.clear}
+          </button>
+        </Empty>
+      )}
       {part.length > 0 && (
         <table class="list">
-          <thead><tr><th>{columns.host}</th><th>{columns.state}</th><th>{columns.lease}</th><th>{columns.guests}</th><th>{columns.capabilities}</th><th>{columns.size}</th><th>{columns.pool}</th>{mayClose && <th><span class="visually-hidden">{t.lease.actions}</span></th>}</tr></thead>
+          <thead>
+            <tr>
+              <th>{columns.host}</th>
+              <th>{columns.state}</th>
+              <th>{columns.lease}</th>
+              <th>{columns.guests}</th>
+              <th>{columns.capabilities}</th>
+              <th>{columns.size}</th>
+              <th>{columns.pool}</th>
+              {mayClose && (
+                <th>
+                  <span class="visually-hidden">{t.lease.actions}</span>
+                </th>
+              )}
+            </tr>
+          </thead>
           <tbody>
             {part.map((host) => {
               const power = facts?.power.get(host.id);
               const leases = held.get(host.id) ?? [];
               return (
                 <tr key={host.id}>
-                  <td data-label={columns.host}><strong>{host.hypervisor_hostname}</strong></td>
+                  <td data-label={columns.host}>
+                    <strong>{host.hypervisor_hostname}</strong>
+                  </td>
                   <td data-label={columns.state}>
                     {host.reservable ? t.fleet.open : <span class="attention">{t.fleet.closed}</span>}
-                    {power && power.power !== "on" && <>, <span class={power.power === "failed" ? "attention" : ""}>{t.fleet.power[power.power] ?? power.power}</span></>}
+                    {power && power.power !== "on" && (
+                      <>
+                        ,{" "}
+                        <span class={power.power === "failed" ? "attention" : ""}>
+                          {t.fleet.power[power.power] ?? power.power}
+                        </span>
+                      </>
+                    )}
                   </td>
                   <td data-label={columns.lease}>
-                    {leases.slice(0, 3).map((lease) => <a key={lease.id} class="in-list" href={href(["leases", lease.id])}><Name text={lease.name} /></a>)}
+                    {leases.slice(0, 3).map((lease) => (
+                      <a key={lease.id} class="in-list" href={href(["leases", lease.id])}>
+                        <Name text={lease.name} />
+                      </a>
+                    ))}
                     {leases.length > 3 && ` + ${leases.length - 3}`}
                     {leases.length === 0 && "–"}
                   </td>
                   <td data-label={columns.guests}>{facts?.instances.get(host.hypervisor_hostname)?.length ?? 0}</td>
-                  <td data-label={columns.capabilities}><ul class="chips">{capabilities(host).slice(0, 12).map(([name, value]) => <li key={name}>{name}={value.slice(0, 40)}</li>)}</ul></td>
-                  <td data-label={columns.size}>{t.fleet.size(host.vcpus, gib(host.memory_mb), gib(host.local_gb * 1024))}</td>
+                  <td data-label={columns.capabilities}>
+                    <ul class="chips">
+                      {capabilities(host)
+                        .slice(0, 12)
+                        .map(([name, value]) => (
+                          <li key={name}>
+                            {name}={value.slice(0, 40)}
+                          </li>
+                        ))}
+                    </ul>
+                  </td>
+                  <td data-label={columns.size}>
+                    {t.fleet.size(host.vcpus, gib(host.memory_mb), gib(host.local_gb * 1024))}
+                  </td>
                   <td data-label={columns.pool}>{power?.pool ?? "–"}</td>
                   {mayClose && (
                     <td>
-                      <button type="button" disabled={busy} aria-label={`${host.reservable ? t.fleet.close : t.fleet.reopen} ${host.hypervisor_hostname}`}
-                        onClick={() => (host.reservable ? setClosing(host) : void set(host, true))}>
+                      <button
+                        type="button"
+                        disabled={busy}
+                        aria-label={`${host.reservable ? t.fleet.close : t.fleet.reopen} ${host.hypervisor_hostname}`}
+                        onClick={() => (host.reservable ? setClosing(host) : void set(host, true))}
+                      >
                         {host.reservable ? t.fleet.close : t.fleet.reopen}
                       </button>
                     </td>
@@ -157,8 +241,17 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
       )}
       {more}
       {closing && (
-        <Confirm text={t.fleet.closing(closing.hypervisor_hostname)} verb={t.fleet.confirmClose} busy={busy} error={failure}
-          no={() => { setClosing(null); setFailure(null); }} yes={() => void set(closing, false)} />
+        <Confirm
+          text={t.fleet.closing(closing.hypervisor_hostname)}
+          verb={t.fleet.confirmClose}
+          busy={busy}
+          error={failure}
+          no={() => {
+            setClosing(null);
+            setFailure(null);
+          }}
+          yes={() => void set(closing, false)}
+        />
       )}
     </div>
   );

@@ -2,77 +2,26 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { acceptOffer, ApiError, type Availability, type Bodies, clock, get, type Lease, type LeaseCreate, makeLease, type Offer, period, tryLease } from "./api/client";
-import { HOUR, MINUTE } from "./calendar/geometry";
+import {
+  acceptOffer,
+  ApiError,
+  type Availability,
+  type Bodies,
+  clock,
+  get,
+  type Lease,
+  makeLease,
+  type Offer,
+  period,
+  tryLease,
+} from "./api/client";
+import { MINUTE } from "./calendar/geometry";
 import { clock as clockText, forInput, fromInput, length, parse, rfc3339, stamp } from "./calendar/zone";
+import { type Draft, requestOf, withOffer } from "./draft";
 import { gib, Refusal, shorten, whatOfLease } from "./parts";
 import { changes, useContextOf, useLoaded, useSettled } from "./state";
 import { t } from "./texts";
-import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
-
-export type LeaseType = "SCHEDULE" | "BEST-EFFORT" | "IMMEDIATE";
-
-/** What is typed. */
-export interface Draft {
-  name: string;
-  kind: "hosts" | "instances" | "flavor";
-  min: number;
-  max: number;
-  amount: number;
-  vcpus: number;
-  memory: number;
-  disk: number;
-  flavor: string;
-  where: string;
-  /** Names of hosts, where only these will do. */
-  only: string[];
-  type: LeaseType;
-  start: number;
-  end: number;
-  timeout: string;
-  endAction: string;
-  waitlist: boolean;
-}
-
-export function emptyDraft(now: number): Draft {
-  const start = Math.ceil((now + 5 * MINUTE) / (15 * MINUTE)) * 15 * MINUTE;
-  return {
-    name: "", kind: "hosts", min: 1, max: 1, amount: 1, vcpus: 4, memory: 8, disk: 20, flavor: "", where: "", only: [],
-    type: "SCHEDULE", start, end: start + 2 * HOUR, timeout: "1h", endAction: "delete", waitlist: false,
-  };
-}
-
-/** What began so short a time ago begins now: who fills in a form is not that fast. */
-const PRESENT = 15 * MINUTE;
-
-/** The request that a draft stands for, or which field is wrong. */
-export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { field: string; wrong: string } {
-  if (draft.type !== "IMMEDIATE" && draft.end <= draft.start) return { field: "end", wrong: t.form.badOrder };
-  if (draft.type === "SCHEDULE" && (draft.start < now - PRESENT || draft.end <= now)) return { field: "start", wrong: t.form.past };
-  let where: string;
-  try {
-    where = whereJson(draft.where);
-  } catch (error) {
-    if (error instanceof WhereError) return { field: "where", wrong: error.message };
-    throw error;
-  }
-  const timeout = parseLength(draft.timeout);
-  if (draft.type === "BEST-EFFORT" && timeout === null) return { field: "timeout", wrong: t.form.badLength };
-  const reservation: NonNullable<LeaseCreate["reservations"]>[number] =
-    draft.kind === "hosts"
-      ? { resource_type: "physical:host", min: draft.min, max: Math.max(draft.min, draft.max), hypervisor_properties: onlyHosts(draft.only), resource_properties: where }
-      : draft.kind === "instances"
-        ? { resource_type: "virtual:instance", amount: draft.amount, vcpus: draft.vcpus, memory_mb: Math.round(draft.memory * 1024), disk_gb: draft.disk, resource_properties: where }
-        : { resource_type: "flavor:instance", amount: draft.amount, flavor_id: draft.flavor };
-  if (draft.kind === "flavor" && !draft.flavor) return { field: "flavor", wrong: t.form.incomplete };
-  const minutes = Math.round((draft.end - draft.start) / MINUTE);
-  const body = { name: draft.name, reservations: [reservation], end_action: draft.endAction } as LeaseCreate;
-  if (draft.type === "SCHEDULE") Object.assign(body, { start_date: draft.start <= now ? "now" : rfc3339(draft.start), end_date: rfc3339(draft.end) });
-  else Object.assign(body, { lease_type: draft.type, duration: `${minutes}m` });
-  if (draft.type === "BEST-EFFORT") Object.assign(body, { timeout: `${timeout}m` });
-  if (draft.waitlist && draft.type !== "IMMEDIATE") body.waitlist = true;
-  return { body };
-}
+import { onlyHosts, parseLength, whereJson } from "./where";
 
 /** What the service says of a draft. */
 export type Answer =
@@ -119,20 +68,6 @@ export function useAnswer(draft: Draft | null, moving = false): Answer {
   return draft && settled !== draft && !moving ? { kind: "asking" } : answer;
 }
 
-/** A draft as an offer has it. */
-export function withOffer(draft: Draft, offer: Pick<Offer, "lease">): Draft {
-  const { start, end } = period(offer.lease);
-  const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
-  const next: Draft = { ...draft, start, end };
-  if (reservation?.resource_type === "physical:host") {
-    next.min = Number(reservation.min ?? draft.min);
-    next.max = Number(reservation.max ?? draft.max);
-  } else if (reservation?.amount !== undefined) {
-    next.amount = Number(reservation.amount);
-  }
-  return next;
-}
-
 export interface FormProps {
   draft: Draft;
   answer: Answer;
@@ -149,7 +84,9 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
   const [lengthText, setLengthText] = useState(() => shortLength(draft.end - draft.start));
   const shownLength = useRef(draft.end - draft.start);
   const flavors = useLoaded<Bodies["FlavorsBody"]>("flavors", (signal) => get("/v1/flavors", {}, signal));
-  const properties = useLoaded<Bodies["PropertiesBody"]>("properties", (signal) => get("/v1/os-hosts/properties", {}, signal));
+  const properties = useLoaded<Bodies["PropertiesBody"]>("properties", (signal) =>
+    get("/v1/os-hosts/properties", {}, signal),
+  );
   const set = (part: Partial<Draft>): void => {
     setFailure(null);
     setWaits(null);
@@ -195,10 +132,19 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
     }
   };
 
-  const number = (label: string, name: keyof Draft & ("min" | "max" | "amount" | "vcpus" | "memory" | "disk"), least = 1): JSX.Element => (
+  const number = (
+    label: string,
+    name: keyof Draft & ("min" | "max" | "amount" | "vcpus" | "memory" | "disk"),
+    least = 1,
+  ): JSX.Element => (
     <label class="field narrow">
       <span>{label}</span>
-      <input type="number" min={least} max={1_000_000} required value={draft[name]}
+      <input
+        type="number"
+        min={least}
+        max={1_000_000}
+        required
+        value={draft[name]}
         onInput={(event) => {
           const value = event.currentTarget.valueAsNumber;
           if (Number.isNaN(value)) return;
@@ -206,13 +152,19 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
           if (name === "min" && value > draft.max) part.max = value;
           if (name === "max" && value < draft.min) part.min = value;
           set(part);
-        }} />
+        }}
+      />
     </label>
   );
   const wrong = answer.kind === "wrong" ? answer : null;
-  const invalid = (field: string) => (wrong?.field === field ? { "aria-invalid": true, "aria-describedby": `wrong-${field}` } : {});
+  const invalid = (field: string) =>
+    wrong?.field === field ? { "aria-invalid": true, "aria-describedby": `wrong-${field}` } : {};
   const message = (field: string): JSX.Element | null =>
-    wrong?.field === field ? <span class="wrong" id={`wrong-${field}`}>{wrong.text}</span> : null;
+    wrong?.field === field ? (
+      <span class="wrong" id={`wrong-${field}`}>
+        {wrong.text}
+      </span>
+    ) : null;
   const names = properties.data?.resource_properties.map((property) => property.property).join(", ") ?? "";
 
   return (
@@ -220,8 +172,14 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
       <div class="fields">
         <label class="field">
           <span>{t.form.name}</span>
-          <input required maxLength={255} value={draft.name} autocomplete="off" name="lease-name"
-            onInput={(event) => set({ name: event.currentTarget.value })} />
+          <input
+            required
+            maxLength={255}
+            value={draft.name}
+            autocomplete="off"
+            name="lease-name"
+            onInput={(event) => set({ name: event.currentTarget.value })}
+          />
         </label>
 
         <fieldset>
@@ -231,22 +189,39 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
               .filter((kind) => kind !== "flavor" || (flavors.data?.flavors.length ?? 0) > 0)
               .map((kind) => (
                 <label key={kind}>
-                  <input type="radio" name="kind" checked={draft.kind === kind}
-                    onChange={() => set({ kind, flavor: draft.flavor || (flavors.data?.flavors[0]?.id ?? "") })} />
+                  <input
+                    type="radio"
+                    name="kind"
+                    checked={draft.kind === kind}
+                    onChange={() => set({ kind, flavor: draft.flavor || (flavors.data?.flavors[0]?.id ?? "") })}
+                  />
                   {t.form.kinds[kind]}
                 </label>
               ))}
           </div>
           <div class="row">
-            {draft.kind === "hosts" && <>{number(t.form.min, "min")}{number(t.form.max, "max")}</>}
+            {draft.kind === "hosts" && (
+              <>
+                {number(t.form.min, "min")}
+                {number(t.form.max, "max")}
+              </>
+            )}
             {draft.kind !== "hosts" && number(t.form.amount, "amount")}
-            {draft.kind === "instances" && <>{number(t.form.vcpus, "vcpus")}{number(t.form.memory, "memory")}{number(t.form.disk, "disk", 0)}</>}
+            {draft.kind === "instances" && (
+              <>
+                {number(t.form.vcpus, "vcpus")}
+                {number(t.form.memory, "memory")}
+                {number(t.form.disk, "disk", 0)}
+              </>
+            )}
             {draft.kind === "flavor" && (
               <label class="field">
                 <span>{t.form.flavor}</span>
                 <select value={draft.flavor} onChange={(event) => set({ flavor: event.currentTarget.value })}>
                   {flavors.data?.flavors.map((flavor) => (
-                    <option key={flavor.id} value={flavor.id}>{shorten(flavor.name, 40)} · {flavor.vcpus} vCPU, {gib(flavor.ram)}</option>
+                    <option key={flavor.id} value={flavor.id}>
+                      {shorten(flavor.name, 40)} · {flavor.vcpus} vCPU, {gib(flavor.ram)}
+                    </option>
                   ))}
                 </select>
               </label>
@@ -255,14 +230,23 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
           {draft.kind === "hosts" && draft.only.length > 0 && (
             <p class="only">
               {t.form.only}: <strong>{shorten(draft.only.join(", "), 160)}</strong>{" "}
-              <button type="button" class="quiet" onClick={() => set({ only: [] })}>{t.form.onlyAny}</button>
+              <button type="button" class="quiet" onClick={() => set({ only: [] })}>
+                {t.form.onlyAny}
+              </button>
             </p>
           )}
           {draft.kind !== "flavor" && (
             <label class="field">
               <span>{t.form.where}</span>
-              <input value={draft.where} maxLength={4000} autocomplete="off" spellcheck={false} name="where" {...invalid("where")}
-                onInput={(event) => set({ where: event.currentTarget.value })} />
+              <input
+                value={draft.where}
+                maxLength={4000}
+                autocomplete="off"
+                spellcheck={false}
+                name="where"
+                {...invalid("where")}
+                onInput={(event) => set({ where: event.currentTarget.value })}
+              />
               {message("where")}
               <small>{t.form.whereHelp(names)}</small>
             </label>
@@ -284,27 +268,43 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
               <>
                 <label class="field">
                   <span>{t.form.start}</span>
-                  <input type="datetime-local" required value={forInput(draft.start, zone)} name="start" {...invalid("start")}
+                  <input
+                    type="datetime-local"
+                    required
+                    value={forInput(draft.start, zone)}
+                    name="start"
+                    {...invalid("start")}
                     onInput={(event) => {
                       const start = fromInput(event.currentTarget.value, zone);
                       if (start !== null) set({ start, end: start + (draft.end - draft.start) });
-                    }} />
+                    }}
+                  />
                   {message("start")}
                 </label>
                 <label class="field">
                   <span>{t.form.end}</span>
-                  <input type="datetime-local" required value={forInput(draft.end, zone)} name="end" {...invalid("end")}
+                  <input
+                    type="datetime-local"
+                    required
+                    value={forInput(draft.end, zone)}
+                    name="end"
+                    {...invalid("end")}
                     onInput={(event) => {
                       const end = fromInput(event.currentTarget.value, zone);
                       if (end !== null) set({ end });
-                    }} />
+                    }}
+                  />
                   {message("end")}
                 </label>
               </>
             )}
             <label class="field narrow">
               <span>{t.form.lasts}</span>
-              <input value={lengthText} required autocomplete="off" name="length"
+              <input
+                value={lengthText}
+                required
+                autocomplete="off"
+                name="length"
                 aria-invalid={parseLength(lengthText) === null && draft.end > draft.start}
                 onInput={(event) => {
                   setLengthText(event.currentTarget.value);
@@ -312,13 +312,19 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
                   if (minutes === null) return;
                   shownLength.current = minutes * MINUTE;
                   set({ end: draft.start + minutes * MINUTE });
-                }} />
+                }}
+              />
             </label>
             {draft.type === "BEST-EFFORT" && (
               <label class="field narrow">
                 <span>{t.form.timeout}</span>
-                <input value={draft.timeout} required autocomplete="off" {...invalid("timeout")}
-                  onInput={(event) => set({ timeout: event.currentTarget.value })} />
+                <input
+                  value={draft.timeout}
+                  required
+                  autocomplete="off"
+                  {...invalid("timeout")}
+                  onInput={(event) => set({ timeout: event.currentTarget.value })}
+                />
                 {message("timeout")}
               </label>
             )}
@@ -327,12 +333,20 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
           <label class="field narrow">
             <span>{t.form.endAction}</span>
             <select value={draft.endAction} onChange={(event) => set({ endAction: event.currentTarget.value })}>
-              {Object.entries(t.lease.endActions).map(([action, text]) => <option key={action} value={action}>{text}</option>)}
+              {Object.entries(t.lease.endActions).map(([action, text]) => (
+                <option key={action} value={action}>
+                  {text}
+                </option>
+              ))}
             </select>
           </label>
           {draft.type !== "IMMEDIATE" && (
             <label class="check">
-              <input type="checkbox" checked={draft.waitlist} onChange={(event) => set({ waitlist: event.currentTarget.checked })} />
+              <input
+                type="checkbox"
+                checked={draft.waitlist}
+                onChange={(event) => set({ waitlist: event.currentTarget.checked })}
+              />
               {t.form.waitlist}
             </label>
           )}
@@ -343,11 +357,22 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
         <h3>{t.form.matching}</h3>
         <Matching draft={draft} accepted={answer.kind === "can"} />
         {failure ? (
-          <Offers error={failure} busy={busy} use={(offer) => { set(withOffer(draft, offer)); }} accept={(offer) => void accept(offer)} />
+          <Offers
+            error={failure}
+            busy={busy}
+            use={(offer) => {
+              set(withOffer(draft, offer));
+            }}
+            accept={(offer) => void accept(offer)}
+          />
         ) : (
           <Verdict draft={draft} answer={answer} busy={busy} use={(offer) => set(withOffer(draft, offer))} />
         )}
-        {waits !== null && <p class="ok" role="status">{t.form.waiting(waits)}</p>}
+        {waits !== null && (
+          <p class="ok" role="status">
+            {t.form.waiting(waits)}
+          </p>
+        )}
         <button type="submit" class="primary" disabled={busy || answer.kind === "wrong"}>
           {draft.waitlist && answer.kind === "cannot" ? t.form.submitWait : t.form.submit}
         </button>
@@ -358,8 +383,17 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
 
 function shortLength(milliseconds: number): string {
   const minutes = Math.max(0, Math.round(milliseconds / MINUTE));
-  const parts = [[Math.floor(minutes / 1440), "d"], [Math.floor((minutes % 1440) / 60), "h"], [minutes % 60, "m"]] as const;
-  return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join(" ") || "0m";
+  const parts = [
+    [Math.floor(minutes / 1440), "d"],
+    [Math.floor((minutes % 1440) / 60), "h"],
+    [minutes % 60, "m"],
+  ] as const;
+  return (
+    parts
+      .filter(([count]) => count > 0)
+      .map(([count, unit]) => `${count}${unit}`)
+      .join(" ") || "0m"
+  );
 }
 
 /** How many hosts are like that, and how many of them are free at every moment of the period. */
@@ -374,18 +408,26 @@ function Matching({ draft, accepted }: { draft: Draft; accepted: boolean }): JSX
       return null;
     }
     if (draft.kind === "hosts") of.hypervisor_properties = onlyHosts(draft.only);
-    if (draft.kind === "instances") Object.assign(of, { vcpus: draft.vcpus, memory_mb: Math.round(draft.memory * 1024), disk_gb: draft.disk });
+    if (draft.kind === "instances")
+      Object.assign(of, { vcpus: draft.vcpus, memory_mb: Math.round(draft.memory * 1024), disk_gb: draft.disk });
     return draft.kind === "flavor" && !draft.flavor ? null : of;
   }, [draft]);
   const settled = useSettled(query, 300);
   const found = useLoaded<{ availability: Availability }>(settled && `matching ${JSON.stringify(settled)}`, (signal) =>
-    get("/v1/availability", settled ?? {}, signal));
+    get("/v1/availability", settled ?? {}, signal),
+  );
   const availability = query && found.data?.availability;
   if (!availability) return null;
   const free = Math.min(availability.total, ...availability.steps.map((step) => step.free));
-  const text = draft.kind === "hosts" ? t.form.matches(availability.total, free) : t.form.matchesRoom(availability.total, free);
+  const text =
+    draft.kind === "hosts" ? t.form.matches(availability.total, free) : t.form.matchesRoom(availability.total, free);
   const wanted = draft.kind === "hosts" ? draft.min : draft.amount;
-  return <p class="matching">{text}{accepted && free < wanted && ` ${t.form.makesRoom}`}</p>;
+  return (
+    <p class="matching">
+      {text}
+      {accepted && free < wanted && ` ${t.form.makesRoom}`}
+    </p>
+  );
 }
 
 function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (offer: Offer) => void }): JSX.Element {
@@ -400,7 +442,11 @@ function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (off
     case "can": {
       const { start, end } = period(answer.lease);
       const moved = props.draft.type !== "SCHEDULE";
-      return <p class="ok" role="status">{moved ? t.form.acceptedFrom(stamp(start, zone), stamp(end, zone)) : t.form.accepted}</p>;
+      return (
+        <p class="ok" role="status">
+          {moved ? t.form.acceptedFrom(stamp(start, zone), stamp(end, zone)) : t.form.accepted}
+        </p>
+      );
     }
     case "cannot":
       return <Offers error={answer.error} busy={props.busy} use={props.use} accept={props.use} />;
@@ -408,7 +454,12 @@ function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (off
 }
 
 /** Why not, and what could be had instead. */
-export function Offers(props: { error: ApiError; busy: boolean; use: (offer: Offer) => void; accept: (offer: Offer) => void }): JSX.Element {
+export function Offers(props: {
+  error: ApiError;
+  busy: boolean;
+  use: (offer: Offer) => void;
+  accept: (offer: Offer) => void;
+}): JSX.Element {
   const { zone } = useContextOf();
   return (
     <>
@@ -425,9 +476,18 @@ export function Offers(props: { error: ApiError; busy: boolean; use: (offer: Off
                     <strong>{t.form.offers[offer.kind] ?? offer.kind}</strong>: {whatOfLease(offer.lease)}
                     <br />
                     {stamp(start, zone)} – {stamp(end, zone)} ({length(end - start)})
-                    {offer.expires_at && <><br /><small>{t.form.heldUntil(clockText(parse(offer.expires_at), zone))}</small></>}
+                    {offer.expires_at && (
+                      <>
+                        <br />
+                        <small>{t.form.heldUntil(clockText(parse(offer.expires_at), zone))}</small>
+                      </>
+                    )}
                   </div>
-                  <button type="button" disabled={props.busy} onClick={() => (offer.id ? props.accept(offer) : props.use(offer))}>
+                  <button
+                    type="button"
+                    disabled={props.busy}
+                    onClick={() => (offer.id ? props.accept(offer) : props.use(offer))}
+                  >
                     {offer.id ? t.form.accept : t.form.take}
                   </button>
                 </li>
@@ -438,25 +498,4 @@ export function Offers(props: { error: ApiError; busy: boolean; use: (offer: Off
       )}
     </>
   );
-}
-
-const KEPT = "allot.draft";
-
-/** What was typed, kept while the tab is open. */
-export function keptDraft(): Draft | null {
-  try {
-    const text = sessionStorage.getItem(KEPT);
-    return text ? { ...emptyDraft(clock.now()), ...(JSON.parse(text) as Partial<Draft>) } : null;
-  } catch {
-    return null;
-  }
-}
-
-export function keepDraft(draft: Draft | null): void {
-  try {
-    if (draft) sessionStorage.setItem(KEPT, JSON.stringify(draft));
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    // Private windows may forbid it.
-  }
 }

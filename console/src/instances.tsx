@@ -19,39 +19,84 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   const names = new Map(leases.data?.items.map((lease) => [lease.id, lease.name]));
   const items = loaded.data?.instances ?? [];
   const wanted = filter.trim().toLowerCase();
-  const shown = items.filter((instance) => !wanted || [instance.name, instance.project_id, instance.host ?? ""].some((text) => text.toLowerCase().includes(wanted)));
+  const shown = items.filter(
+    (instance) =>
+      !wanted ||
+      [instance.name, instance.project_id, instance.host ?? ""].some((text) => text.toLowerCase().includes(wanted)),
+  );
   const [part, more] = usePart(shown);
   const columns = t.instances.columns;
   return (
     <div class="page">
-      <header class="page-head"><h1>{t.instances.title}</h1></header>
+      <header class="page-head">
+        <h1>{t.instances.title}</h1>
+      </header>
       <div class="toolbar">
-        <input type="search" aria-label={t.instances.filter} placeholder={t.instances.filter} value={filter} onInput={(event) => {
-          setFilter(event.currentTarget.value);
-          adjust(["instances"], { find: event.currentTarget.value });
-        }} />
+        <input
+          type="search"
+          aria-label={t.instances.filter}
+          placeholder={t.instances.filter}
+          value={filter}
+          onInput={(event) => {
+            setFilter(event.currentTarget.value);
+            adjust(["instances"], { find: event.currentTarget.value });
+          }}
+        />
       </div>
       <Stale error={loaded.data ? loaded.error : null} />
       {loaded.loading && <Waiting />}
       {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && items.length === 0 && <Empty title={t.instances.noneTitle}><p>{t.instances.none}</p></Empty>}
-      {items.length > 0 && shown.length === 0 && <Empty title={t.instances.noneMatch}><button type="button" onClick={() => setFilter("")}>{t.leases.clear}</button></Empty>}
+      {loaded.data && items.length === 0 && (
+        <Empty title={t.instances.noneTitle}>
+          <p>{t.instances.none}</p>
+        </Empty>
+      )}
+      {items.length > 0 && shown.length === 0 && (
+        <Empty title={t.instances.noneMatch}>
+          <button type="button" onClick={() => setFilter("")}>
+            {t.leases.clear}
+          </button>
+        </Empty>
+      )}
       {part.length > 0 && (
         <table class="list">
-          <thead><tr>{Object.values(columns).map((column) => <th key={column}>{column}</th>)}</tr></thead>
+          <thead>
+            <tr>
+              {Object.values(columns).map((column) => (
+                <th key={column}>{column}</th>
+              ))}
+            </tr>
+          </thead>
           <tbody>
             {part.map((instance) => (
               <tr key={instance.id}>
-                <td data-label={columns.name}><Name text={instance.name} /></td>
-                <td data-label={columns.project}><Name text={instance.project_id} /></td>
+                <td data-label={columns.name}>
+                  <Name text={instance.name} />
+                </td>
+                <td data-label={columns.project}>
+                  <Name text={instance.project_id} />
+                </td>
                 <td data-label={columns.kind}>{t.instances.kinds[instance.kind] ?? instance.kind}</td>
-                <td data-label={columns.status}><Status status={instance.status} />{instance.status_reason && <small> {instance.status_reason}</small>}</td>
+                <td data-label={columns.status}>
+                  <Status status={instance.status} />
+                  {instance.status_reason && <small> {instance.status_reason}</small>}
+                </td>
                 <td data-label={columns.host}>{instance.host ?? "–"}</td>
-                <td data-label={columns.size}>{instance.vcpus} vCPU, {gib(instance.memory_mb)}</td>
+                <td data-label={columns.size}>
+                  {instance.vcpus} vCPU, {gib(instance.memory_mb)}
+                </td>
                 <td data-label={columns.safe}>
                   {instance.kind === "preemptible" ? <Safe instance={instance} now={now} zone={zone} /> : "–"}
                 </td>
-                <td data-label={columns.lease}>{instance.lease_id ? <a href={href(["leases", instance.lease_id])}><Name text={names.get(instance.lease_id) ?? t.openPage} /></a> : "–"}</td>
+                <td data-label={columns.lease}>
+                  {instance.lease_id ? (
+                    <a href={href(["leases", instance.lease_id])}>
+                      <Name text={names.get(instance.lease_id) ?? t.openPage} />
+                    </a>
+                  ) : (
+                    "–"
+                  )}
+                </td>
               </tr>
             ))}
           </tbody>
@@ -70,7 +115,11 @@ function Safe({ instance, now, zone }: { instance: Instance; now: number; zone: 
       {Number.isNaN(until) ? t.instances.forever : <Time at={until} now={now} />}
       {departure && (
         <small>
-          {" "}{t.instances.leaving(clockText(parse(departure.asked_at), zone))}{departure.moves ? `, ${t.instances.moves}` : `, ${t.instances.gone(clockText(parse(departure.gone_by), zone))}`}
+          {" "}
+          {t.instances.leaving(clockText(parse(departure.asked_at), zone))}
+          {departure.moves
+            ? `, ${t.instances.moves}`
+            : `, ${t.instances.gone(clockText(parse(departure.gone_by), zone))}`}
         </small>
       )}
     </>

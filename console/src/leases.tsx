@@ -10,7 +10,8 @@ import { t } from "./texts";
 
 const MOST = 20_000;
 
-export const loadLeases = (): Promise<{ items: Lease[]; more: boolean }> => all<Lease>("/v1/leases", "leases", {}, MOST);
+export const loadLeases = (): Promise<{ items: Lease[]; more: boolean }> =>
+  all<Lease>("/v1/leases", "leases", {}, MOST);
 
 const OVER = new Set(["TERMINATED", "DELETING"]);
 
@@ -29,8 +30,13 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
   const shown = useMemo(() => {
     const wanted = filter.trim().toLowerCase();
     return items
-      .filter((lease) => (status === "all" ? true : status === "current" ? !OVER.has(lease.status) : lease.status === status))
-      .filter((lease) => !wanted || lease.name.toLowerCase().includes(wanted) || lease.project_id.toLowerCase().includes(wanted))
+      .filter((lease) =>
+        status === "all" ? true : status === "current" ? !OVER.has(lease.status) : lease.status === status,
+      )
+      .filter(
+        (lease) =>
+          !wanted || lease.name.toLowerCase().includes(wanted) || lease.project_id.toLowerCase().includes(wanted),
+      )
       .sort((one, other) => period(one).start - period(other).start);
   }, [items, filter, status]);
   const [part, more] = usePart(shown);
@@ -41,43 +47,82 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
     <div class="page">
       <header class="page-head">
         <h1>{t.leases.title}</h1>
-        {may(session, "leases:post") && <a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a>}
+        {may(session, "leases:post") && (
+          <a class="button primary" href={href(["leases", "new"])}>
+            {t.newLease}
+          </a>
+        )}
       </header>
       <div class="toolbar">
-        <input type="search" aria-label={t.leases.filter} placeholder={t.leases.filter} value={filter} onInput={(event) => remember(event.currentTarget.value, status)} />
+        <input
+          type="search"
+          aria-label={t.leases.filter}
+          placeholder={t.leases.filter}
+          value={filter}
+          onInput={(event) => remember(event.currentTarget.value, status)}
+        />
         <label>
           {t.leases.status}{" "}
           <select value={status} onChange={(event) => remember(filter, event.currentTarget.value)}>
             <option value="current">{t.leases.current}</option>
             <option value="all">{t.leases.all}</option>
-            {statuses.map((name) => <option key={name} value={name}>{t.status(name)}</option>)}
+            {statuses.map((name) => (
+              <option key={name} value={name}>
+                {t.status(name)}
+              </option>
+            ))}
           </select>
         </label>
       </div>
       <Stale error={loaded.data ? loaded.error : null} />
       {loaded.loading && <Waiting />}
       {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && items.length === 0 && <Empty title={t.leases.noneTitle}><p>{t.leases.none}</p></Empty>}
+      {loaded.data && items.length === 0 && (
+        <Empty title={t.leases.noneTitle}>
+          <p>{t.leases.none}</p>
+        </Empty>
+      )}
       {items.length > 0 && shown.length === 0 && (
         <Empty title={t.leases.noneMatch}>
-          <button type="button" onClick={() => remember("", "all")}>{t.leases.clear}</button>
+          <button type="button" onClick={() => remember("", "all")}>
+            {t.leases.clear}
+          </button>
         </Empty>
       )}
       {part.length > 0 && (
         <table class="list">
           <thead>
-            <tr><th>{columns.name}</th><th>{columns.project}</th><th>{columns.status}</th><th>{columns.start}</th><th>{columns.end}</th><th>{columns.what}</th></tr>
+            <tr>
+              <th>{columns.name}</th>
+              <th>{columns.project}</th>
+              <th>{columns.status}</th>
+              <th>{columns.start}</th>
+              <th>{columns.end}</th>
+              <th>{columns.what}</th>
+            </tr>
           </thead>
           <tbody>
             {part.map((lease) => {
               const { start, end } = period(lease);
               return (
                 <tr key={lease.id}>
-                  <td data-label={columns.name}><a href={href(["leases", lease.id])}><Name text={lease.name} /></a></td>
-                  <td data-label={columns.project}><Name text={lease.project_id} /></td>
-                  <td data-label={columns.status}><Status status={lease.status} degraded={lease.degraded} /></td>
-                  <td data-label={columns.start}><Time at={start} now={now} /></td>
-                  <td data-label={columns.end}><Time at={end} now={now} /></td>
+                  <td data-label={columns.name}>
+                    <a href={href(["leases", lease.id])}>
+                      <Name text={lease.name} />
+                    </a>
+                  </td>
+                  <td data-label={columns.project}>
+                    <Name text={lease.project_id} />
+                  </td>
+                  <td data-label={columns.status}>
+                    <Status status={lease.status} degraded={lease.degraded} />
+                  </td>
+                  <td data-label={columns.start}>
+                    <Time at={start} now={now} />
+                  </td>
+                  <td data-label={columns.end}>
+                    <Time at={end} now={now} />
+                  </td>
                   <td data-label={columns.what}>{whatOfLease(lease)}</td>
                 </tr>
               );

@@ -13,7 +13,11 @@ const LONGEST = 120;
 
 export function Name({ text }: { text: string }): JSX.Element {
   const short = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
-  return <bdi class="name" title={text.slice(0, 1000)}>{short || "–"}</bdi>;
+  return (
+    <bdi class="name" title={text.slice(0, 1000)}>
+      {short || "–"}
+    </bdi>
+  );
 }
 
 export function shorten(text: string, most = 60): string {
@@ -35,7 +39,11 @@ export function Time({ at, now, away = false }: { at: number; now: number; away?
   if (!Number.isFinite(at)) return <span>–</span>;
   const exact = `${stamp(at, zone)} ${zone}`;
   const far = relative(at, now);
-  return <time dateTime={new Date(at).toISOString()} title={away ? exact : far}>{away ? far : stamp(at, zone)}</time>;
+  return (
+    <time dateTime={new Date(at).toISOString()} title={away ? exact : far}>
+      {away ? far : stamp(at, zone)}
+    </time>
+  );
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
@@ -60,7 +68,9 @@ export function Failure({ error, retry }: { error: ApiError; retry: () => void }
   return (
     <Empty title={title}>
       <p>{hint}</p>
-      <button type="button" onClick={retry}>{t.retry}</button>
+      <button type="button" onClick={retry}>
+        {t.retry}
+      </button>
     </Empty>
   );
 }
@@ -68,7 +78,11 @@ export function Failure({ error, retry }: { error: ApiError; retry: () => void }
 /** Shown above what was loaded before. */
 export function Stale({ error }: { error: ApiError | null }): JSX.Element | null {
   if (!error) return null;
-  return <p class="banner" role="status">{error.status <= 0 ? t.service.away : t.service.failed(`${error.status} ${error.message}`)}</p>;
+  return (
+    <p class="banner" role="status">
+      {error.status <= 0 ? t.service.away : t.service.failed(`${error.status} ${error.message}`)}
+    </p>
+  );
 }
 
 /** Says that an answer takes long, only when it does. */
@@ -78,7 +92,11 @@ export function Waiting(): JSX.Element {
     const timer = setTimeout(() => set(true), 4000);
     return () => clearTimeout(timer);
   }, []);
-  return <p class="waiting" role="status">{slow ? t.service.slow : t.loading}</p>;
+  return (
+    <p class="waiting" role="status">
+      {slow ? t.service.slow : t.loading}
+    </p>
+  );
 }
 
 export function CopyId({ id }: { id: string }): JSX.Element {
@@ -89,7 +107,11 @@ export function CopyId({ id }: { id: string }): JSX.Element {
       setTimeout(() => set(false), 1500);
     });
   };
-  return <button type="button" class="quiet" title={id} onClick={copy}>{done ? t.copied : t.copy}</button>;
+  return (
+    <button type="button" class="quiet" title={id} onClick={copy}>
+      {done ? t.copied : t.copy}
+    </button>
+  );
 }
 
 export function gib(mib: number): string {
@@ -160,8 +182,12 @@ export function Confirm(props: {
       <p id="confirm-text">{props.text}</p>
       {props.error && <Refusal error={props.error} />}
       <div class="buttons">
-        <button type="button" onClick={props.no}>{t.lease.keep}</button>
-        <button type="button" class="danger" disabled={props.busy} onClick={props.yes}>{props.verb}</button>
+        <button type="button" onClick={props.no}>
+          {t.lease.keep}
+        </button>
+        <button type="button" class="danger" disabled={props.busy} onClick={props.yes}>
+          {props.verb}
+        </button>
       </div>
     </dialog>
   );
@@ -182,8 +208,11 @@ export function Refusal({ error }: { error: ApiError }): JSX.Element {
 export function usePart<T>(items: readonly T[], size = 200): [readonly T[], JSX.Element | null] {
   const [count, set] = useState(size);
   const rest = items.length - count;
-  const button = rest > 0 ? (
-    <button type="button" onClick={() => set(count + size)}>{t.more(Math.min(rest, size))}</button>
-  ) : null;
+  const button =
+    rest > 0 ? (
+      <button type="button" onClick={() => set(count + size)}>
+        {t.more(Math.min(rest, size))}
+      </button>
+    ) : null;
   return [items.slice(0, count), button];
 }

@@ -7,7 +7,15 @@ import { Refusal } from "./parts";
 import { usePreference } from "./state";
 import { t } from "./texts";
 
-export function SignIn({ over, logins, done }: { over: boolean; logins: string[]; done: (session: Session) => void }): JSX.Element {
+export function SignIn({
+  over,
+  logins,
+  done,
+}: {
+  over: boolean;
+  logins: string[];
+  done: (session: Session) => void;
+}): JSX.Element {
   const [preferred, setMethod] = usePreference<"password" | "token">("sign-in", "password");
   const methods = (["password", "token"] as const).filter((name) => logins.length === 0 || logins.includes(name));
   const method = methods.includes(preferred) ? preferred : (methods[0] ?? "password");
@@ -20,7 +28,14 @@ export function SignIn({ over, logins, done }: { over: boolean; logins: string[]
     setBusy(true);
     setFailure(null);
     try {
-      const body = method === "token" ? { token: text("token").trim() } : { user: text("username"), password: text("password"), ...(text("project") && { project: text("project") }) };
+      const body =
+        method === "token"
+          ? { token: text("token").trim() }
+          : {
+              user: text("username"),
+              password: text("password"),
+              ...(text("project") && { project: text("project") }),
+            };
       await session.start(body);
       done((await session.read()).session);
     } catch (error) {
@@ -41,22 +56,40 @@ export function SignIn({ over, logins, done }: { over: boolean; logins: string[]
             <legend class="visually-hidden">{t.signIn.method}</legend>
             <div class="choices">
               {methods.map((name) => (
-                <label key={name}><input type="radio" name="method" checked={method === name} onChange={() => setMethod(name)} />{t.signIn[name]}</label>
+                <label key={name}>
+                  <input type="radio" name="method" checked={method === name} onChange={() => setMethod(name)} />
+                  {t.signIn[name]}
+                </label>
               ))}
             </div>
           </fieldset>
         )}
         {method === "password" ? (
           <>
-            <label class="field"><span>{t.signIn.user}</span><input name="username" required autocomplete="username" autocapitalize="none" spellcheck={false} /></label>
-            <label class="field"><span>{t.signIn.passwordField}</span><input name="password" type="password" required autocomplete="current-password" /></label>
-            <label class="field"><span>{t.signIn.project}</span><input name="project" autocomplete="off" /><small>{t.signIn.projectHint}</small></label>
+            <label class="field">
+              <span>{t.signIn.user}</span>
+              <input name="username" required autocomplete="username" autocapitalize="none" spellcheck={false} />
+            </label>
+            <label class="field">
+              <span>{t.signIn.passwordField}</span>
+              <input name="password" type="password" required autocomplete="current-password" />
+            </label>
+            <label class="field">
+              <span>{t.signIn.project}</span>
+              <input name="project" autocomplete="off" />
+              <small>{t.signIn.projectHint}</small>
+            </label>
           </>
         ) : (
-          <label class="field"><span>{t.signIn.tokenField}</span><input name="token" type="password" required autocomplete="off" spellcheck={false} /></label>
+          <label class="field">
+            <span>{t.signIn.tokenField}</span>
+            <input name="token" type="password" required autocomplete="off" spellcheck={false} />
+          </label>
         )}
         {failure && <Refusal error={failure} />}
-        <button type="submit" class="primary" disabled={busy}>{t.signIn.submit}</button>
+        <button type="submit" class="primary" disabled={busy}>
+          {t.signIn.submit}
+        </button>
       </form>
     </main>
   );

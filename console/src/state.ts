@@ -106,7 +106,11 @@ export interface Loaded<T> {
  * reached; a new key that begins with the same word keeps it until the answer is there.
  */
 export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [shown, setShown] = useState<{ kind: string; data: T | null; error: ApiError | null }>({ kind: "", data: null, error: null });
+  const [shown, setShown] = useState<{ kind: string; data: T | null; error: ApiError | null }>({
+    kind: "",
+    data: null,
+    error: null,
+  });
   const current = useRef(load);
   current.current = load;
   const again = useRef<() => void>(() => {});
@@ -136,7 +140,9 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
         const known = error instanceof ApiError ? error : new ApiError(-1, String(error));
         // Nobody's answer changes by asking again.
         const final = known.status >= 400 && known.status < 500 && known.status !== 429;
-        wait = final ? REFRESH : Math.max(RETRY[Math.min(failures, RETRY.length - 1)] ?? REFRESH, (known.retryAfter ?? 0) * 1000);
+        wait = final
+          ? REFRESH
+          : Math.max(RETRY[Math.min(failures, RETRY.length - 1)] ?? REFRESH, (known.retryAfter ?? 0) * 1000);
         failures += 1;
         setShown((before) => ({ kind, data: final || before.kind !== kind ? null : before.data, error: known }));
       }

@@ -5,7 +5,12 @@ import { t } from "./texts";
 
 const sources = (folder: string): string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() ? sources(join(folder, entry.name)) : /\.tsx?$/.test(entry.name) && !/test|texts/.test(entry.name) ? [readFileSync(join(folder, entry.name), "utf8")] : []);
+    entry.isDirectory()
+      ? sources(join(folder, entry.name))
+      : /\.tsx?$/.test(entry.name) && !/test|texts/.test(entry.name)
+        ? [readFileSync(join(folder, entry.name), "utf8")]
+        : [],
+  );
 
 describe("texts", () => {
   it("are all shown somewhere", () => {

@@ -110,7 +110,13 @@ export const t = {
     rowEmpty: "nothing is reserved in this period",
     groupLabel: (name: string, count: number): string => `${name}, ${plural(count, "host", "hosts")}`,
     ungrouped: "other",
-    hostStatus: { open: "", closed: "closed", failed: "failed", maintenance: "in maintenance", deleted: "given back" } as Record<string, string>,
+    hostStatus: {
+      open: "",
+      closed: "closed",
+      failed: "failed",
+      maintenance: "in maintenance",
+      deleted: "given back",
+    } as Record<string, string>,
     powerOff: "off",
     drag: "Drag over free time to draft a lease.",
     asking: "asking …",
@@ -168,9 +174,15 @@ export const t = {
     end: "End",
     lasts: "Lasts",
     type: "Type",
-    types: { SCHEDULE: "at its date", IMMEDIATE: "at once", "BEST-EFFORT": "as soon as possible" } as Record<string, string>,
+    types: { SCHEDULE: "at its date", IMMEDIATE: "at once", "BEST-EFFORT": "as soon as possible" } as Record<
+      string,
+      string
+    >,
     endAction: "At the end guests are",
-    endActions: { delete: "deleted", keep: "kept", snapshot: "saved and deleted", migrate: "moved away" } as Record<string, string>,
+    endActions: { delete: "deleted", keep: "kept", snapshot: "saved and deleted", migrate: "moved away" } as Record<
+      string,
+      string
+    >,
     reason: "Why it does not get on",
     reserved: "Reserved",
     where: "Like",
@@ -247,7 +259,9 @@ export const t = {
     flavor: "Flavor",
     where: "Hosts like",
     whereHelp: (properties: string): string =>
-      properties ? `Properties: ${properties}, vcpus, memory_mb. Empty: any host.` : "For example vcpus>=64. Empty: any host.",
+      properties
+        ? `Properties: ${properties}, vcpus, memory_mb. Empty: any host.`
+        : "For example vcpus>=64. Empty: any host.",
     only: "On these hosts",
     onlyAny: "Take any like them",
     when: "When",
@@ -270,7 +284,8 @@ export const t = {
     refused: "Not as it is",
     matches: (total: number, free: number): string =>
       `${plural(total, "host matches", "hosts match")}; at least ${free} free at every moment of that time.`,
-    matchesRoom: (total: number, free: number): string => `Room for ${total} in all; at least ${free} free at every moment of that time.`,
+    matchesRoom: (total: number, free: number): string =>
+      `Room for ${total} in all; at least ${free} free at every moment of that time.`,
     instead: "What could be had instead",
     offers: {
       later_start: "Later",
@@ -282,7 +297,8 @@ export const t = {
     accept: "Accept",
     heldUntil: (time: string): string => `held for you until ${time}`,
     offerGone: "The offer holds no more. Ask again for new ones.",
-    waiting: (place: number): string => `The request waits, in place ${place}. It becomes a lease as soon as it can be had.`,
+    waiting: (place: number): string =>
+      `The request waits, in place ${place}. It becomes a lease as soon as it can be had.`,
     badLength: "A length is written like 2h, 1d or 1w.",
     badOrder: "The end is before the start.",
     past: "The start is in the past.",
@@ -293,7 +309,15 @@ export const t = {
   fleet: {
     title: "Fleet",
     filter: "Find by name or capability",
-    columns: { host: "Host", pool: "Pool", state: "State", size: "Size", capabilities: "Capabilities", guests: "Instances", lease: "Lease now" },
+    columns: {
+      host: "Host",
+      pool: "Pool",
+      state: "State",
+      size: "Size",
+      capabilities: "Capabilities",
+      guests: "Instances",
+      lease: "Lease now",
+    },
     open: "open",
     closed: "closed for new leases",
     power: {
@@ -316,7 +340,16 @@ export const t = {
 
   instances: {
     title: "Instances",
-    columns: { name: "Name", project: "Project", kind: "Kind", status: "Status", host: "Host", size: "Size", safe: "Safe until", lease: "Lease" },
+    columns: {
+      name: "Name",
+      project: "Project",
+      kind: "Kind",
+      status: "Status",
+      host: "Host",
+      size: "Size",
+      safe: "Safe until",
+      lease: "Lease",
+    },
     kinds: { reserved: "in a lease", regular: "regular", preemptible: "preemptible" } as Record<string, string>,
     leaving: (time: string): string => `asked to leave at ${time}`,
     gone: (time: string): string => `gone by ${time}`,
@@ -332,7 +365,14 @@ export const t = {
     title: "Usage",
     period: "Period",
     periods: { month: "This month", week: "Last 7 days", day: "Last 24 hours" },
-    columns: { project: "Project", leases: "Leases started", hosts: "Host-hours", cores: "Core-hours reserved", used: "Core-hours used", cost: "Cost" },
+    columns: {
+      project: "Project",
+      leases: "Leases started",
+      hosts: "Host-hours",
+      cores: "Core-hours reserved",
+      used: "Core-hours used",
+      cost: "Cost",
+    },
     none: "Nothing was reserved in this period.",
     preemptible: "Preemptible instances",
     preemptibleText: (begun: number, hours: string, preempted: number, lost: string): string =>

@@ -37,7 +37,14 @@ async function load(period: Period, signal: AbortSignal): Promise<Figures> {
     optional(get<Bodies["BillingBody"]>("/v1/usage/billing", query, signal)),
     optional(get<Bodies["PreemptibleBody"]>("/v1/preemptible", query, signal)),
   ]);
-  return { start: usage.start, end: usage.end, projects: usage.usage, days: days.usage, billing, preemptible: preemptible?.preemptible ?? null };
+  return {
+    start: usage.start,
+    end: usage.end,
+    projects: usage.usage,
+    days: days.usage,
+    billing,
+    preemptible: preemptible?.preemptible ?? null,
+  };
 }
 
 export function UsageView(): JSX.Element {
@@ -47,20 +54,31 @@ export function UsageView(): JSX.Element {
   const figures = loaded.data;
   const columns = t.usage.columns;
   const costs = new Map<string, number>();
-  for (const line of figures?.billing?.billing ?? []) costs.set(line.project_id, (costs.get(line.project_id) ?? 0) + Number(line.amount));
+  for (const line of figures?.billing?.billing ?? [])
+    costs.set(line.project_id, (costs.get(line.project_id) ?? 0) + Number(line.amount));
   const currency = figures?.billing?.currency ?? "";
   const rows = (figures?.projects ?? []).filter((row) => row.project_id);
-  const sum = (pick: (row: Bodies["Usage"]) => number): string => number.format(rows.reduce((total, row) => total + pick(row), 0));
-  const days = (figures?.days ?? []).map((row) => ({ at: parse(row.start), hours: row.reserved.host_hours })).filter((row) => Number.isFinite(row.at));
+  const sum = (pick: (row: Bodies["Usage"]) => number): string =>
+    number.format(rows.reduce((total, row) => total + pick(row), 0));
+  const days = (figures?.days ?? [])
+    .map((row) => ({ at: parse(row.start), hours: row.reserved.host_hours }))
+    .filter((row) => Number.isFinite(row.at));
   const most = Math.max(1, ...days.map((row) => row.hours));
   const cost = (value: number): string => value.toFixed(2);
   return (
     <div class="page">
-      <header class="page-head"><h1>{t.usage.title}</h1></header>
+      <header class="page-head">
+        <h1>{t.usage.title}</h1>
+      </header>
       <div class="toolbar">
-        <label>{t.usage.period}{" "}
+        <label>
+          {t.usage.period}{" "}
           <select value={period} onChange={(event) => setPeriod(event.currentTarget.value as Period)}>
-            {(Object.keys(t.usage.periods) as Period[]).map((name) => <option key={name} value={name}>{t.usage.periods[name]}</option>)}
+            {(Object.keys(t.usage.periods) as Period[]).map((name) => (
+              <option key={name} value={name}>
+                {t.usage.periods[name]}
+              </option>
+            ))}
           </select>
         </label>
       </div>
@@ -70,11 +88,27 @@ export function UsageView(): JSX.Element {
       {figures && rows.length === 0 && <Empty title={t.usage.none} />}
       {rows.length > 0 && (
         <table class="list figures">
-          <thead><tr><th>{columns.project}</th><th>{columns.leases}</th><th>{columns.hosts}</th><th>{columns.cores}</th><th>{columns.used}</th>{figures?.billing && <th>{columns.cost}{currency && `, ${currency}`}</th>}</tr></thead>
+          <thead>
+            <tr>
+              <th>{columns.project}</th>
+              <th>{columns.leases}</th>
+              <th>{columns.hosts}</th>
+              <th>{columns.cores}</th>
+              <th>{columns.used}</th>
+              {figures?.billing && (
+                <th>
+                  {columns.cost}
+                  {currency && `, ${currency}`}
+                </th>
+              )}
+            </tr>
+          </thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.project_id}>
-                <th scope="row" data-label={columns.project}><Name text={row.project_id ?? ""} /></th>
+                <th scope="row" data-label={columns.project}>
+                  <Name text={row.project_id ?? ""} />
+                </th>
                 <td data-label={columns.leases}>{row.leases_started}</td>
                 <td data-label={columns.hosts}>{number.format(row.reserved.host_hours)}</td>
                 <td data-label={columns.cores}>{number.format(row.reserved.core_hours)}</td>
@@ -86,12 +120,18 @@ export function UsageView(): JSX.Element {
           {rows.length > 1 && (
             <tfoot>
               <tr>
-                <th scope="row" data-label={columns.project}>{t.usage.total}</th>
+                <th scope="row" data-label={columns.project}>
+                  {t.usage.total}
+                </th>
                 <td data-label={columns.leases}>{sum((row) => row.leases_started)}</td>
                 <td data-label={columns.hosts}>{sum((row) => row.reserved.host_hours)}</td>
                 <td data-label={columns.cores}>{sum((row) => row.reserved.core_hours)}</td>
                 <td data-label={columns.used}>{sum((row) => row.used.core_hours)}</td>
-                {figures?.billing && <td data-label={columns.cost}>{cost([...costs.values()].reduce((total, value) => total + value, 0))}</td>}
+                {figures?.billing && (
+                  <td data-label={columns.cost}>
+                    {cost([...costs.values()].reduce((total, value) => total + value, 0))}
+                  </td>
+                )}
               </tr>
             </tfoot>
           )}
@@ -114,7 +154,14 @@ export function UsageView(): JSX.Element {
       {figures?.preemptible && (
         <section>
           <h2>{t.usage.preemptible}</h2>
-          <p>{t.usage.preemptibleText(figures.preemptible.begun, number.format(figures.preemptible.hours), figures.preemptible.preempted, number.format(figures.preemptible.hours_lost))}</p>
+          <p>
+            {t.usage.preemptibleText(
+              figures.preemptible.begun,
+              number.format(figures.preemptible.hours),
+              figures.preemptible.preempted,
+              number.format(figures.preemptible.hours_lost),
+            )}
+          </p>
         </section>
       )}
     </div>

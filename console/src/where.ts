@@ -56,7 +56,10 @@ export function parseWhere(text: string): Expression | null {
       return inner;
     }
     if (token?.kind !== "word") {
-      throw new WhereError(`expected a property, such as rack, instead of “${token?.text ?? "the end"}”`, token?.at ?? end);
+      throw new WhereError(
+        `expected a property, such as rack, instead of “${token?.text ?? "the end"}”`,
+        token?.at ?? end,
+      );
     }
     const operator = list[next + 1];
     if (operator?.kind !== "operator") {
@@ -67,15 +70,17 @@ export function parseWhere(text: string): Expression | null {
     next += 3;
     return [operator.text === "=" ? "==" : operator.text, `$${token.text.replace(/^\$/, "")}`, value.text];
   };
-  const joined = (word: string, part: (depth: number) => Expression) => (depth: number): Expression => {
-    const parts = [part(depth)];
-    while (peek()?.kind === "word" && peek()?.text.toLowerCase() === word) {
-      next += 1;
-      parts.push(part(depth));
-    }
-    const [only] = parts;
-    return parts.length === 1 && only ? only : [word, ...parts];
-  };
+  const joined =
+    (word: string, part: (depth: number) => Expression) =>
+    (depth: number): Expression => {
+      const parts = [part(depth)];
+      while (peek()?.kind === "word" && peek()?.text.toLowerCase() === word) {
+        next += 1;
+        parts.push(part(depth));
+      }
+      const [only] = parts;
+      return parts.length === 1 && only ? only : [word, ...parts];
+    };
   const both = joined("and", comparison);
   const either = joined("or", both);
 
@@ -102,7 +107,8 @@ export function showWhere(json: string): string {
       return inside && rest.length > 1 ? `(${text})` : text;
     }
     const [property, wanted] = rest;
-    if (typeof operator !== "string" || typeof property !== "string" || rest.length !== 2) throw new Error("not a comparison");
+    if (typeof operator !== "string" || typeof property !== "string" || rest.length !== 2)
+      throw new Error("not a comparison");
     const plain = String(wanted);
     const quoted = /^[^\s()=!<>"']+$/.test(plain) ? plain : plain.includes('"') ? `'${plain}'` : `"${plain}"`;
     return `${property.replace(/^\$/, "")}${operator === "==" ? "=" : operator}${quoted}`;
@@ -126,7 +132,16 @@ export function onlyHosts(names: readonly string[]): string {
 export function parseLength(text: string): number | null {
   const units: Record<string, number> = { m: 1, min: 1, h: 60, d: 1440, w: 10080 };
   const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*(min|[mhdw])[a-z]*\s*/giy)];
-  if (parts.length === 0 || parts.map((part) => part[0]).join("").trim() !== text.trim()) return null;
-  const minutes = Math.round(parts.reduce((sum, [, count, unit]) => sum + Number(count) * (units[(unit ?? "").toLowerCase()] ?? 0), 0));
+  if (
+    parts.length === 0 ||
+    parts
+      .map((part) => part[0])
+      .join("")
+      .trim() !== text.trim()
+  )
+    return null;
+  const minutes = Math.round(
+    parts.reduce((sum, [, count, unit]) => sum + Number(count) * (units[(unit ?? "").toLowerCase()] ?? 0), 0),
+  );
   return minutes > 0 ? minutes : null;
 }

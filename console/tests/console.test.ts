@@ -9,7 +9,15 @@ import { target, typesOf } from "../scripts/schema.mjs";
 import { browser as launch, open, out, pause, Service } from "./service";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const VIEWS = { calendar: "#/", leases: "#/leases", new: "#/leases/new", fleet: "#/fleet", instances: "#/instances", usage: "#/usage", admin: "#/admin" };
+const VIEWS = {
+  calendar: "#/",
+  leases: "#/leases",
+  new: "#/leases/new",
+  fleet: "#/fleet",
+  instances: "#/instances",
+  usage: "#/usage",
+  admin: "#/admin",
+};
 /** Where names of rows end and time begins, and the height of the axis. */
 const [LEFT, AXIS] = [168, 46];
 const HOUR = 3_600_000;
@@ -34,23 +42,43 @@ interface Lease {
 
 const rfc3339 = (time: number): string => new Date(time).toISOString().replace(/\.\d+Z/, "Z");
 const forInput = (time: number): string => new Date(time).toISOString().slice(0, 16);
-const hosts = (min: number, more: object = {}) => ({ resource_type: "physical:host", min, max: min, hypervisor_properties: "", resource_properties: "", ...more });
+const hosts = (min: number, more: object = {}) => ({
+  resource_type: "physical:host",
+  min,
+  max: min,
+  hypervisor_properties: "",
+  resource_properties: "",
+  ...more,
+});
 
 /** Faults that people with disabilities would meet. */
 async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return page.evaluate(async () => {
-    const { axe: run } = window as unknown as { axe: { run: (where: Document, options: object) => Promise<{ violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[] }> } };
+    const { axe: run } = window as unknown as {
+      axe: {
+        run: (
+          where: Document,
+          options: object,
+        ) => Promise<{
+          violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
+        }>;
+      };
+    };
     const { violations } = await run.run(document, { resultTypes: ["violations"] });
     const serious = violations.filter((violation) => violation.impact === "serious" || violation.impact === "critical");
-    return serious.flatMap((violation) => violation.nodes.slice(0, 5).map((node) => `${violation.id}: ${node.target.join(" ")}: ${node.failureSummary}`));
+    return serious.flatMap((violation) =>
+      violation.nodes.slice(0, 5).map((node) => `${violation.id}: ${node.target.join(" ")}: ${node.failureSummary}`),
+    );
   });
 }
 
 /** The view is there: nothing waits any more. */
 async function settled(page: Page): Promise<void> {
   await page.locator("#content").waitFor();
-  await page.waitForFunction(() => !document.querySelector(".waiting") && document.querySelector("#content")?.textContent !== "");
+  await page.waitForFunction(
+    () => !document.querySelector(".waiting") && document.querySelector("#content")?.textContent !== "",
+  );
 }
 
 async function visit(page: Page, service: Service, hash: string): Promise<void> {
@@ -61,16 +89,26 @@ async function visit(page: Page, service: Service, hash: string): Promise<void> 
 /** Where the row of a host, at a time, is on the page. */
 async function point(page: Page, host: string, time: number): Promise<{ x: number; y: number }> {
   await page.waitForFunction(() => location.hash.includes("from="));
-  await page.locator("[role=rowheader]").filter({ hasText: new RegExp(`^${host}$`) }).first().waitFor({ state: "attached" });
-  return page.evaluate(([wanted, at, left, axis]) => {
-    const query = new URLSearchParams(location.hash.split("?")[1]);
-    const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
-    const box = document.querySelector(".scroller canvas")!.getBoundingClientRect();
-    const rows = [...document.querySelectorAll<HTMLElement>("[role=rowgroup] > [role=row]")];
-    const row = rows.find((candidate) => candidate.querySelector("[role=rowheader]")?.textContent === wanted);
-    const scrolled = document.querySelector(".scroller")!.scrollTop;
-    return { x: box.left + left + ((at - from) / (to - from)) * (box.width - left), y: box.top + axis + Number(row?.dataset.middle) - scrolled };
-  }, [host, time, LEFT, AXIS] as const);
+  await page
+    .locator("[role=rowheader]")
+    .filter({ hasText: new RegExp(`^${host}$`) })
+    .first()
+    .waitFor({ state: "attached" });
+  return page.evaluate(
+    ([wanted, at, left, axis]) => {
+      const query = new URLSearchParams(location.hash.split("?")[1]);
+      const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
+      const box = document.querySelector(".scroller canvas")!.getBoundingClientRect();
+      const rows = [...document.querySelectorAll<HTMLElement>("[role=rowgroup] > [role=row]")];
+      const row = rows.find((candidate) => candidate.querySelector("[role=rowheader]")?.textContent === wanted);
+      const scrolled = document.querySelector(".scroller")!.scrollTop;
+      return {
+        x: box.left + left + ((at - from) / (to - from)) * (box.width - left),
+        y: box.top + axis + Number(row?.dataset.middle) - scrolled,
+      };
+    },
+    [host, time, LEFT, AXIS] as const,
+  );
 }
 
 async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
@@ -129,7 +167,8 @@ describe("with the demonstration's fleet", () => {
       const text = await answer.text();
       const { gzipSync } = await import("node:zlib");
       sizes.push(gzipSync(text).length);
-      if (url === `${service.url}/`) for (const [, part] of text.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)) await note(service.url + part);
+      if (url === `${service.url}/`)
+        for (const [, part] of text.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)) await note(service.url + part);
     };
     await note(`${service.url}/`);
     expect(sizes.length).toBeGreaterThanOrEqual(4);
@@ -218,15 +257,25 @@ describe("with the demonstration's fleet", () => {
   });
 
   it("names of 10,000 characters, from right to left and with markup, do no harm", async () => {
-    const hostile = `\u202e<svg onload="window.hacked=1">\u05d0\u05d1 ${"\u05d2<b>x</b>".repeat(1200)}`.slice(0, 10_000);
+    const hostile = `\u202e<svg onload="window.hacked=1">\u05d0\u05d1 ${"\u05d2<b>x</b>".repeat(1200)}`.slice(
+      0,
+      10_000,
+    );
     const strange = await open(browser);
     await strange.route(/\/v1\/(calendar\?|(leases|instances)(\?|\/[0-9a-f-]{36}|$))/, async (route) => {
       const answer = await route.fetch();
-      const text = (await answer.text()).replaceAll(/"(name|project_id)":"[^"]*"/g, (_, field: string) => `"${field}":${JSON.stringify(hostile)}`);
+      const text = (await answer.text()).replaceAll(
+        /"(name|project_id)":"[^"]*"/g,
+        (_, field: string) => `"${field}":${JSON.stringify(hostile)}`,
+      );
       await route.fulfill({ response: answer, body: text });
     });
     const lattice = await named("lattice");
-    for (const [name, hash] of Object.entries({ ...VIEWS, lease: `#/leases/${lattice.id}`, drawer: `#/?lease=${lattice.id}` })) {
+    for (const [name, hash] of Object.entries({
+      ...VIEWS,
+      lease: `#/leases/${lattice.id}`,
+      drawer: `#/?lease=${lattice.id}`,
+    })) {
       await visit(strange, service, hash);
       await pause(200);
       await strange.screenshot({ path: join(out, `hostile-${name}.png`) });
@@ -320,7 +369,11 @@ describe("with the demonstration's fleet", () => {
 
   it("the next free slot is found and becomes a draft", async () => {
     await visit(page, service, "#/");
-    await page.locator("h1").first().click({ force: true }).catch(() => {});
+    await page
+      .locator("h1")
+      .first()
+      .click({ force: true })
+      .catch(() => {});
     await page.keyboard.press("/");
     await page.getByLabel("Hosts", { exact: true }).fill("20");
     await page.getByLabel("For", { exact: true }).fill("6h");
@@ -356,14 +409,26 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/leases");
     await row.getByText(new Date(end).toISOString().slice(0, 16).replace("T", " ")).waitFor();
     await page.getByLabel("Time zone").selectOption("Europe/Paris");
-    const paris = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Paris", dateStyle: "short", timeStyle: "short" }).format(end);
+    const paris = new Intl.DateTimeFormat("sv-SE", {
+      timeZone: "Europe/Paris",
+      dateStyle: "short",
+      timeStyle: "short",
+    }).format(end);
     await row.getByText(paris).waitFor();
     await page.getByLabel("Time zone").selectOption("UTC");
   });
 
   it("an answer of 500 or none is said, and asked for again", async () => {
     let failing = true;
-    await page.route("**/v1/leases?**", (route) => (failing ? route.fulfill({ status: 500, contentType: "application/json", body: '{"error_code":500,"error_message":"broken"}' }) : route.continue()));
+    await page.route("**/v1/leases?**", (route) =>
+      failing
+        ? route.fulfill({
+            status: 500,
+            contentType: "application/json",
+            body: '{"error_code":500,"error_message":"broken"}',
+          })
+        : route.continue(),
+    );
     await page.goto(`${service.url}/#/leases`);
     await page.reload();
     await page.getByText("The service could not answer: 500 broken").waitFor();
@@ -377,7 +442,11 @@ describe("with the demonstration's fleet", () => {
     });
     await page.goto(`${service.url}/#/usage`);
     await page.getByText("Still waiting for the answer").waitFor();
-    await page.getByRole("cell", { name: "physics" }).or(page.getByRole("rowheader", { name: "physics" })).first().waitFor();
+    await page
+      .getByRole("cell", { name: "physics" })
+      .or(page.getByRole("rowheader", { name: "physics" }))
+      .first()
+      .waitFor();
     await page.unrouteAll();
   });
 
@@ -389,7 +458,12 @@ describe("with the demonstration's fleet", () => {
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
     await service.start();
     const name = "made while the page was open";
-    await service.ask("POST", "/v1/leases", { name, start_date: rfc3339(Date.now() + 20 * 24 * HOUR), end_date: rfc3339(Date.now() + 21 * 24 * HOUR), reservations: [hosts(1)] });
+    await service.ask("POST", "/v1/leases", {
+      name,
+      start_date: rfc3339(Date.now() + 20 * 24 * HOUR),
+      end_date: rfc3339(Date.now() + 21 * 24 * HOUR),
+      reservations: [hosts(1)],
+    });
     await page.getByRole("link", { name, exact: true }).waitFor({ timeout: 40_000 });
     await page.getByText("The service cannot be reached.").waitFor({ state: "detached" });
   }, 90_000);
@@ -422,9 +496,15 @@ describe("with a service that asks who somebody is", () => {
   beforeAll(async () => {
     service = await (await Service.guarded()).start();
     const root = await service.token("root");
-    for (const host of ["r1-h01", "r1-h02", "r2-h01"]) await service.ask("POST", "/v1/os-hosts", { name: host, rack: host.slice(0, 2) }, root);
+    for (const host of ["r1-h01", "r1-h02", "r2-h01"])
+      await service.ask("POST", "/v1/os-hosts", { name: host, rack: host.slice(0, 2) }, root);
     const from = Date.now() + 2 * HOUR;
-    const lease = (name: string) => ({ name, start_date: rfc3339(from), end_date: rfc3339(from + 24 * HOUR), reservations: [hosts(1)] });
+    const lease = (name: string) => ({
+      name,
+      start_date: rfc3339(from),
+      end_date: rfc3339(from + 24 * HOUR),
+      reservations: [hosts(1)],
+    });
     await service.ask("POST", "/v1/leases", lease(FOREIGN), root);
     await service.ask("POST", "/v1/leases", lease("of-ann"), await service.token("ann"));
   });
@@ -459,7 +539,12 @@ describe("with a service that asks who somebody is", () => {
     const bodies: Promise<void>[] = [];
     page.on("response", (response) => {
       if (response.url().includes("/calendar/changes")) return;
-      bodies.push(response.text().then((text) => void traffic.push(`${response.url()} ${text}`), () => {}));
+      bodies.push(
+        response.text().then(
+          (text) => void traffic.push(`${response.url()} ${text}`),
+          () => {},
+        ),
+      );
     });
     await page.goto(`${service.url}/`);
     await signIn(page, "ann");
@@ -475,8 +560,12 @@ describe("with a service that asks who somebody is", () => {
     expect(await faults(page)).toEqual([]);
     await Promise.all(bodies);
     expect(traffic.some((line) => line.includes("/v1/calendar?"))).toBe(true);
-    expect(traffic.filter((line) => line.includes(FOREIGN) || line.includes("r2-h01") && !line.includes("of-ann"))).toEqual([]);
-    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
+    expect(
+      traffic.filter((line) => line.includes(FOREIGN) || (line.includes("r2-h01") && !line.includes("of-ann"))),
+    ).toEqual([]);
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]),
+    );
     expect(kept).not.toMatch(/correct horse|allot_session|gAAAA/);
     const [cookie] = (await page.context().cookies()).filter((one) => one.name === "allot_session");
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Strict" });

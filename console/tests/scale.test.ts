@@ -26,14 +26,39 @@ function calendar(now: number, limit: number, marker: string | null): object {
       bars[host]?.push({ kind: "lease", start: iso(start), end: iso(end), lease: at, instances: null, whole: true });
     }
     const status = end < now ? "TERMINATED" : start <= now ? "ACTIVE" : "PENDING";
-    leases.push({ id: `lease-${at}`, name: `lease ${at}`, project_id: `project-${at % 20}`, status, start_date: iso(start), end_date: iso(end), mine: at % 20 === 0 });
+    leases.push({
+      id: `lease-${at}`,
+      name: `lease ${at}`,
+      project_id: `project-${at % 20}`,
+      status,
+      start_date: iso(start),
+      end_date: iso(end),
+      mine: at % 20 === 0,
+    });
   }
   const from = marker === null ? 0 : Number(marker);
   const hosts = bars.slice(from, from + limit).map((of, at) => ({
-    id: String(from + at + 1), name: `r${Math.floor((from + at) / 40)}-h${(from + at) % 40}`, pool: "freepool", group: "freepool", status: "open", power: "on", bars: of,
+    id: String(from + at + 1),
+    name: `r${Math.floor((from + at) / 40)}-h${(from + at) % 40}`,
+    pool: "freepool",
+    group: "freepool",
+    status: "open",
+    power: "on",
+    bars: of,
   }));
   const next = from + limit < HOSTS ? String(from + limit) : null;
-  return { calendar: { start: iso(now - 4 * 24 * HOUR), end: iso(now + 20 * 24 * HOUR), now: iso(now), revision: "1", bucket_minutes: null, hosts, leases, next } };
+  return {
+    calendar: {
+      start: iso(now - 4 * 24 * HOUR),
+      end: iso(now + 20 * 24 * HOUR),
+      now: iso(now),
+      revision: "1",
+      bucket_minutes: null,
+      hosts,
+      leases,
+      next,
+    },
+  };
 }
 
 let browser: Browser;
@@ -58,12 +83,27 @@ async function frames(page: Page, what: string): Promise<{ count: number; median
   const times: number[] = [];
   for (let round = 0; round < 40; round += 1) {
     const before = await script();
-    await page.evaluate((kind) => new Promise((done) => {
-      const scroller = document.querySelector(".scroller")!;
-      if (kind === "scroll") scroller.scrollTop += 260;
-      else scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: kind === "zoom" ? 60 : 0, deltaX: kind === "zoom" ? 0 : 60, ctrlKey: kind === "zoom", clientX: 700, clientY: 300, bubbles: true, cancelable: true }));
-      requestAnimationFrame(() => requestAnimationFrame(done));
-    }), what);
+    await page.evaluate(
+      (kind) =>
+        new Promise((done) => {
+          const scroller = document.querySelector(".scroller")!;
+          if (kind === "scroll") scroller.scrollTop += 260;
+          else
+            scroller.dispatchEvent(
+              new WheelEvent("wheel", {
+                deltaY: kind === "zoom" ? 60 : 0,
+                deltaX: kind === "zoom" ? 0 : 60,
+                ctrlKey: kind === "zoom",
+                clientX: 700,
+                clientY: 300,
+                bubbles: true,
+                cancelable: true,
+              }),
+            );
+          requestAnimationFrame(() => requestAnimationFrame(done));
+        }),
+      what,
+    );
     times.push((await script()) - before);
   }
   times.sort((one, other) => one - other);
@@ -75,7 +115,11 @@ it("a calendar of 2,000 hosts and 20,000 leases draws what is visible", async ()
   const answers = [calendar(now, 1000, null), calendar(now, 1000, "1000")].map((answer) => JSON.stringify(answer));
   const page = await open(browser);
   await page.route("**/v1/calendar?**", (route) =>
-    route.fulfill({ contentType: "application/json", body: answers[route.request().url().includes("marker=1000") ? 1 : 0] ?? "" }));
+    route.fulfill({
+      contentType: "application/json",
+      body: answers[route.request().url().includes("marker=1000") ? 1 : 0] ?? "",
+    }),
+  );
   const began = Date.now();
   await page.goto(`${service.url}/`);
   await page.locator("[role=treegrid]").waitFor();
@@ -90,7 +134,9 @@ it("a calendar of 2,000 hosts and 20,000 leases draws what is visible", async ()
     const { median, worst } = await frames(page, what);
     figures.push(`${what}: ${median.toFixed(1)} ms of script a frame, ${worst.toFixed(1)} at worst`);
   }
-  const heap = await page.evaluate(() => (performance as unknown as { memory?: { usedJSHeapSize: number } }).memory?.usedJSHeapSize ?? 0);
+  const heap = await page.evaluate(
+    () => (performance as unknown as { memory?: { usedJSHeapSize: number } }).memory?.usedJSHeapSize ?? 0,
+  );
   figures.push(`memory ${Math.round(heap / 1e6)} MB`);
   console.log(figures.join("; "));
   expect(await page.locator(".scroller").evaluate((element) => element.scrollTop)).toBeGreaterThan(1000);

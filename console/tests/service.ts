@@ -11,7 +11,8 @@ const program = process.env.ALLOT ?? "allot";
 export const out = process.env.ALLOT_CONSOLE_OUT ?? join(tmpdir(), "allot-console");
 mkdirSync(out, { recursive: true });
 
-export const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+export const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Waits until something holds; the error says what did not. */
 export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<void> {
@@ -33,19 +34,46 @@ export class Service {
 
   /** The demonstration's fleet, projects and leases, under a clock that runs as ours does, or so many times as fast. */
   static demo(speed = 1): Service {
-    return new Service((service) => ["demo", "--speed", String(speed), "--listen", `127.0.0.1:${service.port}`, "--directory", join(service.directory, "data")]);
+    return new Service((service) => [
+      "demo",
+      "--speed",
+      String(speed),
+      "--listen",
+      `127.0.0.1:${service.port}`,
+      "--directory",
+      join(service.directory, "data"),
+    ]);
   }
 
   /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`. */
   static async guarded(): Promise<Service> {
     const hash = await hashed("correct horse battery");
-    const users = [["root", "ops", "admin"], ["ann", "physics", "member"]] as const;
+    const users = [
+      ["root", "ops", "admin"],
+      ["ann", "physics", "member"],
+    ] as const;
     return new Service((service) => {
       const file = join(service.directory, "users.toml");
-      writeFileSync(file, users.map(([name, project, role]) => `[[users]]\nname = "${name}"\npassword_hash = "${hash}"\nprojects = { ${project} = ["${role}"] }\ndefault_project = "${project}"\n`).join("\n"), { mode: 0o600 });
+      writeFileSync(
+        file,
+        users
+          .map(
+            ([name, project, role]) =>
+              `[[users]]\nname = "${name}"\npassword_hash = "${hash}"\nprojects = { ${project} = ["${role}"] }\ndefault_project = "${project}"\n`,
+          )
+          .join("\n"),
+        { mode: 0o600 },
+      );
       return [
-        "serve", "--listen", `127.0.0.1:${service.port}`, "--database", `sqlite://${join(service.directory, "allot.db")}`,
-        "--auth", `local-keystone:${file}`, "--simulated-timing", "immediate",
+        "serve",
+        "--listen",
+        `127.0.0.1:${service.port}`,
+        "--database",
+        `sqlite://${join(service.directory, "allot.db")}`,
+        "--auth",
+        `local-keystone:${file}`,
+        "--simulated-timing",
+        "immediate",
       ];
     });
   }
@@ -58,10 +86,14 @@ export class Service {
     };
     child.stdout?.on("data", keep);
     child.stderr?.on("data", keep);
-    await until(`the service answers; it said: ${this.said}`, async () => {
-      if (child.exitCode !== null) throw new Error(this.said);
-      return (await fetch(`${this.url}/readyz`)).ok;
-    }, 60);
+    await until(
+      `the service answers; it said: ${this.said}`,
+      async () => {
+        if (child.exitCode !== null) throw new Error(this.said);
+        return (await fetch(`${this.url}/readyz`)).ok;
+      },
+      60,
+    );
     return this;
   }
 
@@ -96,7 +128,14 @@ export class Service {
     const answer = await fetch(`${this.url}/identity/v3/auth/tokens`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ auth: { identity: { methods: ["password"], password: { user: { name: user, password: "correct horse battery", domain: { id: "default" } } } } } }),
+      body: JSON.stringify({
+        auth: {
+          identity: {
+            methods: ["password"],
+            password: { user: { name: user, password: "correct horse battery", domain: { id: "default" } } },
+          },
+        },
+      }),
     });
     const token = answer.headers.get("X-Subject-Token");
     if (!token) throw new Error(`no token for ${user}: ${answer.status} ${await answer.text()}`);
@@ -116,11 +155,17 @@ function hashed(password: string): Promise<string> {
 
 export function browser(): Promise<Browser> {
   // Continuous integration is root, for whom Chromium has no sandbox.
-  return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+  return chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+  });
 }
 
 /** A page that notes what goes wrong on it: exceptions, and what the content security policy refuses. */
-export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean; zone?: string } = {}): Promise<Page & { wrong: string[] }> {
+export async function open(
+  browser: Browser,
+  options: { width?: number; height?: number; dark?: boolean; zone?: string } = {},
+): Promise<Page & { wrong: string[] }> {
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
     colorScheme: options.dark ? "dark" : "light",
@@ -132,7 +177,8 @@ export async function open(browser: Browser, options: { width?: number; height?:
   page.on("pageerror", (error) => page.wrong.push(String(error.stack)));
   page.on("console", (message) => {
     // What the service refuses the browser notes as well; that is tested elsewhere.
-    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) page.wrong.push(message.text());
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+      page.wrong.push(message.text());
   });
   return page;
 }

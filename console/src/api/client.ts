@@ -167,7 +167,12 @@ export const acceptOffer = async (id: string): Promise<Lease> =>
   (await request<{ lease: Lease }>("POST", `${path("offers", id)}/accept`)).lease;
 
 /** All pages of a list that is continued by `marker`: at most so many entries, and whether there are more. */
-export async function all<T extends { id: string }>(url: string, name: string, query: Query, most: number): Promise<{ items: T[]; more: boolean }> {
+export async function all<T extends { id: string }>(
+  url: string,
+  name: string,
+  query: Query,
+  most: number,
+): Promise<{ items: T[]; more: boolean }> {
   const items: T[] = [];
   const page = 1000;
   let marker: string | undefined;

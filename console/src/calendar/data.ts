@@ -60,7 +60,15 @@ interface WireCalendar {
   now: string;
   bucket_minutes: number | null;
   hosts: (Omit<CalendarHost, "bars" | "buckets"> & { bars?: WireBar[]; buckets?: number[] })[];
-  leases: { id: string; name: string; project_id: string; status: string; start_date: string; end_date: string; mine: boolean }[];
+  leases: {
+    id: string;
+    name: string;
+    project_id: string;
+    status: string;
+    start_date: string;
+    end_date: string;
+    mine: boolean;
+  }[];
   next: string | null;
 }
 
@@ -88,7 +96,8 @@ function host(wire: WireCalendar["hosts"][number], leases: CalendarLease[]): Cal
   drawn.forEach((bar, at) => {
     bar.lane = placed.lane[at] ?? 0;
   });
-  for (const bar of drawn) bar.lanes = 1 + Math.max(0, ...groups.between(bar.start, bar.end).map((other) => other.lane));
+  for (const bar of drawn)
+    bar.lanes = 1 + Math.max(0, ...groups.between(bar.start, bar.end).map((other) => other.lane));
   return { ...wire, bars: new IntervalIndex(bars), buckets: wire.buckets ?? null };
 }
 
@@ -142,7 +151,11 @@ export async function loadCalendar(
       limit: PAGE,
       marker,
     };
-    const { calendar }: { calendar: WireCalendar } = await get<{ calendar: WireCalendar }>("/v1/calendar", query, signal);
+    const { calendar }: { calendar: WireCalendar } = await get<{ calendar: WireCalendar }>(
+      "/v1/calendar",
+      query,
+      signal,
+    );
     pages.push(calendar);
     hosts += calendar.hosts.length;
     marker = calendar.next;

@@ -114,13 +114,25 @@ describe("rows", () => {
 
 describe("bars that overlap", () => {
   it("lie in lanes, and those that do not share one", () => {
-    const found = geometry.lanes([{ start: 0, end: 10 }, { start: 5, end: 15 }, { start: 10, end: 20 }]);
+    const found = geometry.lanes([
+      { start: 0, end: 10 },
+      { start: 5, end: 15 },
+      { start: 10, end: 20 },
+    ]);
     expect(found).toEqual({ lane: [0, 1, 0], count: 2 });
   });
   it("count a host once", () => {
-    const host = [{ start: 0, end: 10 }, { start: 5, end: 15 }];
+    const host = [
+      { start: 0, end: 10 },
+      { start: 5, end: 15 },
+    ];
     const other = [{ start: 8, end: Infinity }];
-    expect(geometry.occupancy([host, other], 0, 20)).toEqual([[0, 1], [8, 2], [10, 2], [15, 1]]);
+    expect(geometry.occupancy([host, other], 0, 20)).toEqual([
+      [0, 1],
+      [8, 2],
+      [10, 2],
+      [15, 1],
+    ]);
   });
 });
 
@@ -157,7 +169,12 @@ describe("time", () => {
     expect(fromInput("2026-03-29T02:30", "Europe/Paris")).toBe(at("2026-03-29T01:30:00Z"));
   });
   it("has lengths in words", () => {
-    expect([0, 25 * MINUTE, 3 * DAY + 4 * HOUR, HOUR + MINUTE].map(length)).toEqual(["0 min", "25 min", "3 d 4 h", "1 h 1 min"]);
+    expect([0, 25 * MINUTE, 3 * DAY + 4 * HOUR, HOUR + MINUTE].map(length)).toEqual([
+      "0 min",
+      "25 min",
+      "3 d 4 h",
+      "1 h 1 min",
+    ]);
     expect(relative(0, HOUR)).toBe("1 h ago");
     expect(relative(HOUR, 0)).toBe("in 1 h");
   });

@@ -46,7 +46,21 @@ export interface Scene {
   buckets: { start: number; minutes: number } | null;
 }
 
-const NAMES = ["bg", "panel", "ink", "soft", "line", "strong-line", "accent", "accent-ink", "danger", "ok", "past", "hatch", "other"] as const;
+const NAMES = [
+  "bg",
+  "panel",
+  "ink",
+  "soft",
+  "line",
+  "strong-line",
+  "accent",
+  "accent-ink",
+  "danger",
+  "ok",
+  "past",
+  "hatch",
+  "other",
+] as const;
 export type Palette = Record<(typeof NAMES)[number], string> & { dark: boolean };
 
 export function palette(element: Element): Palette {
@@ -161,7 +175,12 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, look: Pal
   }
 }
 
-function paintAxis(context: CanvasRenderingContext2D, scene: Scene, look: Palette, marks: ReturnType<typeof ticks>): void {
+function paintAxis(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  look: Palette,
+  marks: ReturnType<typeof ticks>,
+): void {
   const { scale, left, top, width } = scene;
   context.fillStyle = look.panel;
   context.fillRect(0, 0, width, top);
@@ -226,7 +245,12 @@ function paintNames(context: CanvasRenderingContext2D, scene: Scene, look: Palet
 }
 
 /** How many of the hosts of a group are taken, as a step area. */
-function paintOccupancy(context: CanvasRenderingContext2D, line: PlacedLine & { kind: "group" }, scale: Scale, look: Palette): void {
+function paintOccupancy(
+  context: CanvasRenderingContext2D,
+  line: PlacedLine & { kind: "group" },
+  scale: Scale,
+  look: Palette,
+): void {
   const most = line.hosts.length || 1;
   const high = line.height - 7;
   context.fillStyle = look.soft;
@@ -235,12 +259,18 @@ function paintOccupancy(context: CanvasRenderingContext2D, line: PlacedLine & { 
     if (taken <= 0) return;
     const from = Math.max(0, xOf(scale, time));
     const to = Math.min(scale.width, xOf(scale, line.steps[at + 1]?.[0] ?? scale.end));
-    if (to > from) context.fillRect(from, line.top + line.height - 3 - (taken / most) * high, to - from, (taken / most) * high);
+    if (to > from)
+      context.fillRect(from, line.top + line.height - 3 - (taken / most) * high, to - from, (taken / most) * high);
   });
   context.globalAlpha = 1;
 }
 
-function paintHost(context: CanvasRenderingContext2D, line: PlacedLine & { kind: "host" }, scene: Scene, look: Palette): void {
+function paintHost(
+  context: CanvasRenderingContext2D,
+  line: PlacedLine & { kind: "host" },
+  scene: Scene,
+  look: Palette,
+): void {
   const { host } = line;
   const { scale } = scene;
   if (host.status !== "open" || (host.power === "off" && scene.layers.has("power"))) {
@@ -260,7 +290,13 @@ function paintHost(context: CanvasRenderingContext2D, line: PlacedLine & { kind:
 }
 
 /** Columns of occupancy, where bars would be too narrow. */
-function paintBuckets(context: CanvasRenderingContext2D, row: Row, buckets: readonly number[], scene: Scene, look: Palette): void {
+function paintBuckets(
+  context: CanvasRenderingContext2D,
+  row: Row,
+  buckets: readonly number[],
+  scene: Scene,
+  look: Palette,
+): void {
   const { scale } = scene;
   const { start, minutes } = scene.buckets ?? { start: 0, minutes: 1 };
   context.fillStyle = look.accent;
@@ -309,7 +345,8 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
     context.setLineDash([]);
   }
   if (status === "ERROR") outline(context, from + 1, y + 1, wide - 2, height - 2, look.danger, 2.5);
-  const marked = bar === scene.focusedBar || bar === scene.hovered || (bar.lease !== null && bar.lease.id === scene.selected);
+  const marked =
+    bar === scene.focusedBar || bar === scene.hovered || (bar.lease !== null && bar.lease.id === scene.selected);
   if (marked) outline(context, from + 0.5, y + 0.5, wide - 1, height - 1, look.ink, 2);
   context.globalAlpha = 1;
   const room = Math.min(to, scale.width) - Math.max(from, 0) - 10;
@@ -374,12 +411,27 @@ export function fit(context: CanvasRenderingContext2D, text: string, room: numbe
   return low > 0 ? isolated(`${text.slice(0, low)}…`) : "";
 }
 
-function rounded(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, radius: number): void {
+function rounded(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  radius: number,
+): void {
   context.beginPath();
   context.roundRect(x, y, Math.max(0, width), Math.max(0, height), Math.min(radius, width / 2, height / 2));
 }
 
-function outline(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, colour: string, line: number): void {
+function outline(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  colour: string,
+  line: number,
+): void {
   if (width <= 0 || height <= 0) return;
   rounded(context, x, y, width, height, 3);
   context.strokeStyle = colour;
@@ -387,7 +439,15 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, width:
   context.stroke();
 }
 
-function stripes(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, colour: string, gap: number): void {
+function stripes(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  colour: string,
+  gap: number,
+): void {
   context.save();
   rounded(context, x, y, width, height, 3);
   context.clip();

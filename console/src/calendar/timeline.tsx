@@ -34,7 +34,13 @@ export interface TimelineProps {
   layers: ReadonlySet<string>;
   theme: string;
   selected: string | null;
-  draft: (Draft & { look: Ghost["look"]; label: string; offers: { start: number; end: number; hosts: number; label: string }[] }) | null;
+  draft:
+    | (Draft & {
+        look: Ghost["look"];
+        label: string;
+        offers: { start: number; end: number; hosts: number; label: string }[];
+      })
+    | null;
   onScale: (scale: Omit<Scale, "width">) => void;
   onDraft: (draft: Draft | null, done: boolean) => void;
   onOffer: (index: number) => void;
@@ -79,9 +85,13 @@ export function Timeline(props: TimelineProps): JSX.Element {
     }
     const { start, end } = props.calendar;
     const rows: Line[] = [];
-    for (const [name, hosts] of [...groups].sort(([one], [other]) => one.localeCompare(other, "en", { numeric: true }))) {
+    for (const [name, hosts] of [...groups].sort(([one], [other]) =>
+      one.localeCompare(other, "en", { numeric: true }),
+    )) {
       const open = !closed.has(name);
-      const taken = hosts.map((host) => host.bars.items.filter((bar) => bar.kind !== "preemptible" && bar.kind !== "offer"));
+      const taken = hosts.map((host) =>
+        host.bars.items.filter((bar) => bar.kind !== "preemptible" && bar.kind !== "offer"),
+      );
       rows.push({ kind: "group", height: 26, name, hosts, open, steps: geometry.occupancy(taken, start, end) });
       if (open) for (const host of hosts) rows.push({ kind: "host", height: heightOf(host, props.dense), host });
     }
@@ -96,7 +106,8 @@ export function Timeline(props: TimelineProps): JSX.Element {
   );
 
   const ghosts = useMemo((): Ghost[] => {
-    const rowOf = (host: CalendarHost): number => lines.rows.findIndex((line) => line.kind === "host" && line.host.id === host.id);
+    const rowOf = (host: CalendarHost): number =>
+      lines.rows.findIndex((line) => line.kind === "host" && line.host.id === host.id);
     const found: Ghost[] = [];
     if (props.draft) {
       const rows = props.draft.hosts.map(rowOf).filter((row) => row >= 0);
@@ -134,7 +145,9 @@ export function Timeline(props: TimelineProps): JSX.Element {
     focusedBar: focusedBars[focus.bar] ?? null,
     ghosts,
     hues,
-    buckets: props.calendar.bucketMinutes ? { start: props.calendar.start, minutes: props.calendar.bucketMinutes } : null,
+    buckets: props.calendar.bucketMinutes
+      ? { start: props.calendar.start, minutes: props.calendar.bucketMinutes }
+      : null,
   });
 
   const draw = useRef<() => void>(() => {});
@@ -220,7 +233,9 @@ export function Timeline(props: TimelineProps): JSX.Element {
     const line = lines.rows[row];
     if (line?.kind !== "host" || props.calendar.bucketMinutes) return null;
     const slack = geometry.timeAt(scale, 3) - scale.start;
-    const found = line.host.bars.between(time - slack, time + slack).filter((bar) => bar.kind === "lease" || bar.kind === "other" || props.layers.has(bar.kind));
+    const found = line.host.bars
+      .between(time - slack, time + slack)
+      .filter((bar) => bar.kind === "lease" || bar.kind === "other" || props.layers.has(bar.kind));
     const within = found.filter((bar) => {
       const box = barBox(line, bar);
       return inside >= box.y - 1 && inside <= box.y + box.height + 1;
@@ -271,7 +286,8 @@ export function Timeline(props: TimelineProps): JSX.Element {
     } else if (line?.kind === "host") {
       const bar = hit(row, time, inside);
       const side = edgeOf(bar, x);
-      if (bar && side) gesture.current = { kind: "edge", bar, side, row, time: side === "end" ? bar.end : bar.start, moved: false };
+      if (bar && side)
+        gesture.current = { kind: "edge", bar, side, row, time: side === "end" ? bar.end : bar.start, moved: false };
       else if (bar) {
         setFocus({ row, bar: -1 });
         if (bar.lease) props.onOpen(bar.lease.id, false);
@@ -284,7 +300,10 @@ export function Timeline(props: TimelineProps): JSX.Element {
   };
 
   const ghostAt = (row: number, time: number): number => {
-    const index = ghosts.findIndex((ghost) => ghost.look === "offer" && row >= ghost.first && row < ghost.end_row && time >= ghost.start && time < ghost.end);
+    const index = ghosts.findIndex(
+      (ghost) =>
+        ghost.look === "offer" && row >= ghost.first && row < ghost.end_row && time >= ghost.start && time < ghost.end,
+    );
     return index;
   };
 
@@ -295,7 +314,16 @@ export function Timeline(props: TimelineProps): JSX.Element {
       const bar = x >= 0 ? hit(row, time, inside) : null;
       const box = scroller.current?.getBoundingClientRect();
       setHover(bar && box ? { bar, row, x: event.clientX - box.left, y: event.clientY - box.top } : null);
-      const cursor = ghostAt(row, time) >= 0 ? "pointer" : edgeOf(bar, x) ? "ew-resize" : bar?.lease ? "pointer" : x >= 0 && lines.rows[row]?.kind === "host" && props.mayDraft ? "crosshair" : "default";
+      const cursor =
+        ghostAt(row, time) >= 0
+          ? "pointer"
+          : edgeOf(bar, x)
+            ? "ew-resize"
+            : bar?.lease
+              ? "pointer"
+              : x >= 0 && lines.rows[row]?.kind === "host" && props.mayDraft
+                ? "crosshair"
+                : "default";
       if (canvas.current) canvas.current.style.cursor = cursor;
       return;
     }
@@ -355,17 +383,29 @@ export function Timeline(props: TimelineProps): JSX.Element {
     const quarter = scale.width / 4;
     const handled = ((): boolean => {
       switch (event.key) {
-        case "ArrowDown": focusRow(focus.row + 1); return true;
-        case "ArrowUp": focusRow(focus.row - 1); return true;
-        case "PageDown": focusRow(focus.row + page); return true;
-        case "PageUp": focusRow(focus.row - page); return true;
-        case "Home": focusRow(0); return true;
-        case "End": focusRow(lines.rows.length - 1); return true;
+        case "ArrowDown":
+          focusRow(focus.row + 1);
+          return true;
+        case "ArrowUp":
+          focusRow(focus.row - 1);
+          return true;
+        case "PageDown":
+          focusRow(focus.row + page);
+          return true;
+        case "PageUp":
+          focusRow(focus.row - page);
+          return true;
+        case "Home":
+          focusRow(0);
+          return true;
+        case "End":
+          focusRow(lines.rows.length - 1);
+          return true;
         case "ArrowRight":
         case "ArrowLeft": {
           const step = event.key === "ArrowRight" ? 1 : -1;
           if (focusedLine?.kind === "group") {
-            if (focusedLine.open !== (step > 0)) toggle(focusedLine.name);
+            if (focusedLine.open !== step > 0) toggle(focusedLine.name);
             else props.onScale(geometry.pan(scale, step * quarter));
             return true;
           }
@@ -375,11 +415,21 @@ export function Timeline(props: TimelineProps): JSX.Element {
           return true;
         }
         case "+":
-        case "=": props.onScale(geometry.zoom(scale, 0.6, scale.width / 2)); return true;
-        case "-": props.onScale(geometry.zoom(scale, 1 / 0.6, scale.width / 2)); return true;
-        case "t": props.onToday(); return true;
-        case "n": props.onNew(); return true;
-        case "Escape": props.onDraft(null, true); return true;
+        case "=":
+          props.onScale(geometry.zoom(scale, 0.6, scale.width / 2));
+          return true;
+        case "-":
+          props.onScale(geometry.zoom(scale, 1 / 0.6, scale.width / 2));
+          return true;
+        case "t":
+          props.onToday();
+          return true;
+        case "n":
+          props.onNew();
+          return true;
+        case "Escape":
+          props.onDraft(null, true);
+          return true;
         case "Enter":
         case " ": {
           if (focusedLine?.kind === "group") toggle(focusedLine.name);
@@ -389,7 +439,8 @@ export function Timeline(props: TimelineProps): JSX.Element {
           }
           return true;
         }
-        default: return false;
+        default:
+          return false;
       }
     })();
     if (handled) event.preventDefault();
@@ -397,10 +448,16 @@ export function Timeline(props: TimelineProps): JSX.Element {
 
   const describe = (bar: Bar): string => {
     const until = bar.end === Infinity ? t.calendar.open : stamp(bar.end, props.zone);
-    const what = bar.kind === "preemptible" ? t.calendar.preemptible(bar.instances ?? 1, until) : `${label(bar)}${bar.lease ? `, ${t.status(bar.lease.status)}` : ""}`;
+    const what =
+      bar.kind === "preemptible"
+        ? t.calendar.preemptible(bar.instances ?? 1, until)
+        : `${label(bar)}${bar.lease ? `, ${t.status(bar.lease.status)}` : ""}`;
     return t.calendar.bar(what, stamp(bar.start, props.zone), until);
   };
-  const rowName = (line: Line): string => (line.kind === "group" ? t.calendar.groupLabel(line.name, line.hosts.length) : (line.host.name ?? t.calendar.unnamed(line.host.id)));
+  const rowName = (line: Line): string =>
+    line.kind === "group"
+      ? t.calendar.groupLabel(line.name, line.hosts.length)
+      : (line.host.name ?? t.calendar.unnamed(line.host.id));
   const [first, last] = geometry.visible(lines.rows, scrollTop, size.height - AXIS);
   // The rows around the focus, so that a reader can also go from row to row by itself.
   const read = lines.rows.slice(first, last).map((line, at) => ({ line, row: first + at }));
@@ -414,7 +471,9 @@ export function Timeline(props: TimelineProps): JSX.Element {
         role="treegrid"
         aria-label={t.calendar.grid}
         aria-rowcount={lines.rows.length}
-        aria-activedescendant={focus.row >= 0 ? (focus.bar >= 0 ? `bar-${focus.row}-${focus.bar}` : `row-${focus.row}`) : undefined}
+        aria-activedescendant={
+          focus.row >= 0 ? (focus.bar >= 0 ? `bar-${focus.row}-${focus.bar}` : `row-${focus.row}`) : undefined
+        }
         onKeyDown={key}
         onFocus={() => focus.row < 0 && setFocus({ row: 0, bar: -1 })}
         onScroll={(event) => {
@@ -442,25 +501,52 @@ export function Timeline(props: TimelineProps): JSX.Element {
             if (bar?.lease) props.onOpen(bar.lease.id, true);
           }}
         />
-        <div class="spacer" role="presentation" style={{ height: `${Math.max(0, lines.height + AXIS - size.height)}px` }} />
+        <div
+          class="spacer"
+          role="presentation"
+          style={{ height: `${Math.max(0, lines.height + AXIS - size.height)}px` }}
+        />
         <div class="reader" role="rowgroup">
           {read.map(({ line, row }) => (
-            <div key={row} id={`row-${row}`} data-middle={line.top + line.height / 2} role="row" aria-level={line.kind === "group" ? 1 : 2} aria-rowindex={row + 1} aria-expanded={line.kind === "group" ? line.open : undefined}>
+            <div
+              key={row}
+              id={`row-${row}`}
+              data-middle={line.top + line.height / 2}
+              role="row"
+              aria-level={line.kind === "group" ? 1 : 2}
+              aria-rowindex={row + 1}
+              aria-expanded={line.kind === "group" ? line.open : undefined}
+            >
               <span role="rowheader">{rowName(line)}</span>
-              {row === focus.row && line.kind === "host" && focusedBars.map((bar, at) => (
-                <span key={at} id={`bar-${row}-${at}`} role="gridcell" aria-selected={at === focus.bar}>{describe(bar)}</span>
-              ))}
-              {row === focus.row && line.kind === "host" && focusedBars.length === 0 && <span role="gridcell">{t.calendar.rowEmpty}</span>}
+              {row === focus.row &&
+                line.kind === "host" &&
+                focusedBars.map((bar, at) => (
+                  <span key={at} id={`bar-${row}-${at}`} role="gridcell" aria-selected={at === focus.bar}>
+                    {describe(bar)}
+                  </span>
+                ))}
+              {row === focus.row && line.kind === "host" && focusedBars.length === 0 && (
+                <span role="gridcell">{t.calendar.rowEmpty}</span>
+              )}
             </div>
           ))}
         </div>
       </div>
       {hover && !gesture.current && (
-        <div class="tip" style={{ left: `${Math.min(hover.x + 12, size.width - 280)}px`, top: `${hover.y > size.height - 110 ? hover.y - 96 : hover.y + 16}px` }}>
-          <strong><bdi>{label(hover.bar).slice(0, 120)}</bdi></strong>
+        <div
+          class="tip"
+          style={{
+            left: `${Math.min(hover.x + 12, size.width - 280)}px`,
+            top: `${hover.y > size.height - 110 ? hover.y - 96 : hover.y + 16}px`,
+          }}
+        >
+          <strong>
+            <bdi>{label(hover.bar).slice(0, 120)}</bdi>
+          </strong>
           {hover.bar.lease && <span>{t.status(hover.bar.lease.status)}</span>}
           <span>
-            {stamp(hover.bar.start, props.zone)} – {hover.bar.end === Infinity ? t.calendar.open : stamp(hover.bar.end, props.zone)}
+            {stamp(hover.bar.start, props.zone)} –{" "}
+            {hover.bar.end === Infinity ? t.calendar.open : stamp(hover.bar.end, props.zone)}
           </span>
           {hover.bar.instances !== null && <span>{t.calendar.instances(hover.bar.instances)}</span>}
         </div>

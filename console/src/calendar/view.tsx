@@ -2,20 +2,21 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Availability, clock, get, type Lease, period } from "../api/client";
-import { type Draft as FormDraft, emptyDraft, keepDraft, keptDraft, LeaseForm, useAnswer, withOffer } from "../form";
+import { type Availability, clock, get, period } from "../api/client";
+import { type Draft as FormDraft, emptyDraft, keepDraft, keptName, withOffer } from "../draft";
+import { LeaseForm, useAnswer } from "../form";
 import { LeasePanel } from "../lease";
-import { loadLeases } from "../leases";
-import { Empty, Failure, Name, Stale, Status, Waiting, whatOfLease } from "../parts";
+import { Empty, Failure, Stale, Waiting } from "../parts";
 import { adjust, go, href, type Route } from "../route";
-import { may, useContextOf, useLoaded, useNow, usePreference } from "../state";
+import { may, useContextOf, useLoaded, usePreference } from "../state";
 import { t } from "../texts";
-import { parseLength, WhereError, whereJson } from "../where";
+import { Cards } from "./cards";
 import { type Calendar, loadCalendar, MOST_HOSTS } from "./data";
+import { Find, FreeStrip } from "./free";
 import * as geometry from "./geometry";
 import { DAY, HOUR, MINUTE } from "./geometry";
 import { type Draft, type Edge, Timeline } from "./timeline";
-import { clock as clockText, day, length, rfc3339, stamp } from "./zone";
+import { length, rfc3339 } from "./zone";
 
 const SPANS = { hour: HOUR, day: DAY, week: 7 * DAY, month: 31 * DAY, quarter: 92 * DAY, year: 366 * DAY };
 type Span = keyof typeof SPANS;
@@ -83,9 +84,18 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const key = `calendar ${window.start} ${window.end} ${groupBy} ${bucket ?? ""}`;
   const loaded = useLoaded<Calendar | null>(key, (signal) => loadCalendar(window, groupBy, bucket, signal));
   // What is past is free no more.
-  const free = useLoaded<{ availability: Availability }>(window.end > clock.now() + MINUTE ? `free ${window.start} ${window.end}` : null, (signal) =>
-    get("/v1/availability", { start: rfc3339(Math.max(window.start, clock.now())), end: rfc3339(window.end) }, signal));
-  const properties = useLoaded<{ resource_properties: { property: string }[] }>("properties", (signal) => get("/v1/os-hosts/properties", {}, signal));
+  const free = useLoaded<{ availability: Availability }>(
+    window.end > clock.now() + MINUTE ? `free ${window.start} ${window.end}` : null,
+    (signal) =>
+      get(
+        "/v1/availability",
+        { start: rfc3339(Math.max(window.start, clock.now())), end: rfc3339(window.end) },
+        signal,
+      ),
+  );
+  const properties = useLoaded<{ resource_properties: { property: string }[] }>("properties", (signal) =>
+    get("/v1/os-hosts/properties", {}, signal),
+  );
   const calendar = loaded.data;
   useEffect(() => {
     if (!calendar) return;
@@ -98,7 +108,11 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   useEffect(() => {
     const timer = setTimeout(() => {
       if (settled.current && (location.hash === "" || location.hash.startsWith("#/?") || location.hash === "#/")) {
-        adjust([], { from: rfc3339(scale.start), to: rfc3339(scale.end), lease: new URLSearchParams(location.hash.split("?")[1]).get("lease") });
+        adjust([], {
+          from: rfc3339(scale.start),
+          to: rfc3339(scale.end),
+          lease: new URLSearchParams(location.hash.split("?")[1]).get("lease"),
+        });
       }
     }, 400);
     return () => clearTimeout(timer);
@@ -126,8 +140,14 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
       done,
       form: {
         ...(before?.form ?? keptName(emptyDraft(clock.now()))),
-        kind: "hosts", type: "SCHEDULE", start: next.start, end: next.end,
-        min: next.hosts.length, max: next.hosts.length, only: names, where: "",
+        kind: "hosts",
+        type: "SCHEDULE",
+        start: next.start,
+        end: next.end,
+        min: next.hosts.length,
+        max: next.hosts.length,
+        only: names,
+        where: "",
       },
     }));
   };
@@ -143,21 +163,52 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
     <>
       <div class="toolbar" role="toolbar" aria-label={t.calendar.title}>
         <div class="group">
-          <button type="button" aria-label={t.calendar.earlier} title={t.calendar.earlier} onClick={() => shift(-0.5)}>◀</button>
-          <button type="button" onClick={() => show(span)}>{t.calendar.today}</button>
-          <button type="button" aria-label={t.calendar.later} title={t.calendar.later} onClick={() => shift(0.5)}>▶</button>
+          <button type="button" aria-label={t.calendar.earlier} title={t.calendar.earlier} onClick={() => shift(-0.5)}>
+            ◀
+          </button>
+          <button type="button" onClick={() => show(span)}>
+            {t.calendar.today}
+          </button>
+          <button type="button" aria-label={t.calendar.later} title={t.calendar.later} onClick={() => shift(0.5)}>
+            ▶
+          </button>
         </div>
         <div class="group">
-          <button type="button" aria-label={t.calendar.zoomOut} title={`${t.calendar.zoomOut} (-)`} onClick={() => zoomed(1 / 0.6)}>−</button>
+          <button
+            type="button"
+            aria-label={t.calendar.zoomOut}
+            title={`${t.calendar.zoomOut} (-)`}
+            onClick={() => zoomed(1 / 0.6)}
+          >
+            −
+          </button>
           {(Object.keys(SPANS) as Span[]).map((name) => (
-            <button key={name} type="button" aria-pressed={Math.abs(span / SPANS[name] - 1) < 0.02} onClick={() => show(SPANS[name])}>{t.calendar.spans[name]}</button>
+            <button
+              key={name}
+              type="button"
+              aria-pressed={Math.abs(span / SPANS[name] - 1) < 0.02}
+              onClick={() => show(SPANS[name])}
+            >
+              {t.calendar.spans[name]}
+            </button>
           ))}
-          <button type="button" aria-label={t.calendar.zoomIn} title={`${t.calendar.zoomIn} (+)`} onClick={() => zoomed(0.6)}>+</button>
+          <button
+            type="button"
+            aria-label={t.calendar.zoomIn}
+            title={`${t.calendar.zoomIn} (+)`}
+            onClick={() => zoomed(0.6)}
+          >
+            +
+          </button>
         </div>
         <label>
           {t.calendar.group}{" "}
           <select value={groupBy} onChange={(event) => setGroupBy(event.currentTarget.value)}>
-            {groups.map((name) => <option key={name} value={name}>{name === "pool" ? t.calendar.pool : name}</option>)}
+            {groups.map((name) => (
+              <option key={name} value={name}>
+                {name === "pool" ? t.calendar.pool : name}
+              </option>
+            ))}
           </select>
         </label>
         <details class="menu">
@@ -165,52 +216,103 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
           <div>
             {LAYERS.map((layer) => (
               <label key={layer}>
-                <input type="checkbox" checked={layers.has(layer)}
-                  onChange={(event) => setHidden(LAYERS.filter((name) => (name === layer ? !event.currentTarget.checked : !layers.has(name))).join(","))} />
+                <input
+                  type="checkbox"
+                  checked={layers.has(layer)}
+                  onChange={(event) =>
+                    setHidden(
+                      LAYERS.filter((name) => (name === layer ? !event.currentTarget.checked : !layers.has(name))).join(
+                        ",",
+                      ),
+                    )
+                  }
+                />
                 {t.calendar.layer[layer]}
               </label>
             ))}
             <label>
-              <input type="checkbox" checked={dense === "yes"} onChange={(event) => setDense(event.currentTarget.checked ? "yes" : "no")} />
+              <input
+                type="checkbox"
+                checked={dense === "yes"}
+                onChange={(event) => setDense(event.currentTarget.checked ? "yes" : "no")}
+              />
               {t.calendar.dense}
             </label>
           </div>
         </details>
-        {mayDraft && <a class="button primary" href={href(["leases", "new"])} title={`${t.newLease} (n)`}>{t.newLease}</a>}
-        <Find draft={(form) => {
-          const first = calendar?.hosts.filter((host) => host.status === "open").slice(0, form.min) ?? [];
-          if (selected) open(null);
-          setDraft({ at: { hosts: first, start: form.start, end: form.end }, form, done: true });
-          if (form.start < scale.start || form.end > scale.end) setScale({ start: form.start - span / 4, end: form.start + (span * 3) / 4 });
-        }} />
+        {mayDraft && (
+          <a class="button primary" href={href(["leases", "new"])} title={`${t.newLease} (n)`}>
+            {t.newLease}
+          </a>
+        )}
+        <Find
+          draft={(form) => {
+            const first = calendar?.hosts.filter((host) => host.status === "open").slice(0, form.min) ?? [];
+            if (selected) open(null);
+            setDraft({ at: { hosts: first, start: form.start, end: form.end }, form, done: true });
+            if (form.start < scale.start || form.end > scale.end)
+              setScale({ start: form.start - span / 4, end: form.start + (span * 3) / 4 });
+          }}
+        />
       </div>
       {calendar && <Stale error={loaded.error} />}
       <div class="calendar-body">
         <div class="calendar-main">
           {loaded.loading && <Waiting />}
           {!calendar && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-          {calendar && calendar.hosts.length === 0 && <Empty title={t.calendar.noHostsTitle}><p>{t.calendar.noHosts}</p></Empty>}
+          {calendar && calendar.hosts.length === 0 && (
+            <Empty title={t.calendar.noHostsTitle}>
+              <p>{t.calendar.noHosts}</p>
+            </Empty>
+          )}
           {calendar && calendar.hosts.length > 0 && (
             <>
               <Timeline
-                calendar={calendar} scale={scale} zone={zone} groupBy={groupBy} dense={dense === "yes"} layers={layers} theme={theme}
+                calendar={calendar}
+                scale={scale}
+                zone={zone}
+                groupBy={groupBy}
+                dense={dense === "yes"}
+                layers={layers}
+                theme={theme}
                 selected={selected}
-                draft={draft && {
-                  ...draft.at,
-                  look: answer.kind === "can" ? "can" : answer.kind === "cannot" || answer.kind === "wrong" ? "cannot" : "asking",
-                  label: `${length(draft.at.end - draft.at.start)}: ${answer.kind === "can" ? t.calendar.can : answer.kind === "wrong" ? answer.text : answer.kind === "cannot" ? (answer.error.hint ?? t.calendar.cannot).slice(0, 120) : t.calendar.asking}`,
-                  offers: draft.done ? offers.filter((offer) => offer.kind === "later_start").map((offer) => {
-                    const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
-                    return { ...period(offer.lease), hosts: Number(reservation?.max ?? 1), label: t.form.offers[offer.kind] ?? offer.kind };
-                  }) : [],
+                draft={
+                  draft && {
+                    ...draft.at,
+                    look:
+                      answer.kind === "can"
+                        ? "can"
+                        : answer.kind === "cannot" || answer.kind === "wrong"
+                          ? "cannot"
+                          : "asking",
+                    label: `${length(draft.at.end - draft.at.start)}: ${answer.kind === "can" ? t.calendar.can : answer.kind === "wrong" ? answer.text : answer.kind === "cannot" ? (answer.error.hint ?? t.calendar.cannot).slice(0, 120) : t.calendar.asking}`,
+                    offers: draft.done
+                      ? offers
+                          .filter((offer) => offer.kind === "later_start")
+                          .map((offer) => {
+                            const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
+                            return {
+                              ...period(offer.lease),
+                              hosts: Number(reservation?.max ?? 1),
+                              label: t.form.offers[offer.kind] ?? offer.kind,
+                            };
+                          })
+                      : [],
+                  }
+                }
+                onScale={(next) => {
+                  settled.current = true;
+                  setScale(strip(next));
                 }}
-                onScale={(next) => { settled.current = true; setScale(strip(next)); }}
                 onDraft={drafted}
                 onOffer={(index) => {
                   const offer = offers.filter((candidate) => candidate.kind === "later_start")[index];
                   if (draft && offer) changeDraft(withOffer(draft.form, offer));
                 }}
-                onEdge={(next) => { open(next.lease); setEdge(next); }}
+                onEdge={(next) => {
+                  open(next.lease);
+                  setEdge(next);
+                }}
                 onOpen={(lease, page) => (page ? go(["leases", lease]) : open(lease))}
                 onNew={() => go(["leases", "new"])}
                 onToday={() => show(span)}
@@ -218,7 +320,8 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
               />
               <FreeStrip availability={free.data?.availability ?? null} scale={scale} zone={zone} />
               <p class="footnote">
-                {t.calendar.hosts(calendar.hosts.length)}{calendar.more && ` · ${t.calendar.moreHosts(MOST_HOSTS)}`}
+                {t.calendar.hosts(calendar.hosts.length)}
+                {calendar.more && ` · ${t.calendar.moreHosts(MOST_HOSTS)}`}
                 {mayDraft && ` · ${t.calendar.drag}`}
               </p>
             </>
@@ -228,10 +331,21 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
           <aside class="drawer" aria-label={t.form.title}>
             <header>
               <h2>{t.form.title}</h2>
-              <button type="button" class="quiet" onClick={() => setDraft(null)}>{t.close}</button>
+              <button type="button" class="quiet" onClick={() => setDraft(null)}>
+                {t.close}
+              </button>
             </header>
-            <LeaseForm compact draft={draft.form} answer={answer} change={changeDraft}
-              made={(lease) => { keepDraft(null); setDraft(null); open(lease.id); }} />
+            <LeaseForm
+              compact
+              draft={draft.form}
+              answer={answer}
+              change={changeDraft}
+              made={(lease) => {
+                keepDraft(null);
+                setDraft(null);
+                open(lease.id);
+              }}
+            />
           </aside>
         )}
         {!draft && selected && (
@@ -245,156 +359,3 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
 }
 
 const strip = ({ start, end }: { start: number; end: number }) => ({ start, end });
-
-/** A name that was typed before is kept for the next draft. */
-const keptName = (draft: FormDraft): FormDraft => ({ ...draft, name: keptDraft()?.name ?? "" });
-
-/** How many hosts are free when, below the timeline, at its scale. */
-function FreeStrip({ availability, scale, zone }: { availability: Availability | null; scale: { start: number; end: number }; zone: string }): JSX.Element {
-  const [tip, setTip] = useState<string | null>(null);
-  const width = 1000;
-  const high = 40;
-  const total = availability?.total ?? 0;
-  const steps = availability?.steps ?? [];
-  const x = (time: number): number => Math.min(width, Math.max(0, geometry.xOf({ ...scale, width }, time)));
-  const path = steps.map((step) => {
-    const y = high - (step.free / Math.max(1, total)) * (high - 3);
-    return `L${x(Date.parse(step.start)).toFixed(1)},${y.toFixed(1)}L${x(Date.parse(step.end)).toFixed(1)},${y.toFixed(1)}`;
-  }).join("");
-  const from = x(Date.parse(steps[0]?.start ?? ""));
-  const to = x(Date.parse(steps[steps.length - 1]?.end ?? ""));
-  return (
-    <div class="free-strip">
-      <div class="free-label">
-        <strong>{t.calendar.freeHosts}</strong>
-        <span>{tip ?? (total ? `0–${total}` : "")}</span>
-      </div>
-      <svg viewBox={`0 0 ${width} ${high}`} preserveAspectRatio="none" role="img"
-        aria-label={steps.slice(0, 20).map((step) => t.calendar.freeAt(step.free, total, stamp(Date.parse(step.start), zone))).join("; ")}
-        onPointerLeave={() => setTip(null)}
-        onPointerMove={(event) => {
-          const box = event.currentTarget.getBoundingClientRect();
-          const time = geometry.timeAt({ ...scale, width: box.width }, event.clientX - box.left);
-          const step = steps.find((candidate) => Date.parse(candidate.start) <= time && Date.parse(candidate.end) > time);
-          setTip(step ? `${step.free}/${total} · ${stamp(time, zone).slice(5)}` : null);
-        }}>
-        {path && to > from && <path class="free-area" d={`M${from},${high}${path}L${to},${high}Z`} />}
-      </svg>
-    </div>
-  );
-}
-
-/** "When can I have n of these?" */
-function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Element {
-  const { zone } = useContextOf();
-  const [count, setCount] = useState(1);
-  const [where, setWhere] = useState("");
-  const [lasts, setLasts] = useState("4h");
-  const [asked, setAsked] = useState<{ count: number; where: string; minutes: number; json: string } | null>(null);
-  const [wrong, setWrong] = useState<string | null>(null);
-  const field = useRef<HTMLInputElement>(null);
-  const box = useRef<HTMLDetailsElement>(null);
-  useEffect(() => {
-    const slash = (event: KeyboardEvent): void => {
-      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
-      if (event.key !== "/" || typing || event.ctrlKey || event.metaKey) return;
-      event.preventDefault();
-      if (box.current) box.current.open = true;
-      field.current?.focus();
-    };
-    addEventListener("keydown", slash);
-    return () => removeEventListener("keydown", slash);
-  }, []);
-  const found = useLoaded<{ availability: Availability }>(asked && `find ${JSON.stringify(asked)}`, (signal) =>
-    get("/v1/availability", { amount: asked?.count, duration: `${asked?.minutes}m`, resource_properties: asked?.json }, signal));
-  const best = found.data?.availability.best ?? [];
-  const total = found.data?.availability.total ?? 0;
-  return (
-    <details class="menu find" ref={box}>
-      <summary>{t.find.title}</summary>
-      <form onSubmit={(event) => {
-        event.preventDefault();
-        const minutes = parseLength(lasts);
-        if (minutes === null) {
-          setWrong(t.find.badLength);
-          return;
-        }
-        try {
-          setAsked({ count, where, minutes, json: whereJson(where) });
-          setWrong(null);
-          found.reload();
-        } catch (error) {
-          if (!(error instanceof WhereError)) throw error;
-          setWrong(error.message);
-        }
-      }}>
-        <label>{t.find.count} <input ref={field} type="number" min={1} max={100000} required value={count} onInput={(event) => setCount(event.currentTarget.valueAsNumber || 1)} /></label>
-        <label>{t.find.where} <input value={where} placeholder={t.find.whereHint} spellcheck={false} onInput={(event) => setWhere(event.currentTarget.value)} /></label>
-        <label>{t.find.length} <input class="short" value={lasts} required onInput={(event) => setLasts(event.currentTarget.value)} /></label>
-        <button type="submit" class="primary">{t.find.submit}</button>
-        <div class="found" role="status">
-          {wrong && <p class="wrong">{wrong}</p>}
-          {!wrong && found.error && <p class="wrong">{found.error.message || t.service.awayTitle}{found.error.hint && ` – ${found.error.hint}`}</p>}
-          {!wrong && asked && found.data && (
-            <>
-              <p>{best.length > 0 ? t.find.match(total) : t.find.none(asked.count, total)}</p>
-              <ul>
-                {best.slice(0, 5).map((slot) => (
-                  <li key={slot.start}>
-                    <button type="button" onClick={() => {
-                      if (box.current) box.current.open = false;
-                      draft({ ...keptName(emptyDraft(clock.now())), min: asked.count, max: asked.count, where: asked.where, start: Date.parse(slot.start), end: Date.parse(slot.end) });
-                    }}>{slotText(Date.parse(slot.start), Date.parse(slot.end), zone)}</button>
-                  </li>
-                ))}
-              </ul>
-            </>
-          )}
-        </div>
-      </form>
-    </details>
-  );
-}
-
-/** `Wed 25 Nov 10:00 – 14:00`, with the second day where it is another one. */
-function slotText(start: number, end: number, zone: string): string {
-  const [first, last] = [day(start, zone), day(end, zone)];
-  return `${first} ${clockText(start, zone)} – ${first === last ? "" : `${last} `}${clockText(end, zone)}`;
-}
-
-/** On a phone: what the caller has. */
-function Cards(): JSX.Element {
-  const now = useNow(() => clock.now(), 5000);
-  const { zone, session } = useContextOf();
-  const loaded = useLoaded("leases", loadLeases);
-  const current = (loaded.data?.items ?? []).filter((lease) => lease.status !== "TERMINATED").sort((one, other) => period(one).start - period(other).start);
-  const mine = current.filter((lease) => lease.project_id === session.project_id);
-  const shown = mine.length > 0 ? mine : current;
-  return (
-    <div class="page">
-      <p>{mine.length > 0 ? t.calendar.narrow : t.calendar.narrowAll}</p>
-      <p><a class="button primary" href={href(["leases", "new"])}>{t.newLease}</a></p>
-      <Stale error={loaded.data ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && shown.length === 0 && <Empty title={t.calendar.nothingMine}><p>{t.leases.none}</p></Empty>}
-      <ul class="cards">
-        {shown.slice(0, 100).map((lease) => <LeaseCard key={lease.id} lease={lease} now={now} zone={zone} />)}
-      </ul>
-    </div>
-  );
-}
-
-function LeaseCard({ lease, now, zone }: { lease: Lease; now: number; zone: string }): JSX.Element {
-  const { start, end } = period(lease);
-  return (
-    <li>
-      <a href={href(["leases", lease.id])}>
-        <strong><Name text={lease.name} /></strong> <Status status={lease.status} degraded={lease.degraded} />
-        <span>{whatOfLease(lease)} · <bdi>{lease.project_id.slice(0, 60)}</bdi></span>
-        <span>{stamp(start, zone)} – {stamp(end, zone)}</span>
-        <span>{now < start ? `${t.lease.start} in ${length(start - now)}` : `${t.lease.end} in ${length(end - now)}`}</span>
-      </a>
-    </li>
-  );
-}

@@ -1,0 +1,68 @@
+// What the calendar says, on a phone.
+
+import type { JSX } from "preact";
+import { clock, type Lease, period } from "../api/client";
+import { loadLeases } from "../leases";
+import { Empty, Failure, Name, Stale, Status, Waiting, whatOfLease } from "../parts";
+import { href } from "../route";
+import { useContextOf, useLoaded, useNow } from "../state";
+import { t } from "../texts";
+import { length, stamp } from "./zone";
+
+/** On a phone: what the caller has. */
+export function Cards(): JSX.Element {
+  const now = useNow(() => clock.now(), 5000);
+  const { zone, session } = useContextOf();
+  const loaded = useLoaded("leases", loadLeases);
+  const current = (loaded.data?.items ?? [])
+    .filter((lease) => lease.status !== "TERMINATED")
+    .sort((one, other) => period(one).start - period(other).start);
+  const mine = current.filter((lease) => lease.project_id === session.project_id);
+  const shown = mine.length > 0 ? mine : current;
+  return (
+    <div class="page">
+      <p>{mine.length > 0 ? t.calendar.narrow : t.calendar.narrowAll}</p>
+      <p>
+        <a class="button primary" href={href(["leases", "new"])}>
+          {t.newLease}
+        </a>
+      </p>
+      <Stale error={loaded.data ? loaded.error : null} />
+      {loaded.loading && <Waiting />}
+      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      {loaded.data && shown.length === 0 && (
+        <Empty title={t.calendar.nothingMine}>
+          <p>{t.leases.none}</p>
+        </Empty>
+      )}
+      <ul class="cards">
+        {shown.slice(0, 100).map((lease) => (
+          <LeaseCard key={lease.id} lease={lease} now={now} zone={zone} />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function LeaseCard({ lease, now, zone }: { lease: Lease; now: number; zone: string }): JSX.Element {
+  const { start, end } = period(lease);
+  return (
+    <li>
+      <a href={href(["leases", lease.id])}>
+        <strong>
+          <Name text={lease.name} />
+        </strong>{" "}
+        <Status status={lease.status} degraded={lease.degraded} />
+        <span>
+          {whatOfLease(lease)} · <bdi>{lease.project_id.slice(0, 60)}</bdi>
+        </span>
+        <span>
+          {stamp(start, zone)} – {stamp(end, zone)}
+        </span>
+        <span>
+          {now < start ? `${t.lease.start} in ${length(start - now)}` : `${t.lease.end} in ${length(end - now)}`}
+        </span>
+      </a>
+    </li>
+  );
+}

@@ -1,0 +1,142 @@
+// What is asked for while it is typed: as the form has it, as a request, and kept while the tab is open. Pure but for that.
+
+import { clock, type LeaseCreate, type Offer, period } from "./api/client";
+import { HOUR, MINUTE } from "./calendar/geometry";
+import { rfc3339 } from "./calendar/zone";
+import { t } from "./texts";
+import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
+
+export type LeaseType = "SCHEDULE" | "BEST-EFFORT" | "IMMEDIATE";
+
+/** What is typed. */
+export interface Draft {
+  name: string;
+  kind: "hosts" | "instances" | "flavor";
+  min: number;
+  max: number;
+  amount: number;
+  vcpus: number;
+  memory: number;
+  disk: number;
+  flavor: string;
+  where: string;
+  /** Names of hosts, where only these will do. */
+  only: string[];
+  type: LeaseType;
+  start: number;
+  end: number;
+  timeout: string;
+  endAction: string;
+  waitlist: boolean;
+}
+
+export function emptyDraft(now: number): Draft {
+  const start = Math.ceil((now + 5 * MINUTE) / (15 * MINUTE)) * 15 * MINUTE;
+  return {
+    name: "",
+    kind: "hosts",
+    min: 1,
+    max: 1,
+    amount: 1,
+    vcpus: 4,
+    memory: 8,
+    disk: 20,
+    flavor: "",
+    where: "",
+    only: [],
+    type: "SCHEDULE",
+    start,
+    end: start + 2 * HOUR,
+    timeout: "1h",
+    endAction: "delete",
+    waitlist: false,
+  };
+}
+
+/** What began so short a time ago begins now: who fills in a form is not that fast. */
+const PRESENT = 15 * MINUTE;
+
+/** The request that a draft stands for, or which field is wrong. */
+export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { field: string; wrong: string } {
+  if (draft.type !== "IMMEDIATE" && draft.end <= draft.start) return { field: "end", wrong: t.form.badOrder };
+  if (draft.type === "SCHEDULE" && (draft.start < now - PRESENT || draft.end <= now))
+    return { field: "start", wrong: t.form.past };
+  let where: string;
+  try {
+    where = whereJson(draft.where);
+  } catch (error) {
+    if (error instanceof WhereError) return { field: "where", wrong: error.message };
+    throw error;
+  }
+  const timeout = parseLength(draft.timeout);
+  if (draft.type === "BEST-EFFORT" && timeout === null) return { field: "timeout", wrong: t.form.badLength };
+  const reservation: NonNullable<LeaseCreate["reservations"]>[number] =
+    draft.kind === "hosts"
+      ? {
+          resource_type: "physical:host",
+          min: draft.min,
+          max: Math.max(draft.min, draft.max),
+          hypervisor_properties: onlyHosts(draft.only),
+          resource_properties: where,
+        }
+      : draft.kind === "instances"
+        ? {
+            resource_type: "virtual:instance",
+            amount: draft.amount,
+            vcpus: draft.vcpus,
+            memory_mb: Math.round(draft.memory * 1024),
+            disk_gb: draft.disk,
+            resource_properties: where,
+          }
+        : { resource_type: "flavor:instance", amount: draft.amount, flavor_id: draft.flavor };
+  if (draft.kind === "flavor" && !draft.flavor) return { field: "flavor", wrong: t.form.incomplete };
+  const minutes = Math.round((draft.end - draft.start) / MINUTE);
+  const body = { name: draft.name, reservations: [reservation], end_action: draft.endAction } as LeaseCreate;
+  if (draft.type === "SCHEDULE")
+    Object.assign(body, {
+      start_date: draft.start <= now ? "now" : rfc3339(draft.start),
+      end_date: rfc3339(draft.end),
+    });
+  else Object.assign(body, { lease_type: draft.type, duration: `${minutes}m` });
+  if (draft.type === "BEST-EFFORT") Object.assign(body, { timeout: `${timeout}m` });
+  if (draft.waitlist && draft.type !== "IMMEDIATE") body.waitlist = true;
+  return { body };
+}
+
+/** A draft as an offer has it. */
+export function withOffer(draft: Draft, offer: Pick<Offer, "lease">): Draft {
+  const { start, end } = period(offer.lease);
+  const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
+  const next: Draft = { ...draft, start, end };
+  if (reservation?.resource_type === "physical:host") {
+    next.min = Number(reservation.min ?? draft.min);
+    next.max = Number(reservation.max ?? draft.max);
+  } else if (reservation?.amount !== undefined) {
+    next.amount = Number(reservation.amount);
+  }
+  return next;
+}
+
+const KEPT = "allot.draft";
+
+/** What was typed, kept while the tab is open. */
+export function keptDraft(): Draft | null {
+  try {
+    const text = sessionStorage.getItem(KEPT);
+    return text ? { ...emptyDraft(clock.now()), ...(JSON.parse(text) as Partial<Draft>) } : null;
+  } catch {
+    return null;
+  }
+}
+
+export function keepDraft(draft: Draft | null): void {
+  try {
+    if (draft) sessionStorage.setItem(KEPT, JSON.stringify(draft));
+    else sessionStorage.removeItem(KEPT);
+  } catch {
+    // Private windows may forbid it.
+  }
+}
+
+/** The same with the name that was typed before. */
+export const keptName = (draft: Draft): Draft => ({ ...draft, name: keptDraft()?.name ?? "" });
