@@ -1,4 +1,5 @@
-//! Who asks: a token, a user with a password, or a user of Keystone, who gets a token for a password.
+//! Who asks: a token, a user with a password, or a user of Keystone, who gets a token for a password or an application
+//! credential.
 //!
 //! Keystone's options and variables have the names that `OpenStack`'s clients know, so that a shell that is set up
 //! for those (`openrc`) is set up for this. A login of the service's own, if one is given, comes first.
@@ -55,6 +56,18 @@ struct KeystoneArguments {
     /// The user's password; better given by the environment
     #[arg(long, global = true, env = "OS_PASSWORD", value_name = "TEXT", hide_env_values = true)]
     os_password: Option<SecretString>,
+    /// Identifier of an application credential, instead of user, password and project
+    #[arg(long, global = true, env = "OS_APPLICATION_CREDENTIAL_ID", value_name = "ID")]
+    os_application_credential_id: Option<String>,
+    /// Its secret; better given by the environment
+    #[arg(
+        long,
+        global = true,
+        env = "OS_APPLICATION_CREDENTIAL_SECRET",
+        value_name = "TEXT",
+        hide_env_values = true
+    )]
+    os_application_credential_secret: Option<SecretString>,
     /// Name of the project
     #[arg(long, global = true, env = "OS_PROJECT_NAME", value_name = "NAME")]
     os_project_name: Option<String>,
@@ -134,7 +147,8 @@ pub(crate) struct Keystone {
     /// Where tokens are given.
     url: String,
     arguments: KeystoneArguments,
-    password: SecretString,
+    /// The password, or the secret of the application credential.
+    secret: SecretString,
     token: Mutex<Option<SecretString>>,
 }
 
@@ -169,18 +183,24 @@ struct Endpoint {
 impl Keystone {
     fn new(url: &str, arguments: KeystoneArguments) -> Result<Self, ClientError> {
         let missing = |what: &str| ClientError::Usage(format!("to log in at Keystone, give {what} as well"));
-        if arguments.os_username.is_none() && arguments.os_user_id.is_none() {
-            return Err(missing("--os-username"));
-        }
-        let password = arguments.os_password.clone().ok_or_else(|| missing("--os-password"))?;
-        if arguments.os_project_name.is_none() && arguments.os_project_id.is_none() {
-            return Err(missing("--os-project-name"));
-        }
+        let secret = if arguments.os_application_credential_id.is_some() {
+            let secret = arguments.os_application_credential_secret.clone();
+            secret.ok_or_else(|| missing("--os-application-credential-secret"))?
+        } else {
+            if arguments.os_username.is_none() && arguments.os_user_id.is_none() {
+                return Err(missing("--os-username"));
+            }
+            let password = arguments.os_password.clone().ok_or_else(|| missing("--os-password"))?;
+            if arguments.os_project_name.is_none() && arguments.os_project_id.is_none() {
+                return Err(missing("--os-project-name"));
+            }
+            password
+        };
         // Openrc files have it with the version and without.
         let base = url.trim_end_matches('/');
         let base = base.strip_suffix("/v3").unwrap_or(base);
         let url = format!("{base}/v3/auth/tokens");
-        Ok(Self { url, arguments, password, token: Mutex::default() })
+        Ok(Self { url, arguments, secret, token: Mutex::default() })
     }
 
     fn token(&self) -> Option<SecretString> {
@@ -227,6 +247,12 @@ impl Keystone {
     }
 
     fn request(&self) -> Value {
+        let secret = self.secret.expose_secret();
+        if let Some(id) = &self.arguments.os_application_credential_id {
+            let credential = json!({"id": id, "secret": secret});
+            let methods = ["application_credential"];
+            return json!({"auth": {"identity": {"methods": methods, "application_credential": credential}}});
+        }
         let named = |name: &Option<String>, id: &Option<String>, domain: Value| match id {
             Some(id) => json!({"id": id}),
             None => json!({"name": name, "domain": domain}),
@@ -238,7 +264,7 @@ impl Keystone {
         let own = &self.arguments;
         let user_domain = domain(&own.os_user_domain_name, &own.os_user_domain_id);
         let mut user = named(&own.os_username, &own.os_user_id, user_domain);
-        user["password"] = self.password.expose_secret().into();
+        user["password"] = secret.into();
         let project_domain = domain(&own.os_project_domain_name, &own.os_project_domain_id);
         let project = named(&own.os_project_name, &own.os_project_id, project_domain);
         json!({"auth": {
@@ -291,6 +317,15 @@ mod tests {
         );
         assert_eq!(by_id.url, "http://k/v3/auth/tokens");
         assert_eq!(by_id.request()["auth"]["scope"], json!({"project": {"id": "8"}}));
+        // It has its project, and comes before a user whose name the shell may have as well.
+        let credential = keystone(
+            "--os-auth-url http://k --os-application-credential-id c --os-application-credential-secret s --os-username a",
+        );
+        let credential = credential.request();
+        let identity = json!({
+            "methods": ["application_credential"], "application_credential": {"id": "c", "secret": "s"},
+        });
+        assert_eq!(credential, json!({"auth": {"identity": identity}}));
     }
 
     #[test]
@@ -306,6 +341,7 @@ mod tests {
             ("--os-auth-url u", "--os-username"),
             ("--os-auth-url u --os-username a", "--os-password"),
             ("--os-auth-url u --os-username a --os-password p", "--os-project-name"),
+            ("--os-auth-url u --os-application-credential-id c", "--os-application-credential-secret"),
         ] {
             let error = login(given).expect_err(given).to_string();
             assert!(error.contains(missing), "{error}");

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 /// How long an answer is waited for.
 pub const LIMIT: Duration = Duration::from_mins(1);
 /// After that long a connection is not used again.
-const IDLE: Duration = Duration::from_secs(10);
+pub const IDLE: Duration = Duration::from_secs(10);
 
 /// What came back.
 #[derive(Clone, Debug)]

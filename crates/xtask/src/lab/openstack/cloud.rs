@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::PASSWORD;
-use crate::leasing::http::LIMIT;
+use crate::leasing::http::{IDLE, LIMIT};
 
 /// What users of the lab have as password, but for its administrator.
 pub const OF_ALL: &str = "only for the lab";
@@ -58,9 +58,10 @@ impl Cloud {
     pub fn new(port: u16) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let client = Client::builder().timeout(LIMIT).pool_idle_timeout(IDLE).no_proxy().build();
         Ok(Self {
             runtime: runtime.context("no runtime")?,
-            client: Client::builder().timeout(LIMIT).no_proxy().build().context("no HTTP client")?,
+            client: client.context("no HTTP client")?,
             keystone: format!("http://127.0.0.1:{port}/v3"),
             secrets: RefCell::default(),
         })

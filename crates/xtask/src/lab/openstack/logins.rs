@@ -164,6 +164,23 @@ pub fn by_stock_clients(cases: &mut Cases, lab: &Lab, ours: &Executable, server:
         ensure!(listed.contains("by hand"), "{listed}");
         Ok(())
     });
+    cases.check("and with those of an application credential", || {
+        let mut make = lab.client(&lab.program("openstack"), "alice", OF_ALL, "physics");
+        let made = output_of(make.args(["application", "credential", "create", "-f", "json", "for-allot"]))?;
+        let made: Value = serde_json::from_str(&made)?;
+        let of = |name: &str| {
+            made[name].as_str().or(made[name.to_lowercase()].as_str()).unwrap_or_default().to_owned()
+        };
+        let mut command = lab.client(ours.path(), "", "", "");
+        for unset in ["OS_USERNAME", "OS_PASSWORD", "OS_PROJECT_NAME"] {
+            command.env_remove(unset);
+        }
+        command.env("OS_APPLICATION_CREDENTIAL_ID", of("ID"));
+        command.env("OS_APPLICATION_CREDENTIAL_SECRET", of("Secret"));
+        let listed = output_of(command.args(["lease", "list"]))?;
+        ensure!(listed.contains("by hand"), "{listed}");
+        Ok(())
+    });
     cases.check("figures say what became of tokens", || {
         let figures = server.caller().metrics()?;
         for outcome in ["cached", "valid", "refused"] {
