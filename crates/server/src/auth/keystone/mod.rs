@@ -196,17 +196,19 @@ impl Inner {
         if !self.outage().may_ask(self.since.elapsed()) {
             return Answer::None;
         }
+        // A token may be revoked while the answer is on its way.
+        let asked_at = self.now();
         let validated = openstack::validate(&self.session, token);
         let said = match tokio::time::timeout(self.patience, validated).await {
             Ok(Ok(said)) => Ok(said),
             Ok(Err(error)) => Err((is_outage(&error), error.to_string())),
             Err(_) => Err((true, format!("no answer within {} s", self.patience.as_secs_f32()))),
         };
-        self.learn(key, said)
+        self.learn(key, asked_at, said)
     }
 
     /// Keeps what Keystone said, or that it said nothing.
-    fn learn(&self, key: Key, said: Result<Option<Token>, (bool, String)>) -> Answer {
+    fn learn(&self, key: Key, asked_at: Moment, said: Result<Option<Token>, (bool, String)>) -> Answer {
         let now = self.now();
         let said = match said {
             Ok(said) => said,
@@ -234,7 +236,7 @@ impl Inner {
             return Answer::Refused(Refusal::Unscoped);
         };
         self.checks.valid();
-        self.cache().accept(key, Arc::clone(&known), now);
+        self.cache().accept(key, Arc::clone(&known), asked_at);
         Answer::Valid(known)
     }
 
