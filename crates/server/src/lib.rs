@@ -11,11 +11,13 @@
 //! handler asks the policy first, then reads the body, and hands changes over to a task of their own, which ends
 //! even if the client goes away.
 
+mod accept;
 mod access;
 mod app;
 mod auth;
 mod config;
 mod connections;
+mod console;
 mod document;
 mod enforcement;
 mod error;

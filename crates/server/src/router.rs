@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
-use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response, map_response_with_state};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -15,9 +15,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::console;
 use crate::document;
 use crate::error::{ApiError, with_shortage_status};
-use crate::middleware::{authenticate, context, current, suffix, version};
+use crate::middleware::{authenticate, compression, context, current, security, suffix, version};
 use crate::routes::{
     audit, availability, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances,
     lease_pools, leases, maintenance, notifications, offers, operation, preemptible, series, usage, versions,
@@ -99,6 +100,7 @@ pub fn router(app: App) -> axum::Router {
     let serve_document = async move || ([(CONTENT_TYPE, "application/json")], document.clone());
     let inner = router
         .route("/openapi.json", axum::routing::get(serve_document))
+        .route(&format!("{}{{file}}", console::ASSETS), axum::routing::get(console::asset))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
         .layer(map_response_with_state(app.clone(), shortage_status))
@@ -107,9 +109,11 @@ pub fn router(app: App) -> axum::Router {
         .layer(from_fn_with_state(app.clone(), authenticate::authenticate))
         .layer(CatchPanicLayer::custom(|_| ApiError::internal().into_response()))
         .layer(from_fn_with_state(app.clone(), context::context))
+        .layer(map_response(security::harden))
+        .layer(compression::layer())
         .with_state(app);
     // Around the router, because the address has to be rewritten before its route is looked for.
-    axum::Router::new().fallback_service(inner.map_request(suffix::strip))
+    axum::Router::new().fallback_service(inner.map_request(|request| compression::choose(suffix::strip(request))))
 }
 
 async fn shortage_status(State(app): State<App>, response: Response) -> Response {

@@ -12,16 +12,18 @@ use axum::response::{IntoResponse, Response};
 use super::context::RequestId;
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
+use crate::console;
 use crate::error::ApiError;
 use crate::rate::Client;
 
-/// What everybody may see: which versions there are, the document, and how the server is. The local Keystone
-/// asks for credentials itself.
+/// What everybody may see: which versions there are, the console's files, the document, and how the server is. The local
+/// Keystone asks for credentials itself.
 pub(crate) fn public(path: &str) -> bool {
     matches!(path, "/" | "/versions" | "/openapi.json" | "/healthz" | "/readyz" | "/metrics")
         || path == "/identity"
         || path == "/identity/v3"
         || path.starts_with("/identity/v3/")
+        || path.starts_with(console::ASSETS)
 }
 
 /// What is public, and limited nevertheless: where passwords can be tried.

@@ -3,13 +3,15 @@
 use api::v1::body::Link;
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::HOST;
+use axum::http::header::{HOST, VARY};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::accept::prefers_html;
 use crate::app::App;
+use crate::console;
 
 /// All versions.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -56,13 +58,20 @@ fn document(app: &App, headers: &HeaderMap) -> Response {
     (StatusCode::MULTIPLE_CHOICES, Json(VersionsBody { versions: vec![version] })).into_response()
 }
 
-/// The versions of the API.
+/// The versions of the API, or, for who prefers HTML to JSON, the console.
 #[utoipa::path(
     get, path = "/", tag = "versions", operation_id = "list_versions_at_root",
-    responses((status = 300, body = VersionsBody))
+    responses(
+        (status = 300, body = VersionsBody),
+        (status = 200, description = "The console, for who prefers it", content_type = "text/html", body = String),
+        (status = 304, description = "The console, which the client has already"),
+    )
 )]
 pub(crate) async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
-    document(&app, &headers)
+    if prefers_html(&headers) {
+        return console::page(&headers);
+    }
+    ([(VARY, "Accept")], document(&app, &headers)).into_response()
 }
 
 /// The versions of the API.

@@ -4,6 +4,7 @@ mod audit;
 mod authentication;
 mod authorisation;
 mod availability;
+mod console;
 mod contract;
 mod dates;
 mod energy;
