@@ -36,7 +36,8 @@ fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
-            let name = entry.file_name().into_string().map_err(|_| io::Error::other("a name is not UTF-8"))?;
+            let name =
+                entry.file_name().into_string().map_err(|_| io::Error::other("a name is not UTF-8"))?;
             files.push((name, entry.path()));
         }
     }

@@ -15,6 +15,7 @@
 //! - The [`calendar`] knows what is taken when. [`admission`] decides about new leases and changed ones, and
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
+//! - [`occupancy`] says how much of a host is reserved, span by span.
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
@@ -63,6 +64,7 @@ pub mod lease;
 pub mod lease_pool;
 pub mod lease_type;
 pub mod maintenance;
+pub mod occupancy;
 pub mod offer;
 pub mod plan;
 pub mod preemption;

@@ -104,8 +104,7 @@ mod tests {
 
     #[test]
     fn an_encoding_is_chosen_by_its_quality_and_the_first_of_equal_ones() {
-        let chosen =
-            |value: &str| preferred_encoding(&headers(ACCEPT_ENCODING, &[value]), &["zstd", "gzip"]);
+        let chosen = |value: &str| preferred_encoding(&headers(ACCEPT_ENCODING, &[value]), &["zstd", "gzip"]);
         assert_eq!(chosen("gzip, deflate, br, zstd"), Some("zstd"));
         assert_eq!(chosen("gzip, deflate"), Some("gzip"));
         assert_eq!(chosen("zstd;q=0.5, GZIP;q=0.8"), Some("gzip"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use ambient::{Clock, Ids, SystemClock};
 use leases::project::{Owner, ProjectId, UserId};
 use service::{Caller, Client, Service};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
 use crate::auth::keystone::Keystone;
@@ -45,6 +45,11 @@ pub(crate) struct Inner {
     pub limiter: Option<Limiter>,
     /// What each client has asked for and not been answered.
     pub unanswered: Arc<Unanswered>,
+    /// Streams of changes, by client, and of all together.
+    pub streams: Arc<Unanswered>,
+    pub all_streams: Arc<Semaphore>,
+    /// What tells the states of this run of the service from those of another, once that is asked for.
+    pub run: OnceLock<String>,
     /// What connections take.
     pub places: Arc<Places>,
     /// The server is about to end.
@@ -57,7 +62,9 @@ impl App {
         // Clients compare the end of a token with the time of their own machine.
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let lifetime = config.auth.token_lifetime_seconds;
-        let keyring = Arc::new(Keyring::new(Arc::clone(&service), Arc::clone(&ids), clock, lifetime));
+        let longest = lifetime.max(config.auth.session_lifetime_seconds);
+        let keyring = Keyring::new(Arc::clone(&service), Arc::clone(&ids), clock, lifetime, longest);
+        let keyring = Arc::new(keyring);
         let failures = Arc::new(Failures::new(config.limits.failed_logins));
         let hashing = Arc::new(Hashing::new(ids.as_ref(), Arc::clone(&failures))?);
         let limits = config.limits;
@@ -71,6 +78,8 @@ impl App {
         let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
         let limiter = Limiter::new(limits.rate);
         let unanswered = Unanswered::new(limits.requests_at_once);
+        let streams = Unanswered::new(limits.streams_per_user);
+        let all_streams = Arc::new(Semaphore::new(limits.streams.min(Semaphore::MAX_PERMITS)));
         let stopping = watch::Sender::new(false);
         let inner = Inner {
             service,
@@ -85,6 +94,9 @@ impl App {
             webhook,
             limiter,
             unanswered,
+            streams,
+            all_streams,
+            run: OnceLock::new(),
             places,
             stopping,
         };
@@ -173,7 +185,7 @@ impl Drop for Leaving {
 /// That somebody was not let in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginFailure<'a> {
-    /// How it was tried: `basic`, `local-keystone`, `token`.
+    /// How it was tried: `basic`, `local-keystone`, `session`, `token`.
     pub method: &'static str,
     /// The user's name or identifier, as the client gave it.
     pub name: Option<&'a str>,

@@ -110,6 +110,8 @@ pub struct AuthConfig {
     /// Keys that these tokens are signed with, a line each, instead of those that the store holds. The first signs, all
     /// are accepted.
     pub token_key_file: Option<PathBuf>,
+    /// How long a session of the console lasts.
+    pub session_lifetime_seconds: u32,
     /// A cloud's Keystone, for the method `keystone`.
     #[serde(skip)]
     pub keystone: Option<KeystoneConfig>,
@@ -141,6 +143,7 @@ impl Default for AuthConfig {
             token_lifetime_seconds: 3600,
             token_key_file: None,
             keystone: None,
+            session_lifetime_seconds: 12 * 3600,
         }
     }
 }
@@ -277,6 +280,12 @@ pub struct Limits {
     pub rate: RateLimit,
     /// How many requests of a client may be under way at once.
     pub requests_at_once: usize,
+    /// How many streams of changes there may be.
+    pub streams: usize,
+    /// How many of them of one user.
+    pub streams_per_user: usize,
+    /// How long one lasts.
+    pub stream_seconds: u32,
     /// How many connections there may be.
     pub connections: usize,
     /// How many of them from one address.
@@ -313,6 +322,9 @@ impl Default for Limits {
             stop_read_seconds: 1,
             rate: RateLimit::default(),
             requests_at_once: 256,
+            streams: 512,
+            streams_per_user: 8,
+            stream_seconds: 600,
             connections: 4096,
             connections_per_address: 1024,
             parts: api::v1::Limits::default(),

@@ -32,6 +32,9 @@ pub(crate) struct FrameworkErrorBody {
 pub(crate) struct AuthErrorBody {
     /// What is wrong.
     pub error: AuthError,
+    /// With what one can log in to the console, where that is asked: `token`, `password`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<String>,
 }
 
 /// What is wrong with credentials.
@@ -64,6 +67,8 @@ pub(crate) struct ApiError {
     message: String,
     hint: Option<String>,
     offers: Vec<Offer>,
+    /// With what one can log in.
+    logins: Vec<&'static str>,
     shape: Shape,
     /// When the client may ask again, seconds from now.
     retry_after: Option<u64>,
@@ -96,6 +101,7 @@ impl ApiError {
             message: bounded(message.into()),
             hint: None,
             offers: Vec::new(),
+            logins: Vec::new(),
             shape: Shape::Application,
             retry_after,
             shortage: false,
@@ -112,6 +118,11 @@ impl ApiError {
     pub fn unauthorized(basic: bool) -> Self {
         let message = "The request you have made requires authentication.";
         Self { shape: Shape::Auth { basic }, ..Self::new(StatusCode::UNAUTHORIZED, message) }
+    }
+
+    /// The same with what one can log in with.
+    pub fn with_logins(self, logins: Vec<&'static str>) -> Self {
+        Self { logins, ..self }
     }
 
     /// The same in other words.
@@ -337,7 +348,8 @@ impl IntoResponse for ApiError {
             }
             Shape::Auth { .. } => {
                 let title = self.status.canonical_reason().unwrap_or_default().to_owned();
-                let body = AuthErrorBody { error: AuthError { code, title, message } };
+                let login = self.logins.into_iter().map(str::to_owned).collect();
+                let body = AuthErrorBody { error: AuthError { code, title, message }, login };
                 (self.status, Json(body)).into_response()
             }
         };

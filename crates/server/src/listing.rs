@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{StreamExt, stream};
 use serde::Serialize;
 
 use crate::app::Session;
@@ -120,7 +120,7 @@ fn pieces<T, W: Serialize>(
     first: Bytes,
     listing: Listing<T, W>,
 ) -> impl stream::Stream<Item = Result<Bytes, serde_json::Error>> {
-    stream::unfold((Some(first), listing), async |(first, mut listing)| {
+    let pieces = stream::unfold((Some(first), listing), async |(first, mut listing)| {
         let mut piece = Ok(first);
         // Of a chunk that had nothing for the list, there is nothing to send.
         while matches!(&piece, Ok(piece) if piece.as_ref().is_none_or(Bytes::is_empty)) && !listing.done {
@@ -129,7 +129,9 @@ fn pieces<T, W: Serialize>(
             piece = listing.piece();
         }
         piece.transpose().map(|piece| (piece, (None, listing)))
-    })
+    });
+    // Whoever compresses them asks once more after the end.
+    pieces.fuse()
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl Metrics {
             pushes.clone(),
         );
         let failed_logins = Family::<LoginLabels, Counter>::default();
-        for method in ["basic", "local-keystone", "token"] {
+        for method in ["basic", "local-keystone", "session", "token"] {
             drop(failed_logins.get_or_create(&LoginLabels { method }));
         }
         let help = "Requests whose password or token was wrong, or tried too often";

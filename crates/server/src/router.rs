@@ -20,9 +20,9 @@ use crate::document;
 use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, compression, context, current, security, suffix, version};
 use crate::routes::{
-    audit, availability, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances,
-    lease_pools, leases, maintenance, notifications, offers, operation, preemptible, series, usage, versions,
-    waitlist,
+    audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
+    instances, lease_pools, leases, maintenance, notifications, offers, operation, preemptible, series,
+    session, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -72,6 +72,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
         .routes(routes!(availability::show))
+        .routes(routes!(calendar::show))
+        .routes(routes!(calendar::changes))
+        .routes(routes!(session::show, session::begin, session::end))
         .routes(routes!(energy::plan))
         .routes(routes!(energy::report))
         .routes(routes!(energy::hosts))
@@ -113,7 +116,8 @@ pub fn router(app: App) -> axum::Router {
         .layer(compression::layer())
         .with_state(app);
     // Around the router, because the address has to be rewritten before its route is looked for.
-    axum::Router::new().fallback_service(inner.map_request(|request| compression::choose(suffix::strip(request))))
+    axum::Router::new()
+        .fallback_service(inner.map_request(|request| compression::choose(suffix::strip(request))))
 }
 
 async fn shortage_status(State(app): State<App>, response: Response) -> Response {

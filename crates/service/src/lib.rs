@@ -8,6 +8,7 @@
 
 mod attributes;
 mod availability;
+mod calendar;
 mod client;
 mod deciding;
 mod departures;
@@ -59,6 +60,9 @@ use crate::execution::Progress;
 use crate::places::Places;
 use crate::state::State;
 
+pub use calendar::{
+    Bar, BarKind, CalendarHost, CalendarPage, CalendarQuestion, CalendarRow, CalendarStatus, CalendarViewer,
+};
 pub use client::Client;
 pub use drift::Drift;
 pub use energy::{EnergyMode, EnergySettings};

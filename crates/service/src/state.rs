@@ -560,6 +560,12 @@ impl Leases {
         ended.filter_map(|(_, id)| self.records.get(&id))
     }
 
+    /// Leases that are over and were changed for the last time then or later, the earliest first.
+    pub fn ended_since(&self, from: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let ended = self.ended.from(Bound::Included((from, LeaseId(0))));
+        ended.filter_map(|(_, id)| self.records.get(&id))
+    }
+
     /// When the next lease starts after `now`.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);

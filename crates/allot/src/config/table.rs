@@ -125,6 +125,8 @@ settings! {
     /// File with keys that these tokens are signed with, one a line, of which the first signs and all are accepted;
     /// without it, the service makes keys and keeps them in the database
     "token_key_file" token_key_file: Option<PathBuf> = "" as "FILE";
+    /// How long a session of the console lasts; one that was begun with a token ends no later than the token
+    "session_lifetime" session_lifetime: Span = "12h" as "DURATION";
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
     "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
     /// Name of this service among those that share a database; without it, that of the machine
@@ -420,6 +422,12 @@ settings! {
     "limits.requests_burst" requests_burst: u32 = "100" as "N";
     /// How many requests of a user may be under way at once; more are refused
     "limits.requests_at_once" requests_at_once: usize = "256" as "N";
+    /// How many streams of changes of the calendar there may be; more are refused
+    "limits.streams" streams: usize = "512" as "N";
+    /// How many of them a user may have, in a project
+    "limits.streams_per_user" streams_per_user: usize = "8" as "N";
+    /// How long such a stream lasts; its client asks again then, and has to be somebody still
+    "limits.stream_time" stream_time: Span = "10m" as "DURATION";
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
     /// refused; 30 million take about 0.3 s
     "limits.decision_work" decision_work: u64 = "30000000" as "UNITS";

@@ -519,6 +519,9 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
                 burst: configuration.requests_burst,
             },
             requests_at_once: configuration.requests_at_once.max(1),
+            streams: configuration.streams,
+            streams_per_user: configuration.streams_per_user,
+            stream_seconds: configuration.stream_time.seconds(),
             connections: connections.most,
             connections_per_address: connections.per_address,
             parts: parts(configuration),
@@ -566,6 +569,7 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         token_lifetime_seconds: configuration.token_lifetime.seconds(),
         token_key_file: configuration.token_key_file.clone(),
         keystone: keystone::of(configuration)?,
+        session_lifetime_seconds: configuration.session_lifetime.seconds(),
     };
     for choice in &configuration.auth {
         let (method, file) = match choice {

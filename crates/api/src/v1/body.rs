@@ -15,10 +15,10 @@ pub use self::list::{
     AllocationsBody, FloatingIpsBody, HostsBody, InstancesBody, LeasePoolsBody, LeasesBody, Link,
 };
 use super::{
-    Allocation, AuditEntry, Availability, BillingLine, DriftEntry, EnergyHost, EnergyPool, EnergyPoolReport,
-    Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost, Maintenance, Notification,
-    Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty, SchedulerHints, Series,
-    Usage, UsageEvent, WaitlistEntry,
+    Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
+    EnergyPoolReport, Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost,
+    Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty,
+    SchedulerHints, Series, SessionOf, Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -117,6 +117,42 @@ pub struct NotificationsBody {
 pub struct AvailabilityBody {
     /// How much is free when.
     pub availability: Availability,
+}
+
+/// Who has which hosts when.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CalendarBody {
+    /// Who has which hosts when.
+    pub calendar: Calendar,
+}
+
+/// Who one is.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionBody {
+    /// Who one is.
+    pub session: SessionOf,
+}
+
+/// With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers
+/// `X-Auth-Token` or `Authorization` say it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionBegin {
+    /// As the body of `POST /identity/v3/auth/tokens` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub auth: Option<Value>,
+    /// A token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// A user's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The user's password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// The project; the user's usual one if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// Usage, by period and by what it was asked.

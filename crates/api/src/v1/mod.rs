@@ -3,6 +3,7 @@
 mod audit;
 mod availability;
 pub mod body;
+mod calendar;
 mod date;
 mod drift;
 mod energy;
@@ -30,10 +31,12 @@ mod python;
 mod repeat;
 mod requirement;
 mod reservation_request;
+mod session;
 mod usage;
 
 pub use audit::AuditEntry;
 pub use availability::{Availability, FreeStep, Span};
+pub use calendar::{Calendar, CalendarBar, CalendarHost, CalendarLease};
 pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};
@@ -65,4 +68,5 @@ pub use preemptible::{PreemptibleProject, PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::{FindFlavor, read_asked};
+pub use session::SessionOf;
 pub use usage::{BillingLine, LeaseUsage, Reserved, Usage, UsageEvent, Used};

@@ -297,13 +297,18 @@ impl Calendar {
     }
 
     /// How many bookings of the host are looked at to find out what overlaps the window: few more than do.
-    pub(crate) fn near(&self, host: HostId, window: &Window) -> usize {
+    pub fn near(&self, host: HostId, window: &Window) -> usize {
         self.hosts.get(&host).map_or(0, |page| page.near(window))
     }
 
     /// The bookings of a host in the order of their starts, with the windows they are for.
     pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
         self.hosts.get(&host).into_iter().flat_map(|page| page.bookings())
+    }
+
+    /// The same of those that overlap the window.
+    pub fn bookings_in(&self, host: HostId, within: Window) -> impl Iterator<Item = (Window, &Booking)> {
+        self.hosts.get(&host).into_iter().flat_map(move |page| page.bookings_in(within))
     }
 
     /// The bookings of a floating IP in the order of their starts, with the windows they are for.

@@ -88,6 +88,12 @@ impl Page {
         })
     }
 
+    /// Bookings that overlap the window, by start.
+    pub(super) fn bookings_in(&self, window: Window) -> impl Iterator<Item = (Window, &Booking)> {
+        let positions = self.overlapping(window, None);
+        positions.map(|position| (self.windows[position], &self.bookings[position]))
+    }
+
     /// How many bookings [`Self::overlapping`] looks at.
     pub(super) fn near(&self, window: &Window) -> usize {
         let over = self.all_over.partition_point(|end| *end <= window.start());

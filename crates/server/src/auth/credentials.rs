@@ -38,6 +38,12 @@ impl Credentials {
         self.token.is_none() && self.password.is_none()
     }
 
+    /// Those of somebody who has that token and asks the same.
+    #[must_use]
+    pub fn with_token(&self, token: SecretString) -> Self {
+        Self { token: Some(token), password: None, project: None, ..self.clone() }
+    }
+
     /// The same for a request of that method and path.
     #[must_use]
     pub fn for_request(self, method: &Method, path: &str) -> Self {

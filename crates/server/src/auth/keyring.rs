@@ -44,6 +44,8 @@ pub(crate) struct Keyring {
     clock: Arc<dyn Clock>,
     /// How long tokens are valid.
     lifetime: SignedDuration,
+    /// How long anything is valid that a key vouches for: tokens and sessions.
+    longest: SignedDuration,
     known: Mutex<Known>,
     /// Held by whoever reads the store.
     reading: tokio::sync::Mutex<()>,
@@ -63,19 +65,22 @@ impl Known {
 }
 
 impl Keyring {
-    /// That of a service's store, for tokens of that lifetime.
+    /// That of a service's store, for tokens of that lifetime, and for what is valid as long as `longest_seconds`.
     pub fn new(
         service: Arc<Service>,
         ids: Arc<dyn Ids>,
         clock: Arc<dyn Clock>,
         lifetime_seconds: u32,
+        longest_seconds: u32,
     ) -> Self {
         let lifetime = SignedDuration::from_secs(lifetime_seconds.into());
+        let longest = SignedDuration::from_secs(longest_seconds.into()).max(lifetime);
         Self {
             service,
             ids,
             clock,
             lifetime,
+            longest,
             known: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
         }
@@ -121,7 +126,7 @@ impl Keyring {
 
     /// The number of the first key that a valid token can be signed with.
     fn oldest_needed(&self, keys: &[TokenKey], now: Timestamp) -> u32 {
-        let replaced_long_ago = |next: &TokenKey| now.duration_since(next.at) > self.lifetime;
+        let replaced_long_ago = |next: &TokenKey| now.duration_since(next.at) > self.longest;
         let needed = keys.iter().zip(keys.iter().skip(1)).find(|(_, next)| !replaced_long_ago(next));
         needed.map(|(key, _)| key).or(keys.last()).map_or(1, |key| key.number)
     }
@@ -159,7 +164,8 @@ impl Keyring {
         let many = of_user.len() >= MOST_OF_USER || state.revoked.len() >= MOST_REVOCATIONS;
         let revocation = if many {
             let last = of_user.iter().map(|revocation| revocation.until).max().unwrap_or(until);
-            Revocation { user: user.clone(), token: None, at, until: last.max(until).max(self.end(at)) }
+            let end = at.checked_add(self.longest).unwrap_or(Timestamp::MAX);
+            Revocation { user: user.clone(), token: None, at, until: last.max(until).max(end) }
         } else {
             Revocation { user: user.clone(), token: Some(token), at, until }
         };

@@ -22,7 +22,7 @@ use service::ServiceError;
 use super::key_file::FileKey;
 use super::keyring::Keyring;
 use super::passwords::Passwords;
-use super::{Authenticator, Credentials, Denial, Identity};
+use super::{Attempt, Authenticator, Credentials, Denial, Identity};
 
 /// What tokens begin with. Another form of them has another number.
 const PREFIX: &str = "allot1.";
@@ -110,6 +110,13 @@ struct LoginIdentity {
     methods: Vec<String>,
     #[serde(default)]
     password: Option<LoginPassword>,
+    #[serde(default)]
+    token: Option<LoginToken>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoginToken {
+    id: SecretString,
 }
 
 #[derive(Debug, Deserialize)]
@@ -166,6 +173,33 @@ impl LoginRequest {
         let user = &self.auth.identity.password.as_ref()?.user;
         user.id.as_deref().or(user.name.as_deref())
     }
+
+    /// With what it is tried to log in. There is one domain, and nobody has a role in anything but projects.
+    pub fn attempt(&self) -> Result<Attempt, LoginError> {
+        let wrong = |reason| LoginError::Denied(Denial::Wrong(reason));
+        let LoginIdentity { methods, password, token } = &self.auth.identity;
+        let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+        let user = match (&methods[..], password, token) {
+            (["password"], Some(password), _) => &password.user,
+            (["token"], _, Some(token)) => return Ok(Attempt::Token(token.id.clone())),
+            _ => return Err(LoginError::Method),
+        };
+        let project = match &self.auth.scope {
+            Some(Scope::Named { others, .. }) if !others.is_empty() => {
+                return Err(wrong("scope that is no project"));
+            }
+            Some(Scope::Named { project: Some(project), .. }) => Some(project),
+            _ => None,
+        };
+        let domains = [user.domain.as_ref(), project.and_then(|project| project.domain.as_ref())];
+        if !domains.into_iter().flatten().all(Domain::is_default) {
+            return Err(wrong("unknown domain"));
+        }
+        // A project's name is its identifier.
+        let project = project.and_then(|project| project.id.clone().or_else(|| project.name.clone()));
+        let (name, id, password) = (user.name.clone(), user.id.clone(), user.password.clone());
+        Ok(Attempt::Password { name, id, password, project })
+    }
 }
 
 impl Domain {
@@ -188,29 +222,13 @@ impl LocalKeystone {
         request: &LoginRequest,
         peer: Option<IpAddr>,
     ) -> Result<(SecretString, Issued), LoginError> {
+        let Attempt::Password { name, id, password, project } = request.attempt()? else {
+            return Err(LoginError::Method);
+        };
         let wrong = |reason| LoginError::Denied(Denial::Wrong(reason));
-        let identity = &request.auth.identity;
-        let password = match &identity.password {
-            Some(password) if identity.methods == ["password"] => &password.user,
-            _ => return Err(LoginError::Method),
-        };
-        let (name, id) = (password.name.as_deref(), password.id.as_deref());
-        let user = self.passwords.check(name, id, &password.password, peer).await;
+        let user = self.passwords.check(name.as_deref(), id.as_deref(), &password, peer).await;
         let user = user.map_err(LoginError::Denied)?;
-        let project = match &request.auth.scope {
-            Some(Scope::Named { others, .. }) if !others.is_empty() => {
-                return Err(wrong("scope that is no project"));
-            }
-            Some(Scope::Named { project: Some(project), .. }) => Some(project),
-            _ => None,
-        };
-        let domains = [password.domain.as_ref(), project.and_then(|project| project.domain.as_ref())];
-        if !domains.into_iter().flatten().all(Domain::is_default) {
-            return Err(wrong("unknown domain"));
-        }
-        // A project's name is its identifier.
-        let project = project.and_then(|project| project.id.as_deref().or(project.name.as_deref()));
-        let identity = user.identity(project).ok_or_else(|| wrong("no role in the project"))?;
+        let identity = user.identity(project.as_deref()).ok_or_else(|| wrong("no role in the project"))?;
         let since = self.keyring.now();
         // To the microsecond, as it is in the token.
         let since = Timestamp::from_microsecond(since.as_microsecond()).unwrap_or(since);

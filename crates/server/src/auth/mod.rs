@@ -16,6 +16,7 @@ pub(crate) mod keystone;
 pub(crate) mod local_keystone;
 mod open;
 mod passwords;
+mod sessions;
 mod tokens;
 mod users;
 
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leases::project::{ProjectId, UserId};
+use secrecy::SecretString;
 
 pub use credentials::Credentials;
 pub(crate) use failures::{Failures, shown};
@@ -35,6 +37,7 @@ pub use hash::{HashError, hash_password, hash_token};
 pub(crate) use keyring::Keyring;
 pub(crate) use open::says_local;
 pub(crate) use passwords::Hashing;
+pub(crate) use sessions::{Login, SessionError, Sessions};
 
 use crate::config::{AuthConfig, AuthMethod, ConfigError};
 
@@ -137,6 +140,34 @@ impl Denial {
     }
 }
 
+/// With what somebody tries to log in to the console.
+#[derive(Clone, Debug)]
+pub(crate) enum Attempt {
+    /// With a token.
+    Token(SecretString),
+    /// With a password, for the project that is named or the usual one.
+    Password {
+        /// The user's name, unless the identifier is given.
+        name: Option<String>,
+        /// The user's identifier.
+        id: Option<String>,
+        /// The password.
+        password: SecretString,
+        /// The project.
+        project: Option<String>,
+    },
+}
+
+impl Attempt {
+    /// The name or identifier that was given.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Token(_) => None,
+            Self::Password { name, id, .. } => id.as_deref().or(name.as_deref()),
+        }
+    }
+}
+
 /// All that was chosen.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
@@ -149,6 +180,8 @@ pub(crate) struct Authentication {
     pub open: bool,
     /// A browser may ask for name and password.
     pub basic: bool,
+    /// Sessions of the console.
+    pub sessions: Arc<Sessions>,
     tokens: Option<Arc<tokens::Tokens>>,
     passwords: Option<Arc<passwords::Passwords>>,
 }
@@ -165,10 +198,14 @@ pub(crate) struct Permanent {
 impl Authentication {
     /// Of these settings; files are read now.
     pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
+        let file_keys = config.token_key_file.as_deref().map(key_file::read).transpose()?.unwrap_or_default();
+        let keyring = Arc::clone(&permanent.keyring);
+        let sessions = Sessions::new(keyring, file_keys.clone(), config.session_lifetime_seconds);
         let mut this = Self {
             authenticators: Vec::new(),
             local_keystone: None,
             keystone: None,
+            sessions: Arc::new(sessions),
             open: false,
             basic: false,
             tokens: None,
@@ -195,9 +232,7 @@ impl Authentication {
                 AuthMethod::LocalKeystone => {
                     let users =
                         shared_users(&mut this.passwords, config, "local-keystone", &permanent.hashing)?;
-                    let keys = config.token_key_file.as_deref().map(key_file::read).transpose()?;
-                    let keys = keys.unwrap_or_default();
-                    let keyring = Arc::clone(&permanent.keyring);
+                    let (keyring, keys) = (Arc::clone(&permanent.keyring), file_keys.clone());
                     let keystone = Arc::new(local_keystone::LocalKeystone::new(users, keyring, keys));
                     this.local_keystone = Some(Arc::clone(&keystone));
                     this.authenticators.push(keystone);
@@ -229,6 +264,68 @@ impl Authentication {
             }
         }
         Err(denial)
+    }
+
+    /// With what one can log in to the console.
+    pub fn logins(&self) -> Vec<&'static str> {
+        if self.open {
+            return vec!["none"];
+        }
+        let keystone = self.keystone.is_some() || self.local_keystone.is_some();
+        let token = self.tokens.is_some() || keystone;
+        let password = self.passwords.is_some();
+        let kinds = [("token", token), ("password", password)];
+        kinds.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+    }
+
+    /// Who logs in, and how, by a request that has `credentials` beside.
+    pub async fn log_in(
+        &self,
+        attempt: &Attempt,
+        credentials: &Credentials,
+    ) -> Result<(Identity, Login), Denial> {
+        match attempt {
+            Attempt::Token(token) => {
+                let identity = self.authenticate(&credentials.with_token(token.clone())).await?;
+                Ok((identity, Login::Token(token.clone())))
+            }
+            Attempt::Password { name, id, password, project } => {
+                let passwords = self.passwords.as_ref().ok_or(Denial::Wrong("no passwords here"))?;
+                let user =
+                    passwords.check(name.as_deref(), id.as_deref(), password, credentials.peer).await?;
+                let identity = user.identity(project.as_deref());
+                let identity = identity.ok_or(Denial::Wrong("no role in the project"))?;
+                let entry = user.entry(&identity.project);
+                Ok((identity, Login::Password { entry }))
+            }
+        }
+    }
+
+    /// Who has the session of that cookie, if it is valid: what it was begun with has to be so still.
+    pub async fn of_session(
+        &self,
+        cookie: &SecretString,
+        credentials: &Credentials,
+    ) -> Result<Identity, Denial> {
+        let session = self.sessions.open(cookie).await.ok_or(Denial::Absent)?;
+        let identity = match &session.login {
+            Login::Token(token) => {
+                match self.authenticate(&credentials.with_token(token.clone())).await {
+                    // It was valid once: there is no reason to suspect whoever has it.
+                    Err(Denial::Wrong(_) | Denial::Told(_)) => return Err(Denial::Absent),
+                    found => found?,
+                }
+            }
+            Login::Password { entry } => {
+                let users = self.passwords.as_ref().map(|passwords| passwords.users());
+                let user = users.and_then(|users| users.find(None, Some(&session.user.0)));
+                let identity = user.and_then(|user| user.identity(Some(&session.project.0)));
+                let same = user.is_some_and(|user| user.entry(&session.project) == *entry);
+                identity.filter(|_| same).ok_or(Denial::Absent)?
+            }
+        };
+        let same = identity.user == session.user && identity.project == session.project;
+        if same { Ok(identity) } else { Err(Denial::Absent) }
     }
 
     /// Users of the file, by identifier.

@@ -15,6 +15,10 @@ use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
 use crate::console;
 use crate::error::ApiError;
 use crate::rate::Client;
+use crate::routes::session::{cookie, is_of_console};
+
+/// The address of the console's session.
+const SESSION: &str = "/v1/session";
 
 /// What everybody may see: which versions there are, the console's files, the document, and how the server is. The local
 /// Keystone asks for credentials itself.
@@ -28,7 +32,12 @@ pub(crate) fn public(path: &str) -> bool {
 
 /// What is public, and limited nevertheless: where passwords can be tried.
 pub(crate) fn limited(path: &str) -> bool {
-    path.starts_with("/identity/v3/")
+    path.starts_with("/identity/v3/") || path == SESSION
+}
+
+/// Whether somebody logs in to the console, who is nobody until then.
+fn begins_session(request: &Request) -> bool {
+    request.uri().path() == SESSION && request.method() == Method::POST
 }
 
 /// A request as load balancers send it to find out whether the service is up: kolla-ansible's `HAProxy` takes a backend
@@ -63,6 +72,11 @@ fn may_fail(app: &App, address: Option<&Client>) -> Result<(), Duration> {
 pub(crate) fn unauthorized(authentication: &Authentication) -> ApiError {
     let keystone = authentication.keystone.as_ref().map(|keystone| keystone.challenge());
     ApiError::unauthorized(authentication.basic).naming_keystone(keystone)
+}
+
+/// The same to the console, which has a form of its own to log in with: its browser is not told to show one.
+pub(crate) fn unauthorized_session(authentication: &Authentication) -> ApiError {
+    ApiError::unauthorized(false).with_logins(authentication.logins())
 }
 
 /// The answer to who is not let in, `unauthorized` if that is all there is to say. It is logged and counted if something
@@ -125,7 +139,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     if health_check(&request) && !authentication.open && credentials.is_empty() {
         return unauthorized(authentication).into_response();
     }
-    if public(request.uri().path()) {
+    if public(request.uri().path()) || begins_session(&request) {
         if !limited(request.uri().path()) {
             return next.run(request).await;
         }
@@ -144,7 +158,13 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     {
         return ApiError::too_many(wait).into_response();
     }
-    let identity = match authentication.authenticate(&credentials).await {
+    let cookie = cookie(request.headers()).filter(|_| credentials.is_empty() && !authentication.open);
+    let by_cookie = cookie.is_some();
+    let identity = match cookie {
+        Some(cookie) => authentication.of_session(&cookie, &credentials).await,
+        None => authentication.authenticate(&credentials).await,
+    };
+    let identity = match identity {
         Ok(identity) => identity,
         Err(denial) => {
             let (method, name) = match &credentials.password {
@@ -152,7 +172,12 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
                 None => ("token", None),
             };
             let failure = LoginFailure { method, name, reason: "", peer, request_id: &request_id };
-            let error = refuse(&app, denial, &failure, unauthorized(authentication));
+            let unauthorized = match is_of_console(request.headers()) {
+                _ if request.uri().path() == SESSION => unauthorized_session(authentication),
+                true => ApiError::unauthorized(false),
+                false => unauthorized(authentication),
+            };
+            let error = refuse(&app, denial, &failure, unauthorized);
             // That Keystone is away is nobody's fault here.
             if !matches!(denial, Denial::Unavailable(_) | Denial::TooMany(_))
                 && let Err(wait) = spend(&app, address)
@@ -162,6 +187,10 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
             return error.into_response();
         }
     };
+    if by_cookie && !request.method().is_safe() && !is_of_console(request.headers()) {
+        let message = "A session that changes something needs the header X-Allot-Console: 1";
+        return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
+    }
     record(&identity);
     let client = Client::User(identity.user.clone(), identity.project.clone());
     if let Err(wait) = spend(&app, Some(client.clone())) {

@@ -112,6 +112,10 @@ rules! {
     UsageGet "blazar:usage:get" READER;
     /// Seeing how much is free when.
     AvailabilityGet "blazar:availability:get" READER;
+    /// Seeing the calendar of all hosts: when they are taken, and by what of the caller's own project.
+    CalendarGet "blazar:calendar:get" READER;
+    /// Seeing there what is of other projects.
+    CalendarGetNames "blazar:calendar:get_names" ADMIN;
     /// Seeing how power is saved.
     EnergyGet "blazar:energy:get" ADMIN;
     /// Booking maintenance of hosts.

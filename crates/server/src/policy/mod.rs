@@ -247,6 +247,8 @@ mod tests {
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),
             ("blazar:availability:get", reader),
+            ("blazar:calendar:get", reader),
+            ("blazar:calendar:get_names", admin),
             ("blazar:energy:get", admin),
             ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),

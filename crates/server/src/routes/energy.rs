@@ -22,7 +22,7 @@ use crate::policy::Rule;
     get, path = "/v1/energy/plan", tag = "energy", operation_id = "show_energy_plan",
     params(("horizon" = Option<String>, Query, description = "How far ahead, as `12h` or `7d`; as far as the operator \
         has set if it is not said")),
-    responses((status = 200, body = EnergyPlanBody), (status = 400, body = api::v1::ErrorBody))
+    responses((status = 200, body = EnergyPlanBody))
 )]
 pub(crate) async fn plan(
     State(app): State<App>,
@@ -60,7 +60,7 @@ pub(crate) async fn plan(
             UTC; the beginning of this month if it is not said"),
         ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
     ),
-    responses((status = 200, body = EnergyReportBody), (status = 400, body = api::v1::ErrorBody))
+    responses((status = 200, body = EnergyReportBody))
 )]
 pub(crate) async fn report(
     State(app): State<App>,

@@ -10,6 +10,7 @@ use crate::policy::Rule;
 
 pub(crate) mod audit;
 pub(crate) mod availability;
+pub(crate) mod calendar;
 pub(crate) mod drift;
 pub(crate) mod energy;
 pub(crate) mod flavors;
@@ -28,6 +29,7 @@ pub(crate) mod operation;
 mod paging;
 pub(crate) mod preemptible;
 pub(crate) mod series;
+pub(crate) mod session;
 pub(crate) mod usage;
 pub(crate) mod versions;
 pub(crate) mod waitlist;

@@ -23,7 +23,7 @@ use crate::policy::Rule;
         ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
     ),
-    responses((status = 200, body = PreemptibleBody), (status = 400, body = api::v1::ErrorBody))
+    responses((status = 200, body = PreemptibleBody))
 )]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -73,7 +73,6 @@ pub(crate) async fn list_projects(
     params(("pattern" = String, Path, description = "Identifiers, with * for anything and ? for any character")),
     responses(
         (status = 200, body = PreemptibleProjectBody),
-        (status = 400, description = "It is no pattern", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn put_project(

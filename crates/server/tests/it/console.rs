@@ -35,9 +35,15 @@ async fn get(site: &Site, path: &str, headers: &[(&str, &str)]) -> (StatusCode, 
 async fn a_browser_is_shown_the_page_without_a_token_and_others_the_versions() {
     for site in [Site::open().await, Site::guarded().await] {
         let (status, headers, body) = get(&site, "/", &[BROWSER]).await;
-        assert_eq!((status.as_u16(), &headers["content-type"]), (200, &"text/html; charset=utf-8".parse().expect("")));
+        assert_eq!(
+            (status.as_u16(), &headers["content-type"]),
+            (200, &"text/html; charset=utf-8".parse().expect(""))
+        );
         assert!(String::from_utf8_lossy(&body).contains("<html"));
-        assert_eq!((&headers["vary"], &headers["cache-control"]), (&"Accept".parse().expect(""), &"no-cache".parse().expect("")));
+        assert_eq!(
+            (&headers["vary"], &headers["cache-control"]),
+            (&"Accept".parse().expect(""), &"no-cache".parse().expect(""))
+        );
         let tag = headers["etag"].to_str().expect("text").to_owned();
         let (status, _, body) = get(&site, "/", &[BROWSER, ("if-none-match", &tag)]).await;
         assert_eq!((status.as_u16(), body.len()), (304, 0));
@@ -127,7 +133,9 @@ async fn a_long_list_is_compressed_as_the_client_prefers_and_is_the_same_list() 
     let (status, headers, body) = accepting("deflate, gzip").await;
     assert_eq!((status.as_u16(), &headers["content-encoding"]), (200, &"gzip".parse().expect("")));
     assert!(!headers.contains_key("content-length"));
-    assert!(headers.get_all("vary").iter().any(|vary| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding")));
+    assert!(
+        headers.get_all("vary").iter().any(|vary| vary.as_bytes().eq_ignore_ascii_case(b"accept-encoding"))
+    );
     assert!(body.len() * 5 < plain.len(), "{} of {} bytes", body.len(), plain.len());
     assert!(unzipped(&body) == plain, "the same list");
     let (_, headers, body) = accepting("gzip, deflate, br, zstd").await;

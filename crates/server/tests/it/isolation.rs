@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 85] = [
+const ROWS: [Row; 90] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -88,6 +88,20 @@ const ROWS: [Row; 85] = [
         ("amount", "1"),
         ("duration", "1h"),
     ]),
+    row("GET", "/v1/calendar").with(&[
+        ("start", "2030-01-01 00:00"),
+        ("end", "2030-03-01 00:00"),
+        ("pool", "freepool"),
+        ("group_by", "rack"),
+        ("bucket", "60"),
+        ("limit", "1"),
+        ("marker", "1"),
+        ("If-None-Match", "*"),
+    ]),
+    row("GET", "/v1/calendar/changes").with(&[("Last-Event-ID", "1")]),
+    row("POST", "/v1/session").with(&[("X-Allot-Console", "1")]).sending(|_| json!({"token": "member"})),
+    row("GET", "/v1/session"),
+    row("DELETE", "/v1/session"),
     row("GET", "/v1/os-hosts/allocations").with(&[
         ("limit", "1"),
         ("marker", "1"),

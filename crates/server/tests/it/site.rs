@@ -9,6 +9,7 @@ use ambient::{Clock, ManualClock, SeededIds};
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use fleet::simulated::{Layout, Model, SimulatedFleet};
+use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use server::{App, AuthConfig, AuthMethod, Config, Limits};
@@ -146,7 +147,13 @@ impl Site {
         let (method, path) = (request.method().clone(), request.uri().to_string());
         let response = self.router.clone().oneshot(request).await.expect("infallible");
         let (parts, body) = response.into_parts();
-        let bytes = axum::body::to_bytes(body, 1 << 24).await.expect("a body");
+        let endless = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let bytes = if endless {
+            // The first event: there may be no end.
+            body.into_data_stream().next().await.expect("an event").expect("a body")
+        } else {
+            axum::body::to_bytes(body, 1 << 24).await.expect("a body")
+        };
         let text = String::from_utf8(bytes.to_vec()).expect("text");
         crate::contract::check(method.as_str(), &path, parts.status.as_u16(), &text);
         Answer { status: parts.status, headers: parts.headers, text }

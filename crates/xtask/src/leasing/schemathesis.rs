@@ -27,8 +27,9 @@ const SEED: u32 = 1;
 pub fn run(ours: &Executable) -> Result<Tally> {
     let python = Python::ready()?;
     let directory = tempfile::tempdir()?;
-    // Generated requests would wait for notifications as long as they are let.
-    let launch = Launch::new(ours, directory.path()).with(["--limits-notification-wait", "1s"]);
+    // Generated requests would wait for notifications, and follow changes, as long as they are let.
+    let short = ["--limits-notification-wait", "1s", "--limits-stream-time", "1s"];
+    let launch = Launch::new(ours, directory.path()).with(short);
     let mut server = launch.start()?;
     let mut tally = valid(&python, server.caller(), directory.path())?;
     tally += generated(&python, &mut server, directory.path(), None)?;

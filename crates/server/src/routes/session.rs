@@ -1,0 +1,250 @@
+//! Logging in to the console, and out: a cookie takes the place of a token (`auth::sessions`).
+
+use std::sync::Arc;
+
+use api::v1::body::SessionBody;
+use api::v1::{RequestError, SessionOf};
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use leases::text::quoted;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use tracing::Instrument;
+
+use crate::access::Access;
+use crate::app::{App, LoginFailure, Session};
+use crate::auth::local_keystone::{LoginError, LoginRequest};
+use crate::auth::{Attempt, Credentials, Identity, SessionError};
+use crate::error::ApiError;
+use crate::extract::{Body, Origin};
+use crate::middleware::authenticate::{refuse, unauthorized_session};
+use crate::policy::{Rule, Target};
+
+/// The cookie's name.
+const NAME: &str = "allot_session";
+
+/// The header that the console sends, and no page of another site can.
+const CONSOLE: HeaderName = HeaderName::from_static("x-allot-console");
+
+/// Whether the console sends this, or somebody who says so: a page of another site cannot.
+pub(crate) fn is_of_console(headers: &HeaderMap) -> bool {
+    headers.contains_key(CONSOLE)
+}
+
+/// The value of the session's cookie, if there is one.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<SecretString> {
+    let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == NAME).map(|(_, value)| SecretString::from(value))
+}
+
+/// What is sent to log in: one of three forms.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoginBody {
+    /// As Keystone has it.
+    #[serde(default)]
+    auth: Option<serde_json::Value>,
+    #[serde(default)]
+    token: Option<SecretString>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    password: Option<SecretString>,
+    #[serde(default)]
+    project: Option<String>,
+}
+
+fn malformed(what: &str) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, what)
+}
+
+impl LoginBody {
+    /// What is tried, by the body or else by the headers.
+    fn attempt(self, headers: &HeaderMap) -> Result<Attempt, ApiError> {
+        let from_headers = || {
+            let credentials = Credentials::of(headers, None);
+            let (token, project) = (credentials.token.map(Attempt::Token), credentials.project);
+            let password = credentials.password.map(|(name, password)| Attempt::Password {
+                name: Some(name),
+                id: None,
+                password,
+                project,
+            });
+            token.or(password)
+        };
+        match self {
+            Self { auth: Some(auth), token: None, user: None, password: None, project: None } => {
+                let unreadable = |error: &serde_json::Error| malformed(&quoted(&error.to_string()));
+                let request: LoginRequest = serde_json::from_value(serde_json::json!({"auth": auth}))
+                    .map_err(|error| unreadable(&error))?;
+                request.attempt().map_err(|error| match error {
+                    LoginError::NoKey(error) => error.into(),
+                    LoginError::Method => malformed("auth.identity.methods may be \"password\" or \"token\""),
+                    LoginError::Denied(_) => ApiError::unauthorized(false),
+                })
+            }
+            Self { auth: None, token: Some(token), user: None, password: None, project: None } => {
+                Ok(Attempt::Token(token))
+            }
+            Self { auth: None, token: None, user: Some(name), password: Some(password), project } => {
+                let project = project.filter(|project| !project.is_empty());
+                Ok(Attempt::Password { name: Some(name), id: None, password, project })
+            }
+            Self { auth: None, token: None, user: None, password: None, project: None } => {
+                from_headers().ok_or_else(|| malformed("Missing parameter auth, token, or user and password"))
+            }
+            _ => Err(malformed("Give one of auth, token, and user with password")),
+        }
+    }
+}
+
+/// Logs in to the console, with a token or a password. The answer sets a cookie that takes the place of a token; requests
+/// that change something with it need the header `X-Allot-Console`, and so does this one.
+#[utoipa::path(
+    post, path = "/v1/session", tag = "session", operation_id = "begin_session",
+    params(("X-Allot-Console" = String, Header, description = "Any text: no page of another site can send it")),
+    request_body = api::v1::body::SessionBegin,
+    responses((status = 201, body = SessionBody))
+)]
+pub(crate) async fn begin(
+    State(app): State<App>,
+    origin: Origin,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    if !is_of_console(&headers) {
+        return Err(malformed("A login needs the header X-Allot-Console: 1"));
+    }
+    let access = app.access();
+    let authentication = &access.authentication;
+    if authentication.open {
+        let nobody = Credentials::default();
+        let identity = authentication.authenticate(&nobody).await.map_err(|_| ApiError::internal())?;
+        return Ok(unkept((StatusCode::CREATED, Json(shown(&access, &identity, "none", None)))));
+    }
+    let body: LoginBody =
+        serde_json::from_value(body.login()?).map_err(|error| RequestError::Json(error.to_string()))?;
+    let attempt = body.attempt(&headers)?;
+    let Origin { peer, request_id } = &origin;
+    let failure =
+        LoginFailure { method: "session", name: attempt.name(), reason: "", peer: *peer, request_id };
+    let credentials = Credentials { peer: *peer, ..Credentials::default() };
+    let credentials = credentials.for_request(&Method::POST, "/v1/session");
+    let (identity, login) = authentication
+        .log_in(&attempt, &credentials)
+        .await
+        .map_err(|denial| refuse(&app, denial, &failure, unauthorized_session(authentication)))?;
+    let (value, until) =
+        authentication.sessions.begin(&identity, &login).await.map_err(|error| match error {
+            SessionError::NoKey(error) => error.into(),
+            SessionError::TooLong(_) => malformed(&error.to_string()),
+            SessionError::Sealing => ApiError::internal(),
+        })?;
+    tracing::info!(user = identity.user.0, project = identity.project.0, "session started");
+    let mut response =
+        unkept((StatusCode::CREATED, Json(shown(&access, &identity, login.name(), Some(until)))));
+    let lasts = authentication.sessions.lifetime().as_secs();
+    response.headers_mut().insert(SET_COOKIE, set_cookie(&app, value.expose_secret(), lasts)?);
+    Ok(response)
+}
+
+/// Who one is and what one may do, and with which session.
+#[utoipa::path(
+    get, path = "/v1/session", tag = "session", operation_id = "show_session",
+    responses((status = 200, body = SessionBody))
+)]
+pub(crate) async fn show(session: Session, headers: HeaderMap) -> Response {
+    let authentication = &session.access.authentication;
+    let opened = match cookie(&headers).filter(|_| Credentials::of(&headers, None).is_empty()) {
+        Some(cookie) if !authentication.open => authentication.sessions.open(&cookie).await,
+        _ => None,
+    };
+    let how = match &opened {
+        _ if authentication.open => "none",
+        Some(opened) => opened.login.name(),
+        None if headers.contains_key("x-auth-token") => "token",
+        None => "password",
+    };
+    let until = opened.map(|opened| opened.until);
+    unkept(Json(shown(&session.access, &session.identity, how, until)))
+}
+
+/// Logs out: the cookie is of no use any more, at no service on the store.
+#[utoipa::path(
+    delete, path = "/v1/session", tag = "session", operation_id = "end_session",
+    responses((status = 204))
+)]
+pub(crate) async fn end(
+    State(app): State<App>,
+    session: Session,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let sessions = Arc::clone(&session.access.authentication.sessions);
+    let opened = match cookie(&headers) {
+        Some(cookie) => sessions.open(&cookie).await,
+        None => None,
+    };
+    if let Some(opened) = opened.filter(|opened| opened.user == session.identity.user) {
+        // To its end even if the client goes away.
+        let ended = tokio::spawn(async move { sessions.end(&opened).await }.in_current_span());
+        ended.await.map_err(|_| ApiError::internal())??;
+        tracing::info!("session ended");
+    }
+    let mut response = unkept(StatusCode::NO_CONTENT);
+    response.headers_mut().insert(SET_COOKIE, set_cookie(&app, "", 0)?);
+    Ok(response)
+}
+
+/// An answer that nobody is to keep, and that is not compressed.
+fn unkept(answer: impl IntoResponse) -> Response {
+    ([(CACHE_CONTROL, "no-store")], answer).into_response()
+}
+
+/// The header that sets the cookie for so long.
+fn set_cookie(app: &App, value: &str, seconds: i64) -> Result<HeaderValue, ApiError> {
+    let config = &app.inner.config;
+    let public = config.public_url.as_deref().unwrap_or_default();
+    let encrypted = config.tls.is_some() || public.starts_with("https:");
+    let secure = if encrypted { "; Secure" } else { "" };
+    let text = format!("{NAME}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
+    let mut header = HeaderValue::try_from(text).map_err(|_| ApiError::internal())?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+fn shown(access: &Access, identity: &Identity, how: &str, until: Option<Timestamp>) -> SessionBody {
+    let may = |rule: Rule| access.policy.allows(rule, identity, &Target::caller(identity));
+    SessionBody {
+        session: SessionOf {
+            user: identity.user.0.clone(),
+            project_id: identity.project.0.clone(),
+            roles: identity.roles.names().map(str::to_owned).collect(),
+            authentication: how.to_owned(),
+            expires_at: until.map(|until| until.to_string()),
+            may_log_in_with: access.authentication.logins().into_iter().map(str::to_owned).collect(),
+            rules: Rule::ALL.into_iter().map(|rule| (rule.name().to_owned(), may(rule))).collect(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cookie_is_found_among_others_and_in_several_headers() {
+        let found = |values: &[&str]| {
+            let headers: HeaderMap = values.iter().map(|v| (COOKIE, v.parse().expect("a value"))).collect();
+            cookie(&headers).map(|value| value.expose_secret().to_owned())
+        };
+        assert_eq!(found(&["allot_session=a.b=="]).as_deref(), Some("a.b=="));
+        assert_eq!(found(&["x=1; allot_session=a; y=2"]).as_deref(), Some("a"));
+        assert_eq!(found(&["x=1", "allot_session=a"]).as_deref(), Some("a"));
+        assert_eq!(found(&["xallot_session=a; allot_sessions=b; allot_session"]), None);
+    }
+}
