@@ -47,5 +47,7 @@ fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 
 /// An expression for what is in a file.
 fn bytes(path: &Path) -> io::Result<String> {
-    Ok(format!("include_bytes!({:?})", path.canonicalize()?))
+    let path = path.canonicalize()?;
+    let path = path.to_str().ok_or_else(|| io::Error::other("a path is not UTF-8"))?;
+    Ok(format!("include_bytes!({path:?})"))
 }
