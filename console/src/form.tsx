@@ -8,6 +8,7 @@ import {
   type Availability,
   type Bodies,
   clock,
+  freshKey,
   get,
   type Lease,
   makeLease,
@@ -87,9 +88,12 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
   const properties = useLoaded<Bodies["PropertiesBody"]>("properties", (signal) =>
     get("/v1/os-hosts/properties", {}, signal),
   );
+  // Who sends the same again, since no answer came, gets one lease.
+  const key = useRef(freshKey());
   const set = (part: Partial<Draft>): void => {
     setFailure(null);
     setWaits(null);
+    key.current = freshKey();
     change({ ...draft, ...part });
   };
   useEffect(() => {
@@ -106,13 +110,14 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
     setBusy(true);
     setFailure(null);
     try {
-      const answered = await makeLease(request.body);
+      const answered = await makeLease(request.body, key.current);
       if ("lease" in answered) made(answered.lease);
       else setWaits(answered.waitlist_entry.place);
       changes.tell();
     } catch (error) {
-      if (error instanceof ApiError) setFailure(error);
-      else throw error;
+      if (!(error instanceof ApiError)) throw error;
+      setFailure(error);
+      if (error.status >= 400 && error.status < 500) key.current = freshKey();
     } finally {
       setBusy(false);
     }

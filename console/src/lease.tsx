@@ -1,7 +1,7 @@
 // A lease: as a page and as a panel beside the calendar.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
   acceptOffer,
   ApiError,
@@ -108,7 +108,7 @@ export function LeasePanel({ id, edge, close }: { id: string; edge: Edge | null;
           <Stale error={loaded.error} />
           <Terms lease={lease} />
           <Reservations lease={lease} />
-          <Actions key={edge ? `${edge.side}${edge.time}` : "none"} lease={lease} edge={edge} />
+          <Actions key={`${lease.id} ${edge ? `${edge.side} ${edge.time}` : ""}`} lease={lease} edge={edge} />
         </>
       )}
     </>
@@ -371,6 +371,17 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
   const [start, setStart] = useState(edge?.side === "start" ? edge.time : was.start);
   const [end, setEnd] = useState(edge?.side === "end" ? edge.time : was.end);
   const [count, setCount] = useState(hosts?.max ?? 0);
+  // What others change meanwhile is followed where nothing was typed.
+  const seen = useRef({ name: lease.name, ...was, count: hosts?.max ?? 0 });
+  useEffect(() => {
+    const before = seen.current;
+    const now = { name: lease.name, ...was, count: hosts?.max ?? 0 };
+    seen.current = now;
+    setName((value) => (value === before.name ? now.name : value));
+    setStart((value) => (value === before.start ? now.start : value));
+    setEnd((value) => (value === before.end ? now.end : value));
+    setCount((value) => (value === before.count ? now.count : value));
+  }, [lease.name, was.start, was.end, hosts?.max]);
   const [answer, setAnswer] = useState<
     { kind: "none" | "asking" | "can" | "done" } | { kind: "cannot"; error: ApiError }
   >({ kind: "none" });

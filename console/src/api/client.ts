@@ -69,6 +69,7 @@ export type Query = Record<string, string | number | boolean | null | undefined>
 export interface Options {
   query?: Query;
   body?: unknown;
+  headers?: Record<string, string>;
   signal?: AbortSignal;
   /** 401 is an answer as others: it does not end the session. */
   anonymous?: boolean;
@@ -84,7 +85,7 @@ export async function request<T>(method: string, url: string, options: Options =
     if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
   }
   // With it a refusal brings up no window of the browser's own, and changes are let through.
-  const headers: Record<string, string> = { Accept: "application/json", "X-Allot-Console": "1" };
+  const headers: Record<string, string> = { Accept: "application/json", "X-Allot-Console": "1", ...options.headers };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -153,8 +154,17 @@ export async function tryLease(body: LeaseCreate, signal?: AbortSignal): Promise
   return (await request<{ lease: Lease }>("POST", "/v1/leases", { query, body, ...(signal && { signal }) })).lease;
 }
 
-export async function makeLease(body: LeaseCreate): Promise<Bodies["LeaseMadeBody"] | Bodies["WaitlistEntryBody"]> {
-  return request("POST", "/v1/leases", { query: { hold_offers: true }, body });
+/** With the same key a request that is repeated makes no second lease. */
+export async function makeLease(
+  body: LeaseCreate,
+  key: string,
+): Promise<Bodies["LeaseMadeBody"] | Bodies["WaitlistEntryBody"]> {
+  return request("POST", "/v1/leases", { query: { hold_offers: true }, body, headers: { "Idempotency-Key": key } });
+}
+
+/** A text that nobody else has. */
+export function freshKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export async function changeLease(id: string, body: LeaseChange, dry: boolean, signal?: AbortSignal): Promise<Lease> {

@@ -76,6 +76,8 @@ export interface components {
         AuthErrorBody: {
             /** @description What is wrong. */
             error: components["schemas"]["AuthError"];
+            /** @description With what one can log in to the console, where that is asked: `token`, `password`. */
+            login?: string[];
         };
         /** @description How much is free when. */
         Availability: {
@@ -138,6 +140,90 @@ export interface components {
             unit_price: string;
             /** @description The user. */
             user_id: string;
+        };
+        /** @description A part of the calendar: hosts, and what is on them within a window. */
+        Calendar: {
+            /**
+             * Format: int64
+             * @description How long the spans of `buckets` are, in minutes; null where bars are shown.
+             */
+            bucket_minutes?: number | null;
+            /** @description Until when. */
+            end: string;
+            /** @description Hosts, by group if they are grouped, and by identifier. */
+            hosts: components["schemas"]["CalendarHost"][];
+            /** @description The leases that bars refer to by position: those that the caller may know. */
+            leases: components["schemas"]["CalendarLease"][];
+            /** @description The `marker` that the rest is asked for with; null if this is the last part. */
+            next?: string | null;
+            /** @description The service's time. */
+            now: string;
+            /** @description As of which state of the service: another text after every change. */
+            revision: string;
+            /** @description From when: UTC, RFC 3339, as all times here. */
+            start: string;
+        };
+        /** @description A time during which something is on a host. */
+        CalendarBar: {
+            /** @description Until when; null if there is no end. Of a preemptible instance, when it is asked to leave. */
+            end?: string | null;
+            /**
+             * Format: int64
+             * @description How many instances there is room for; null of a whole host, or if the caller may not know.
+             */
+            instances?: number | null;
+            /** @description `lease`, `offer`, `maintenance`, `instance` (of no lease), `preemptible`, or `other`: what the caller may not know. */
+            kind: string;
+            /** @description The position of the lease in `leases`; null if the caller may not know it, or there is none. */
+            lease?: number | null;
+            /** @description From when, also if that is before the start of the calendar. */
+            start: string;
+            /** @description Whether it is about the whole host. */
+            whole: boolean;
+        };
+        /** @description Who has which hosts when. */
+        CalendarBody: {
+            /** @description Who has which hosts when. */
+            calendar: components["schemas"]["Calendar"];
+        };
+        /** @description A host in the calendar. */
+        CalendarHost: {
+            /** @description What is on it, by start; absent where buckets are asked for. */
+            bars?: components["schemas"]["CalendarBar"][] | null;
+            /**
+             * @description How much of it is reserved on average in each span from `start` on, in thousandths, rounded up; the last span ends
+             *     at `end`. Absent unless buckets are asked for.
+             */
+            buckets?: number[] | null;
+            /** @description The value that it is grouped by; null if it has none, or hosts are not grouped. */
+            group?: string | null;
+            /** @description Its identifier. */
+            id: string;
+            /** @description Its name; null where the caller may not know it. */
+            name?: string | null;
+            /** @description The name of its pool; null where the caller may not know it. */
+            pool?: string | null;
+            /** @description `on` or `off`; null where the caller may not know. */
+            power?: string | null;
+            /** @description How it is at present: `open`, `closed`, `failed` or `maintenance`. */
+            status: string;
+        };
+        /** @description A lease in the calendar. */
+        CalendarLease: {
+            /** @description Until when. */
+            end_date: string;
+            /** @description Its identifier. */
+            id: string;
+            /** @description Whether it is one of the caller's project. */
+            mine: boolean;
+            /** @description Its name. */
+            name: string;
+            /** @description The project it belongs to. */
+            project_id: string;
+            /** @description From when. */
+            start_date: string;
+            /** @description Its status, as of a lease. */
+            status: string;
         };
         /** @description When a preemptible instance makes way for a lease. */
         Departure: {
@@ -1720,6 +1806,46 @@ export interface components {
         SeriesBody: {
             /** @description Leases that were made together. */
             series: components["schemas"]["Series"];
+        };
+        /** @description Who sends a request, and what they may do. */
+        Session: {
+            /** @description How the user was identified: `token`, `password`, or `none` where everybody is the administrator. */
+            authentication: string;
+            /** @description When the session ends: UTC, RFC 3339; null where there is none. */
+            expires_at?: string | null;
+            /** @description With what one can log in here: `token`, `password`, or `none`. */
+            may_log_in_with: string[];
+            /** @description The project. */
+            project_id: string;
+            /** @description The user's roles in the project, with those that they imply. */
+            roles: string[];
+            /** @description By the names of rules, as a policy file has them, what the user may do in the project. */
+            rules: {
+                [key: string]: boolean;
+            };
+            /** @description The user's identifier. */
+            user: string;
+        };
+        /**
+         * @description With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers
+         *     `X-Auth-Token` or `Authorization` say it.
+         */
+        SessionBegin: {
+            /** @description As the body of `POST /identity/v3/auth/tokens` has it. */
+            auth?: Record<string, never> | null;
+            /** @description The user's password. */
+            password?: string | null;
+            /** @description The project; the user's usual one if it is not said. */
+            project?: string | null;
+            /** @description A token. */
+            token?: string | null;
+            /** @description A user's name. */
+            user?: string | null;
+        };
+        /** @description Who one is. */
+        SessionBody: {
+            /** @description Who one is. */
+            session: components["schemas"]["Session"];
         };
         /** @description A date that was left out. */
         Skipped: {
