@@ -45,7 +45,10 @@ export function App(): JSX.Element {
       });
   };
   useEffect(() => {
-    onSignedOut((logins) => setEntry((before) => ({ state: "out", over: before.state === "in", logins })));
+    // Of several requests that are refused together, the first one counts.
+    onSignedOut((logins) =>
+      setEntry((before) => (before.state === "in" ? { state: "out", over: true, logins } : before)),
+    );
     ask();
   }, []);
   const inside = entry.state === "in";

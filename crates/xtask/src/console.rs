@@ -156,7 +156,9 @@ fn run(ours: &Executable, bless: bool) -> Result<Tally> {
 fn with_service(ours: &Executable, arguments: &[&str]) -> Command {
     let mut command = Command::new("node");
     command.args(arguments).current_dir(directory()).stdin(Stdio::null());
-    command.env("ALLOT", ours.path()).env("ALLOT_CONSOLE_OUT", target().join("console"));
+    // It runs in another directory than we do.
+    let ours = std::path::absolute(ours.path()).unwrap_or_else(|_| ours.path().to_owned());
+    command.env("ALLOT", ours).env("ALLOT_CONSOLE_OUT", target().join("console"));
     command
 }
 
