@@ -72,13 +72,13 @@ fn quality(text: &str) -> Option<Quality> {
 mod tests {
     use super::*;
 
-    fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
+    fn headers(name: &HeaderName, values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), value.parse().expect("a value"))).collect()
     }
 
     #[test]
     fn browsers_prefer_html_and_clients_of_the_api_do_not() {
-        let html = |values: &[&str]| prefers_html(&headers(ACCEPT, values));
+        let html = |values: &[&str]| prefers_html(&headers(&ACCEPT, values));
         assert!(html(&["text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"]));
         assert!(html(&["text/html"]) && html(&["TEXT/HTML; charset=utf-8"]) && html(&["text/*"]));
         assert!(html(&["application/json;q=0.5", "text/html;q=0.501"]), "in two lines");
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn an_encoding_is_chosen_by_its_quality_and_the_first_of_equal_ones() {
-        let chosen = |value: &str| preferred_encoding(&headers(ACCEPT_ENCODING, &[value]), &["zstd", "gzip"]);
+        let chosen =
+            |value: &str| preferred_encoding(&headers(&ACCEPT_ENCODING, &[value]), &["zstd", "gzip"]);
         assert_eq!(chosen("gzip, deflate, br, zstd"), Some("zstd"));
         assert_eq!(chosen("gzip, deflate"), Some("gzip"));
         assert_eq!(chosen("zstd;q=0.5, GZIP;q=0.8"), Some("gzip"));

@@ -68,7 +68,7 @@ pub(crate) struct ApiError {
     hint: Option<String>,
     offers: Vec<Offer>,
     /// With what one can log in.
-    logins: Vec<&'static str>,
+    logins: &'static [&'static str],
     shape: Shape,
     /// When the client may ask again, seconds from now.
     retry_after: Option<u64>,
@@ -101,7 +101,7 @@ impl ApiError {
             message: bounded(message.into()),
             hint: None,
             offers: Vec::new(),
-            logins: Vec::new(),
+            logins: &[],
             shape: Shape::Application,
             retry_after,
             shortage: false,
@@ -121,7 +121,7 @@ impl ApiError {
     }
 
     /// The same with what one can log in with.
-    pub fn with_logins(self, logins: Vec<&'static str>) -> Self {
+    pub fn with_logins(self, logins: &'static [&'static str]) -> Self {
         Self { logins, ..self }
     }
 
@@ -348,7 +348,7 @@ impl IntoResponse for ApiError {
             }
             Shape::Auth { .. } => {
                 let title = self.status.canonical_reason().unwrap_or_default().to_owned();
-                let login = self.logins.into_iter().map(str::to_owned).collect();
+                let login = self.logins.iter().map(ToString::to_string).collect();
                 let body = AuthErrorBody { error: AuthError { code, title, message }, login };
                 (self.status, Json(body)).into_response()
             }

@@ -463,30 +463,46 @@ impl LeaseTable {
 }
 
 impl Held<'_> {
-    /// How many instances it has room for on the host; none if it has all of it.
-    fn slots(&self, host: HostId) -> Option<Option<u32>> {
+    /// What it has of the host, if it has something.
+    fn share(&self, host: HostId) -> Option<Share> {
         match &self.reservation.allocation {
-            Allocation::Hosts(_) => Some(None),
-            Allocation::Slots(slots) => Some(Some(*slots.get(&host)?)),
+            Allocation::Hosts(_) => Some(Share::Whole),
+            Allocation::Slots(slots) => Some(Share::Slots(*slots.get(&host)?)),
             Allocation::FloatingIps(_) => None,
         }
     }
 
     fn bar(&self, host: HostId, kind: BarKind, lease: Option<usize>, known: bool) -> Option<Bar> {
-        let slots = self.slots(host)?;
-        let instances = slots.filter(|_| known).map(u64::from);
-        let end = Some(self.window.end());
-        Some(Bar { start: self.window.start(), end, kind, lease, instances, whole: slots.is_none() })
+        let share = self.share(host)?;
+        let instances = match share {
+            Share::Slots(count) if known => Some(u64::from(count)),
+            _ => None,
+        };
+        let (start, end) = (self.window.start(), Some(self.window.end()));
+        Some(Bar { start, end, kind, lease, instances, whole: share == Share::Whole })
     }
 
     fn reserved(&self, host: HostId) -> Option<Reserved> {
-        let used = self.slots(host)?.map(|count| {
-            let mut used = Resources::default();
-            used.add(count, &self.reservation.terms.slots().map(|terms| terms.size).unwrap_or_default());
-            used
-        });
+        let used = match self.share(host)? {
+            Share::Whole => None,
+            Share::Slots(count) => {
+                let size = self.reservation.terms.slots().map(|terms| terms.size).unwrap_or_default();
+                let mut used = Resources::default();
+                used.add(count, &size);
+                Some(used)
+            }
+        };
         Some(Reserved { window: self.window, used })
     }
+}
+
+/// What a lease has of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    /// All of it.
+    Whole,
+    /// Room for so many instances.
+    Slots(u32),
 }
 
 /// When the lease has what it was given, or had it: one that is over or has failed not after its last change.

@@ -267,15 +267,16 @@ impl Authentication {
     }
 
     /// With what one can log in to the console.
-    pub fn logins(&self) -> Vec<&'static str> {
-        if self.open {
-            return vec!["none"];
-        }
+    pub fn logins(&self) -> &'static [&'static str] {
         let keystone = self.keystone.is_some() || self.local_keystone.is_some();
         let token = self.tokens.is_some() || keystone;
-        let password = self.passwords.is_some();
-        let kinds = [("token", token), ("password", password)];
-        kinds.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+        match (self.open, token, self.passwords.is_some()) {
+            (true, ..) => &["none"],
+            (_, true, true) => &["token", "password"],
+            (_, true, false) => &["token"],
+            (_, false, true) => &["password"],
+            (_, false, false) => &[],
+        }
     }
 
     /// Who logs in, and how, by a request that has `credentials` beside.

@@ -226,7 +226,7 @@ fn shown(access: &Access, identity: &Identity, how: &str, until: Option<Timestam
             roles: identity.roles.names().map(str::to_owned).collect(),
             authentication: how.to_owned(),
             expires_at: until.map(|until| until.to_string()),
-            may_log_in_with: access.authentication.logins().into_iter().map(str::to_owned).collect(),
+            may_log_in_with: access.authentication.logins().iter().map(ToString::to_string).collect(),
             rules: Rule::ALL.into_iter().map(|rule| (rule.name().to_owned(), may(rule))).collect(),
         },
     }
