@@ -347,6 +347,38 @@ async fn an_application_credential_is_good_for_what_its_access_rules_allow() {
 }
 
 #[tokio::test]
+async fn a_session_of_the_console_lasts_as_long_as_the_token_that_it_was_begun_with() {
+    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    let send = async |method: Method, path: &str, cookie: &str, body: &Value| {
+        let builder = Request::builder().method(method).uri(path).header("x-allot-console", "1");
+        let builder = builder.header("content-type", "application/json").header("cookie", cookie);
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        site.send(builder.body(body).expect("a request")).await
+    };
+    let begin = async |token: &str| send(Method::POST, "/v1/session", "", &json!({"token": token})).await;
+    let begun = begin("ann").await;
+    let cookie =
+        begun.headers["set-cookie"].to_str().expect("text").split(';').next().expect("a pair").to_owned();
+    assert_eq!(begun.ok(201)["session"]["user"], "id-of-ann");
+    let leases = async || send(Method::GET, "/v1/leases", &cookie, &Value::Null).await.status.as_u16();
+    assert_eq!(leases().await, 200);
+    keystone.break_with(Some(503));
+    assert_eq!(leases().await, 200, "Keystone is away");
+    keystone.break_with(None);
+    // A token for something else is no way round its access rules.
+    let rule = json!({"service": "reservation", "method": "GET", "path": "/v1/leases"});
+    let rules = json!({"application_credential": {"id": "c", "access_rules": [rule]}});
+    keystone.issue("narrow", &["reader", "member"], &rules);
+    keystone.revoke("ann");
+    while leases().await == 200 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(leases().await, 401, "it is revoked");
+    assert_eq!(begin("narrow").await.status, 403);
+    assert_eq!(begin("nonsense").await.status, 401);
+}
+
+#[tokio::test]
 async fn names_are_logged_beside_identifiers_and_tokens_never() {
     let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
     keystone.issue("t0ken-0ne", &["reader"], &Value::Null);
