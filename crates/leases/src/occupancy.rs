@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::resources::Resources;
-use crate::window::{Window, later};
+use crate::window::Window;
 
 /// All of a host, in thousandths.
 pub const WHOLE: u16 = 1000;
@@ -34,31 +34,30 @@ pub fn occupancy(
     length: SignedDuration,
 ) -> Vec<u16> {
     let Some(count) = spans(within, length) else { return Vec::new() };
-    let mut totals = vec![0_u128; usize::try_from(count).unwrap_or(usize::MAX)];
-    let span = |number: usize| {
-        let offset = length.as_micros().saturating_mul(number as i128);
-        let start = later(within.start(), micros(offset));
-        Window::starting(start, length).before(within.end())
-    };
+    // Times are microseconds since the start of the window: there are many of them.
+    let since_start = |at: Timestamp| at.duration_since(within.start()).as_micros();
+    let (all, one) = (since_start(within.end()), length.as_micros());
+    let mut totals = vec![0_i128; usize::try_from(count).unwrap_or(usize::MAX)];
     for (part, share) in shares(reserved, capacity, within) {
-        let first = part.start().duration_since(within.start()).as_micros() / length.as_micros();
-        for number in usize::try_from(first).unwrap_or(usize::MAX)..totals.len() {
-            let both = part.since(span(number).start()).before(span(number).end());
-            if both.is_empty() {
+        let (start, end) = (since_start(part.start()), since_start(part.end()));
+        let first = usize::try_from(start / one).unwrap_or(usize::MAX);
+        let mut span_start = start / one * one;
+        for total in totals.iter_mut().skip(first) {
+            if span_start >= end {
                 break;
             }
-            totals[number] += u128::from(share) * both.length().as_micros().unsigned_abs();
+            let both = end.min(span_start + one) - start.max(span_start);
+            *total += i128::from(share) * both;
+            span_start += one;
         }
     }
-    let average = |(number, total): (usize, u128)| {
-        let length = span(number).length().as_micros().unsigned_abs().max(1);
-        u16::try_from(total.div_ceil(length)).unwrap_or(WHOLE).min(WHOLE)
+    let mut rest = all;
+    let average = |total: i128| {
+        let length = one.min(rest).max(1);
+        rest -= one;
+        u16::try_from((total + length - 1) / length).unwrap_or(WHOLE).min(WHOLE)
     };
-    totals.into_iter().enumerate().map(average).collect()
-}
-
-fn micros(number: i128) -> SignedDuration {
-    SignedDuration::from_micros(i64::try_from(number).unwrap_or(i64::MAX))
+    totals.into_iter().map(average).collect()
 }
 
 /// The parts of the window in which something is reserved, in order, with how much of the host.

@@ -1,8 +1,8 @@
 //! Which answers are compressed: those to `GET` that are long or of unknown length, unless they must not be stored.
 //!
 //! An attacker who can have a text of theirs in an answer beside a secret, and see how long the answer is, can guess the
-//! secret if both are compressed together (BREACH). No answer but those about logins has a secret in it, and those say
-//! `Cache-Control: no-store`. What is sent of a stream of events has to arrive at once, so it is not compressed either.
+//! secret if both are compressed together (BREACH). No answer but those about tokens and sessions has a secret, in headers:
+//! those of `/identity`, and those that say `Cache-Control: no-store`, are not compressed. What is sent of a stream of events has to arrive at once, so it is not compressed either.
 
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL};
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -28,8 +28,8 @@ pub(crate) fn layer() -> CompressionLayer<impl Predicate> {
 /// Leaves one encoding in the request, or none. The layer would refuse a client that wants none that it has, when what the
 /// client asked for is done already; an answer that is not encoded does no harm.
 pub(crate) fn choose<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
-    let headers = request.headers();
-    let chosen = preferred_encoding(headers, &["zstd", "gzip"]).filter(|_| request.method() == Method::GET);
+    let may = request.method() == Method::GET && !request.uri().path().starts_with("/identity");
+    let chosen = preferred_encoding(request.headers(), &["zstd", "gzip"]).filter(|_| may);
     match chosen {
         Some(encoding) => request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding)),
         None => request.headers_mut().remove(ACCEPT_ENCODING),
