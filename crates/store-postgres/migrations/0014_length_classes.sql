@@ -9,21 +9,17 @@ CREATE TABLE length_class (
     most_us bigint  NOT NULL
 );
 INSERT INTO length_class (id, most_us) VALUES
-    (0, 900000000), (1, 3600000000), (2, 14400000000), (3, 57600000000), (4, 230400000000),
-    (5, 921600000000), (6, 3686400000000), (7, 14745600000000), (8, 58982400000000), (9, 4611686018427387904);
+    (0, 900000000), (1, 14400000000), (2, 230400000000), (3, 3686400000000), (4, 58982400000000),
+    (5, 4611686018427387904);
 
 CREATE FUNCTION length_class(length_us bigint) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE
         WHEN length_us <= 900000000 THEN 0 -- 15 minutes
-        WHEN length_us <= 3600000000 THEN 1 -- 1 hour
-        WHEN length_us <= 14400000000 THEN 2 -- 4 hours
-        WHEN length_us <= 57600000000 THEN 3 -- 16 hours
-        WHEN length_us <= 230400000000 THEN 4 -- 64 hours
-        WHEN length_us <= 921600000000 THEN 5 -- 11 days
-        WHEN length_us <= 3686400000000 THEN 6 -- 43 days
-        WHEN length_us <= 14745600000000 THEN 7 -- 171 days
-        WHEN length_us <= 58982400000000 THEN 8 -- 683 days
-        ELSE 9
+        WHEN length_us <= 14400000000 THEN 1 -- 4 hours
+        WHEN length_us <= 230400000000 THEN 2 -- 64 hours
+        WHEN length_us <= 3686400000000 THEN 3 -- 43 days
+        WHEN length_us <= 58982400000000 THEN 4 -- 683 days
+        ELSE 5
     END
 $$;
 

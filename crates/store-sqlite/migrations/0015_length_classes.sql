@@ -9,21 +9,17 @@ CREATE TABLE length_class (
     most_us INTEGER NOT NULL
 ) STRICT;
 INSERT INTO length_class (id, most_us) VALUES
-    (0, 900000000), (1, 3600000000), (2, 14400000000), (3, 57600000000), (4, 230400000000),
-    (5, 921600000000), (6, 3686400000000), (7, 14745600000000), (8, 58982400000000), (9, 4611686018427387904);
+    (0, 900000000), (1, 14400000000), (2, 230400000000), (3, 3686400000000), (4, 58982400000000),
+    (5, 4611686018427387904);
 
 ALTER TABLE slot_use ADD COLUMN length_class INTEGER NOT NULL GENERATED ALWAYS AS (
     CASE
         WHEN ends_us - starts_us <= 900000000 THEN 0 -- 15 minutes
-        WHEN ends_us - starts_us <= 3600000000 THEN 1 -- 1 hour
-        WHEN ends_us - starts_us <= 14400000000 THEN 2 -- 4 hours
-        WHEN ends_us - starts_us <= 57600000000 THEN 3 -- 16 hours
-        WHEN ends_us - starts_us <= 230400000000 THEN 4 -- 64 hours
-        WHEN ends_us - starts_us <= 921600000000 THEN 5 -- 11 days
-        WHEN ends_us - starts_us <= 3686400000000 THEN 6 -- 43 days
-        WHEN ends_us - starts_us <= 14745600000000 THEN 7 -- 171 days
-        WHEN ends_us - starts_us <= 58982400000000 THEN 8 -- 683 days
-        ELSE 9
+        WHEN ends_us - starts_us <= 14400000000 THEN 1 -- 4 hours
+        WHEN ends_us - starts_us <= 230400000000 THEN 2 -- 64 hours
+        WHEN ends_us - starts_us <= 3686400000000 THEN 3 -- 43 days
+        WHEN ends_us - starts_us <= 58982400000000 THEN 4 -- 683 days
+        ELSE 5
     END
 ) VIRTUAL;
 
@@ -52,8 +48,9 @@ BEGIN
     );
 END;
 
--- Slots exclude whole hosts that overlap, and fit together with others at every instant. What the others use is
--- summed up in the order of their starts and ends; where one ends and another starts, the end comes first.
+-- Slots exclude whole hosts that overlap, and fit together with others at every instant. Nearly always they would fit if
+-- all that overlap were there at once. Where not, what the others use is summed up in the order of their starts and
+-- ends; where one ends and another starts, the end comes first.
 DROP TRIGGER slot_use_takes;
 CREATE TRIGGER slot_use_takes BEFORE INSERT ON slot_use WHEN NEW.kept = 1
 BEGIN
@@ -64,22 +61,32 @@ BEGIN
             AND other.starts_us < NEW.ends_us AND other.starts_us < other.ends_us
         ORDER BY other.starts_us DESC LIMIT 1
     );
-    SELECT RAISE(ABORT, 'allot: no_room') WHERE NEW.starts_us < NEW.ends_us AND NEW.amount + coalesce((
-        SELECT max(used) FROM (
-            SELECT sum(change) OVER (ORDER BY instant_us, change) AS used FROM (
-                SELECT
-                    CASE turn.sign WHEN 1 THEN max(other.starts_us, NEW.starts_us) ELSE other.ends_us END
-                        AS instant_us,
-                    other.amount * turn.sign AS change
-                FROM length_class AS class CROSS JOIN slot_use AS other
-                    CROSS JOIN (SELECT 1 AS sign UNION ALL SELECT -1) AS turn
-                WHERE other.host = NEW.host AND other.class = NEW.class AND other.kept = 1
-                    AND other.length_class = class.id
-                    AND other.starts_us > NEW.starts_us - class.most_us AND other.starts_us < NEW.ends_us
-                    AND NEW.starts_us < other.ends_us AND other.starts_us < other.ends_us
+    SELECT RAISE(ABORT, 'allot: no_room')
+    FROM (SELECT coalesce((SELECT amount FROM host_capacity WHERE host = NEW.host AND class = NEW.class), 0) AS amount) AS room
+    WHERE NEW.starts_us < NEW.ends_us
+        AND NEW.amount + (
+            SELECT coalesce(sum(other.amount), 0) FROM length_class AS class CROSS JOIN slot_use AS other
+            WHERE other.host = NEW.host AND other.class = NEW.class AND other.kept = 1
+                AND other.length_class = class.id
+                AND other.starts_us > NEW.starts_us - class.most_us AND other.starts_us < NEW.ends_us
+                AND NEW.starts_us < other.ends_us AND other.starts_us < other.ends_us
+        ) > room.amount
+        AND NEW.amount + coalesce((
+            SELECT max(used) FROM (
+                SELECT sum(change) OVER (ORDER BY instant_us, change) AS used FROM (
+                    SELECT
+                        CASE turn.sign WHEN 1 THEN max(other.starts_us, NEW.starts_us) ELSE other.ends_us END
+                            AS instant_us,
+                        other.amount * turn.sign AS change
+                    FROM length_class AS class CROSS JOIN slot_use AS other
+                        CROSS JOIN (SELECT 1 AS sign UNION ALL SELECT -1) AS turn
+                    WHERE other.host = NEW.host AND other.class = NEW.class AND other.kept = 1
+                        AND other.length_class = class.id
+                        AND other.starts_us > NEW.starts_us - class.most_us AND other.starts_us < NEW.ends_us
+                        AND NEW.starts_us < other.ends_us AND other.starts_us < other.ends_us
+                )
             )
-        )
-    ), 0) > coalesce((SELECT amount FROM host_capacity WHERE host = NEW.host AND class = NEW.class), 0);
+        ), 0) > room.amount;
 END;
 
 DROP TRIGGER floating_ip_allocation_takes;
