@@ -73,7 +73,7 @@ const FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 const BOLD = `600 ${FONT}`;
 
 /** The fill and the ink of a bar. */
-export function colours(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: string; ink: string; edge: string } {
+export function colors(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: string; ink: string; edge: string } {
   if (bar.kind === "maintenance") return { fill: look.hatch, ink: look.ink, edge: look.soft };
   if (bar.kind === "instance" && !bar.lease) return { fill: look.soft, ink: look.bg, edge: look.soft };
   if (!bar.lease) return { fill: look.other, ink: look.ink, edge: look.soft };
@@ -317,7 +317,7 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
   const to = Math.min(scale.width + 4, xOf(scale, bar.end));
   const wide = Math.max(2, to - from - 1);
   const { y, height } = barBox(row, bar);
-  const { fill, ink, edge } = colours(bar, look, scene.hues);
+  const { fill, ink, edge } = colors(bar, look, scene.hues);
   const status = bar.lease?.status ?? "";
   const ended = status === "TERMINATED" || status === "DELETING";
   if (bar.kind === "preemptible") {
@@ -374,14 +374,14 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   const wide = Math.max(3, xOf(scene.scale, ghost.end) - from);
   const y = first.top + 1;
   const high = last.top + last.height - first.top - 3;
-  const colour = { asking: look.soft, can: look.ok, cannot: look.danger, offer: look.accent }[ghost.look];
+  const color = { asking: look.soft, can: look.ok, cannot: look.danger, offer: look.accent }[ghost.look];
   rounded(context, from, y, wide, high, 4);
-  context.fillStyle = colour;
+  context.fillStyle = color;
   context.globalAlpha = ghost.look === "offer" ? 0.08 : 0.18;
   context.fill();
   context.globalAlpha = 1;
   context.setLineDash(ghost.look === "offer" ? [5, 4] : []);
-  outline(context, from + 1, y + 1, wide - 2, high - 2, colour, 2);
+  outline(context, from + 1, y + 1, wide - 2, high - 2, color, 2);
   context.setLineDash([]);
   context.font = BOLD;
   const text = fit(context, ghost.label, Math.max(wide - 12, 240));
@@ -391,7 +391,7 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   const left = Math.max(4, Math.min(from + 4, scene.scale.width - ground - 4));
   context.fillRect(left, y + 3, ground, 16);
   context.globalAlpha = 1;
-  context.fillStyle = colour;
+  context.fillStyle = color;
   context.fillText(text, left + 4, y + 11.5);
   context.font = FONT;
 }
@@ -429,12 +429,12 @@ function outline(
   y: number,
   width: number,
   height: number,
-  colour: string,
+  color: string,
   line: number,
 ): void {
   if (width <= 0 || height <= 0) return;
   rounded(context, x, y, width, height, 3);
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.lineWidth = line;
   context.stroke();
 }
@@ -445,13 +445,13 @@ function stripes(
   y: number,
   width: number,
   height: number,
-  colour: string,
+  color: string,
   gap: number,
 ): void {
   context.save();
   rounded(context, x, y, width, height, 3);
   context.clip();
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.globalAlpha *= 0.5;
   context.lineWidth = 1.5;
   context.beginPath();

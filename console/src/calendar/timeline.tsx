@@ -178,18 +178,18 @@ export function Timeline(props: TimelineProps): JSX.Element {
   useEffect(() => {
     const timer = setInterval(schedule, 1000);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const recolour = (): void => {
+    const recolor = (): void => {
       look.current = null;
       schedule();
     };
-    scheme.addEventListener("change", recolour);
+    scheme.addEventListener("change", recolor);
     const observer = new ResizeObserver(([entry]) => {
       if (entry) setSize({ width: Math.floor(entry.contentRect.width), height: Math.floor(entry.contentRect.height) });
     });
     if (scroller.current) observer.observe(scroller.current);
     return () => {
       clearInterval(timer);
-      scheme.removeEventListener("change", recolour);
+      scheme.removeEventListener("change", recolor);
       observer.disconnect();
       cancelAnimationFrame(frame.current);
       clearTimeout(rest.current);

@@ -92,8 +92,8 @@ Delivery
   console                       the web console, into console/dist: the next build of
                                   allot takes it in (Node.js; installed where root may)
       --test                      its tests, in a browser, with what is built here
-      --bless                     the same, and take the pictures of the README anew
-      --schema                    write console/src/api/schema.ts anew
+      --bless                     the same, and take the pictures of the README again
+      --schema                    write console/src/api/schema.ts again
       --ours PATH                 what to test or to ask (default: built here)
   package [--out DIR]           a Debian package: service, unit, manual pages,
       --ours PATH                 completions, and links beside Ganeti's programs
