@@ -1,8 +1,9 @@
 //! Which answers are compressed: those to `GET` that are long or of unknown length, unless they must not be stored.
 //!
-//! An attacker who can have a text of theirs in an answer beside a secret, and see how long the answer is, can guess the
-//! secret if both are compressed together (BREACH). No answer but those about tokens and sessions has a secret, in headers:
-//! those of `/identity`, and those that say `Cache-Control: no-store`, are not compressed. What is sent of a stream of events has to arrive at once, so it is not compressed either.
+//! An attacker who can have a text of theirs in an answer beside a secret, and see how long the answer is, can guess
+//! the secret if both are compressed together (BREACH). No answer but those about tokens and sessions has a secret, in
+//! headers: those of `/identity`, and those that say `Cache-Control: no-store`, are not compressed. Events of a stream
+//! have to arrive at once, so they are not compressed either.
 
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL};
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version};
@@ -25,8 +26,8 @@ pub(crate) fn layer() -> CompressionLayer<impl Predicate> {
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_it.and(may_be_stored))
 }
 
-/// Leaves one encoding in the request, or none. The layer would refuse a client that wants none that it has, when what the
-/// client asked for is done already; an answer that is not encoded does no harm.
+/// Leaves one encoding in the request, or none. The layer would refuse a client that wants none that it has, when what
+/// the client asked for is done already; an answer that is not encoded does no harm.
 pub(crate) fn choose<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     let may = request.method() == Method::GET && !request.uri().path().starts_with("/identity");
     let chosen = preferred_encoding(request.headers(), &["zstd", "gzip"]).filter(|_| may);
