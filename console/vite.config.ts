@@ -59,8 +59,8 @@ export default defineConfig({
   test: {
     // Those in a browser need the service: `cargo xtask console --test` says where it is.
     include: process.env.ALLOT ? ["src/**/*.test.ts", "tests/**/*.test.ts"] : ["src/**/*.test.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     fileParallelism: false,
   },
 });

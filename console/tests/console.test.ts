@@ -192,7 +192,7 @@ describe("with the demonstration's fleet", () => {
       await themed.context().close();
     }
     expect(found).toEqual([]);
-  }, 60_000);
+  }, 180_000);
 
   it("the README's pictures show what they say", async () => {
     const images = new URL("../../docs/images/", import.meta.url);
@@ -240,7 +240,7 @@ describe("with the demonstration's fleet", () => {
     expect(await faults(phone)).toEqual([]);
     expect(phone.wrong).toEqual([]);
     await phone.context().close();
-  }, 60_000);
+  }, 180_000);
 
   it("a lease is made by the form, whatever its name is", async () => {
     await visit(page, service, "#/leases/new");
@@ -454,7 +454,7 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/leases");
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
     await service.kill();
-    await page.getByText("The service cannot be reached.").waitFor({ timeout: 40_000 });
+    await page.getByText("The service cannot be reached.").waitFor({ timeout: 90_000 });
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
     await service.start();
     const name = "made while the page was open";
@@ -464,9 +464,9 @@ describe("with the demonstration's fleet", () => {
       end_date: rfc3339(Date.now() + 21 * 24 * HOUR),
       reservations: [hosts(1)],
     });
-    await page.getByRole("link", { name, exact: true }).waitFor({ timeout: 40_000 });
+    await page.getByRole("link", { name, exact: true }).waitFor({ timeout: 90_000 });
     await page.getByText("The service cannot be reached.").waitFor({ state: "detached" });
-  }, 90_000);
+  }, 180_000);
 });
 
 describe("with the demonstration's fleet under a fast clock", () => {
@@ -484,10 +484,10 @@ describe("with the demonstration's fleet under a fast clock", () => {
     await visit(page, service, "#/leases?find=load-test");
     const row = page.locator("tbody tr").first();
     await row.getByText("pending").waitFor();
-    await row.getByText("active", { exact: true }).waitFor({ timeout: 40_000 });
+    await row.getByText("active", { exact: true }).waitFor({ timeout: 90_000 });
     expect(page.wrong).toEqual([]);
     await page.context().close();
-  }, 60_000);
+  }, 180_000);
 });
 
 describe("with a service that asks who somebody is", () => {

@@ -142,4 +142,4 @@ it("a calendar of 2,000 hosts and 20,000 leases draws what is visible", async ()
   expect(await page.locator(".scroller").evaluate((element) => element.scrollTop)).toBeGreaterThan(1000);
   expect(page.wrong).toEqual([]);
   await page.context().close();
-}, 60_000);
+}, 180_000);

@@ -15,7 +15,7 @@ export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** Waits until something holds; the error says what did not. */
-export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<void> {
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
   const end = Date.now() + seconds * 1000;
   while (!(await holds().catch(() => false))) {
     if (Date.now() > end) throw new Error(`in ${seconds} seconds it did not come about that ${what}`);
@@ -92,7 +92,7 @@ export class Service {
         if (child.exitCode !== null) throw new Error(this.said);
         return (await fetch(`${this.url}/readyz`)).ok;
       },
-      60,
+      120,
     );
     return this;
   }
@@ -173,7 +173,7 @@ export async function open(
     reducedMotion: "reduce",
   });
   const page = Object.assign(await context.newPage(), { wrong: [] as string[] });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(40_000);
   page.on("pageerror", (error) => page.wrong.push(String(error.stack)));
   page.on("console", (message) => {
     // What the service refuses the browser notes as well; that is tested elsewhere.
