@@ -21,6 +21,7 @@ mod interleavings;
 mod negotiating;
 mod preemptible;
 mod recurring;
+mod relocating;
 mod running;
 mod sharing;
 mod sparing;

@@ -1,0 +1,118 @@
+//! Preemptible instances that are moved to another gap instead of leaving.
+
+use fleet::simulated::{Between, Timing};
+use leases::ids::{GuestId, LeaseId};
+use leases::instance::Departure;
+use leases::terms::{Affinity, InstancesTerms, ReservationTerms};
+use service::Settings;
+use simulation::{World, caller};
+
+use crate::preemptible::{allowing, start, state, told};
+use crate::terms::{asking, at, hosts, hosts_of, make, minutes, slots, status, world_with};
+
+/// Like the others, but with three minutes more to move who would have to leave.
+async fn moving_world(hosts: u32, migration_mib_per_second: u32) -> World {
+    moving_world_with(hosts, migration_mib_per_second, allowing()).await
+}
+
+async fn moving_world_with(hosts: u32, migration_mib_per_second: u32, mut settings: Settings) -> World {
+    settings.plan_rules.moving_time = minutes(3);
+    settings.plan_rules.clear_ahead = Some(minutes(5));
+    let quick = Timing { shut_down: Between::secs(20, 20), migration_mib_per_second, ..Timing::IMMEDIATE };
+    world_with(hosts, settings, None, |fleet| fleet.with_timing(quick)).await
+}
+
+/// Makes a lease of the very host of the instance, or of room on it, and says which.
+async fn lease_of_its_host(
+    world: &mut World,
+    instance: GuestId,
+    from: i64,
+    asked: impl Fn() -> ReservationTerms,
+) -> LeaseId {
+    let host = world.service.instance(instance).expect("it runs").instance.host;
+    let mut others = Vec::new();
+    loop {
+        let lease = make(world, asking(from, from + 30, vec![asked()])).await.expect("it is free");
+        if hosts_of(&lease) == [host] {
+            for other in others {
+                world.service.delete_lease(&caller("p"), other).await.expect("there");
+            }
+            world.touched();
+            return lease.lease.id;
+        }
+        others.push(lease.lease.id);
+    }
+}
+
+#[tokio::test]
+async fn pre_06_one_goes_to_another_gap_instead_of_leaving_if_that_is_long_enough() {
+    let mut world = moving_world(2, 0).await;
+    let first = start(&mut world).await.expect("room").instance.clone();
+    let lease = lease_of_its_host(&mut world, first.id, 60, || hosts(1)).await;
+    world.run_until(at(54)).await;
+    let now = |world: &World| world.service.instance(first.id).expect("it runs").instance.clone();
+    assert_eq!(now(&world).departure, Some(Departure::for_lease(at(58), at(60))));
+    world.run_until(at(56)).await;
+    let moved = now(&world);
+    assert_ne!(moved.host, first.host);
+    assert_eq!((moved.departure, moved.status.name()), (None, "ACTIVE"));
+    world.run_until(at(61)).await;
+    assert_eq!((status(&world, lease), state(&world, first.id)), ("ACTIVE", "ACTIVE"));
+    let told: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
+    assert_eq!(told, ["instance.departure.planned", "instance.departure.withdrawn"]);
+    // The next lease of its new host finds no other gap for it: a lease has the first host until 90.
+    let next = lease_of_its_host(&mut world, first.id, 80, || hosts(1)).await;
+    world.run_until(at(77)).await;
+    assert_eq!(now(&world).departure, Some(Departure::for_lease(at(78), at(80))));
+    world.run_until(at(81)).await;
+    assert_eq!((status(&world, next), state(&world, first.id)), ("ACTIVE", "gone"));
+}
+
+#[tokio::test]
+async fn pre_06_all_go_to_another_gap_though_a_cycle_has_work_for_one_only() {
+    let settings = Settings { decision_work: 20_000, ..allowing() };
+    let mut world = moving_world_with(6, 0, settings).await;
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        all.push(start(&mut world).await.expect("room").instance.id);
+    }
+    let lease = make(&mut world, asking(60, 90, vec![hosts(3)])).await.expect("three hosts are free");
+    let taken = hosts_of(&lease);
+    world.run_until(at(61)).await;
+    for id in all {
+        let instance = world.service.instance(id).expect("it runs").instance.clone();
+        assert!(!taken.contains(&instance.host));
+        assert_eq!((instance.departure, instance.status.name()), (None, "ACTIVE"));
+    }
+}
+
+#[tokio::test]
+async fn pre_06_one_is_moved_out_of_the_way_of_room_as_well() {
+    let mut world = moving_world(2, 0).await;
+    let instance = start(&mut world).await.expect("room").instance.clone();
+    let room = || match slots(2, 8) {
+        ReservationTerms::Instances(terms) => {
+            ReservationTerms::Instances(InstancesTerms { affinity: Affinity::OneHost, ..terms })
+        }
+        other => other,
+    };
+    let lease = lease_of_its_host(&mut world, instance.id, 60, room).await;
+    world.run_until(at(61)).await;
+    let moved = world.service.instance(instance.id).expect("it runs").instance.clone();
+    assert_eq!((status(&world, lease), moved.status.name(), moved.departure), ("ACTIVE", "ACTIVE", None));
+    assert_ne!(moved.host, instance.host);
+}
+
+#[tokio::test]
+async fn pre_06_whoever_has_not_got_there_in_time_is_asked_to_leave_and_the_lease_is_on_time() {
+    let mut world = moving_world(2, 1).await;
+    let instance = start(&mut world).await.expect("room").instance.id;
+    let lease = lease_of_its_host(&mut world, instance, 60, || hosts(1)).await;
+    world.run_until(at(57)).await;
+    let host = world.service.instance(instance).expect("it runs").instance.host;
+    let guest = world.fleet.look(host).expect("taken on").guests.remove(0);
+    assert!(guest.moving_to.is_some(), "a GiB takes 17 minutes");
+    world.run_until(at(60)).await;
+    world.settle().await;
+    assert_eq!((status(&world, lease), state(&world, instance)), ("ACTIVE", "gone"));
+}
