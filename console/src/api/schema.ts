@@ -186,6 +186,15 @@ export interface components {
             /** @description Who has which hosts when. */
             calendar: components["schemas"]["Calendar"];
         };
+        /** @description Word of a change, as the stream of changes sends it. */
+        CalendarChange: {
+            /** @description The same as JSON: `{"revision": "..."}`. */
+            data: string;
+            /** @description `revision`. */
+            event: string;
+            /** @description The calendar's revision, to go on from with `Last-Event-ID`. */
+            id: string;
+        };
         /** @description A host in the calendar. */
         CalendarHost: {
             /** @description What is on it, by start; absent where buckets are asked for. */

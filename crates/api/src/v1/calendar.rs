@@ -6,6 +6,17 @@ use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
+/// Word of a change, as the stream of changes sends it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CalendarChange {
+    /// `revision`.
+    pub event: String,
+    /// The calendar's revision, to go on from with `Last-Event-ID`.
+    pub id: String,
+    /// The same as JSON: `{"revision": "..."}`.
+    pub data: String,
+}
+
 /// A part of the calendar: hosts, and what is on them within a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Calendar {

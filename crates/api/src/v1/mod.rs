@@ -36,7 +36,7 @@ mod usage;
 
 pub use audit::AuditEntry;
 pub use availability::{Availability, FreeStep, Span};
-pub use calendar::{Calendar, CalendarBar, CalendarHost, CalendarLease};
+pub use calendar::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease};
 pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};

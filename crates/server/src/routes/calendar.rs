@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::v1::body::CalendarBody;
-use api::v1::{Calendar, CalendarBar, CalendarHost, CalendarLease, host_id};
+use api::v1::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease, host_id};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, ETAG};
@@ -245,7 +245,7 @@ fn revision_text(app: &App, revision: u64) -> String {
 #[utoipa::path(
     get, path = "/v1/calendar/changes", tag = "calendar", operation_id = "follow_calendar",
     params(("Last-Event-ID" = Option<String>, Header, description = "The revision that the client knows")),
-    responses((status = 200, description = "Events without end", content_type = "text/event-stream", body = String))
+    responses((status = 200, description = "Events", content_type = "text/event-stream", body = CalendarChange))
 )]
 pub(crate) async fn changes(
     State(app): State<App>,
@@ -302,7 +302,8 @@ fn events(following: Following) -> impl Stream<Item = Result<Event, Infallible>>
             () = tokio::time::sleep_until(following.until) => return None,
         };
         let data = serde_json::json!({ "revision": text }).to_string();
-        let event = Event::default().event("revision").id(&text).data(data);
+        let change = CalendarChange { event: "revision".to_owned(), id: text.clone(), data };
+        let event = Event::default().event(&change.event).id(&change.id).data(&change.data);
         following.known = Some(text);
         following.told_at = Some(Instant::now());
         Some((Ok(event), following))
