@@ -43,7 +43,6 @@ pub const ALL: [Scenario; 16] = [
     scenario("offers that are held", |number| lease("?hold_offers=true", number, &json!([most_hosts()]))),
     scenario("dry runs", |number| lease("?dry_run=true", number, &json!([most_hosts()]))),
     scenario("hints with a long query", hinted),
-    scenario("best-effort leases", best_effort),
     scenario("requests on the waitlist", waiting),
     scenario("usage by the hour", |_| get(&usage())),
     scenario("allocations of all hosts", |_| get("/v1/os-hosts/allocations")),
@@ -54,6 +53,8 @@ pub const ALL: [Scenario; 16] = [
         patience: Duration::from_millis(20),
         ..scenario("clients that leave at once", |number| lease("", number, &distinct(1000)))
     },
+    // The last, since some of them have all hosts from then on.
+    scenario("best-effort leases", best_effort),
 ];
 
 fn get(path: &str) -> Ask {
