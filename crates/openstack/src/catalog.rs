@@ -66,6 +66,17 @@ impl Endpoint {
 }
 
 impl Catalog {
+    /// The first endpoint of a service with that interface, in that region or in any.
+    pub fn endpoint(&self, kind: &str, region: Option<&str>, interface: &str) -> Option<&Endpoint> {
+        self.endpoints_of(kind).find(|endpoint| {
+            endpoint.interface == interface && region.is_none_or(|region| endpoint.region() == Some(region))
+        })
+    }
+
+    fn endpoints_of(&self, kind: &str) -> impl Iterator<Item = &Endpoint> {
+        self.0.iter().filter(move |service| service.kind == kind).flat_map(|service| &service.endpoints)
+    }
+
     /// The address of a service, in that region or in any, or what the catalog has instead.
     pub fn find(&self, kind: &str, region: Option<&str>, interface: Interface) -> Result<Url, String> {
         let wanted = format!(
@@ -73,15 +84,9 @@ impl Catalog {
             interface.name(),
             region.map(|region| format!(" in region {region}")).unwrap_or_default()
         );
-        let services = self.0.iter().filter(|service| service.kind == kind);
-        let all: Vec<&Endpoint> = services.flat_map(|service| &service.endpoints).collect();
-        let fits = |endpoint: &&&Endpoint| {
-            endpoint.interface == interface.name()
-                && region.is_none_or(|region| endpoint.region() == Some(region))
-        };
-        let Some(endpoint) = all.iter().find(fits) else {
-            let mut others: Vec<String> = all
-                .iter()
+        let Some(endpoint) = self.endpoint(kind, region, interface.name()) else {
+            let mut others: Vec<String> = self
+                .endpoints_of(kind)
                 .map(|other| format!("{} in {}", other.interface, other.region().unwrap_or("no region")))
                 .collect();
             others.sort_unstable();

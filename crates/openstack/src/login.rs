@@ -108,7 +108,7 @@ impl Login {
     }
 
     /// The body of `POST /v3/auth/tokens`, with that secret.
-    pub(crate) fn body(&self, secret: &SecretString) -> Value {
+    pub fn body(&self, secret: &SecretString) -> Value {
         let secret = secret.expose_secret();
         match self {
             Self::Password { user, project, .. } => {

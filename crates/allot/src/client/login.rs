@@ -8,11 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
+use openstack::{Catalog, Domain, Project, Secret, User};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::ClientError;
 use super::connection::{innermost, refusal};
@@ -161,23 +162,7 @@ struct Answer {
 #[derive(Deserialize)]
 struct Scope {
     #[serde(default)]
-    catalog: Vec<Service>,
-}
-
-#[derive(Deserialize)]
-struct Service {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    endpoints: Vec<Endpoint>,
-}
-
-#[derive(Deserialize)]
-struct Endpoint {
-    interface: String,
-    #[serde(default)]
-    region: Option<String>,
-    url: String,
+    catalog: Catalog,
 }
 
 impl Keystone {
@@ -232,51 +217,40 @@ impl Keystone {
         let token = token.ok_or_else(|| nonsense("it has no token"))?;
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
         let answer: Answer = serde_json::from_slice(&body).map_err(|error| nonsense(&error.to_string()))?;
-        Ok(self.address(answer.token.catalog))
+        Ok(self.address(&answer.token.catalog))
     }
 
-    fn address(&self, catalog: Vec<Service>) -> Option<String> {
-        let region = self.arguments.os_region_name.as_deref();
-        let services = catalog.into_iter().filter(|service| service.kind == SERVICE);
-        let mut endpoints = services.flat_map(|service| service.endpoints);
-        let meant = endpoints.find(|endpoint| {
-            endpoint.interface == self.arguments.os_interface
-                && (region.is_none() || endpoint.region.as_deref() == region)
-        });
-        meant.map(|endpoint| endpoint.url)
+    fn address(&self, catalog: &Catalog) -> Option<String> {
+        let own = &self.arguments;
+        let endpoint = catalog.endpoint(SERVICE, own.os_region_name.as_deref(), &own.os_interface);
+        endpoint.map(|endpoint| endpoint.url.clone())
     }
 
     fn request(&self) -> Value {
-        let secret = self.secret.expose_secret();
-        if let Some(id) = &self.arguments.os_application_credential_id {
-            let credential = json!({"id": id, "secret": secret});
-            let methods = ["application_credential"];
-            return json!({"auth": {"identity": {"methods": methods, "application_credential": credential}}});
+        self.login().body(&self.secret)
+    }
+
+    fn login(&self) -> openstack::Login {
+        let own = self.arguments.clone();
+        let secret = Secret::Text(self.secret.clone());
+        if let Some(id) = own.os_application_credential_id {
+            return openstack::Login::ApplicationCredential { id, secret };
         }
-        let named = |name: &Option<String>, id: &Option<String>, domain: Value| match id {
-            Some(id) => json!({"id": id}),
-            None => json!({"name": name, "domain": domain}),
-        };
-        let domain = |name: &str, id: &Option<String>| match id {
-            Some(id) => json!({"id": id}),
-            None => json!({"name": name}),
-        };
-        let own = &self.arguments;
-        let user_domain = domain(&own.os_user_domain_name, &own.os_user_domain_id);
-        let mut user = named(&own.os_username, &own.os_user_id, user_domain);
-        user["password"] = secret.into();
-        let project_domain = domain(&own.os_project_domain_name, &own.os_project_domain_id);
-        let project = named(&own.os_project_name, &own.os_project_id, project_domain);
-        json!({"auth": {
-            "identity": {"methods": ["password"], "password": {"user": user}},
-            "scope": {"project": project},
-        }})
+        let domain = |name: String, id: Option<String>| id.map_or(Domain::Name(name), Domain::Id);
+        let user_domain = domain(own.os_user_domain_name, own.os_user_domain_id);
+        let user = own.os_username.unwrap_or_default();
+        let user = own.os_user_id.map_or(User::Name(user, user_domain), User::Id);
+        let project_domain = domain(own.os_project_domain_name, own.os_project_domain_id);
+        let project = own.os_project_name.unwrap_or_default();
+        let project = own.os_project_id.map_or(Project::Name(project, project_domain), Project::Id);
+        openstack::Login::Password { user, password: secret, project }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::json;
 
     use super::*;
 
@@ -361,7 +335,7 @@ mod tests {
             ]))
             .expect("a catalogue")
         };
-        let address = |more: &str| keystone(&format!("{ANN}{more}")).address(catalog());
+        let address = |more: &str| keystone(&format!("{ANN}{more}")).address(&catalog());
         assert_eq!(address("").as_deref(), Some("http://a"));
         assert_eq!(address(" --os-region-name b").as_deref(), Some("http://b"));
         assert_eq!(address(" --os-interface internal").as_deref(), Some("http://inside"));
