@@ -34,14 +34,10 @@ pub(super) fn warn_of_exposure(configuration: &Configuration) {
 
 /// Whether what is sent to that address can be read on its way.
 fn in_the_clear(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
+    let Ok(url) = reqwest::Url::parse(url) else { return false };
+    let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
+    url.scheme() == "http" && host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Warns of files with secrets that others can read or change: neither the owner nor the group.
