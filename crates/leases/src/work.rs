@@ -83,6 +83,11 @@ impl Budget {
         self.limit.saturating_sub(self.spent())
     }
 
+    /// Whether one part of so many was charged: passes over many entries begin no other one then.
+    pub fn used_part_of(&self, parts: u64) -> bool {
+        self.spent() >= (self.limit() / parts.max(1)).max(1)
+    }
+
     /// Whether more was charged than may be.
     pub fn exhausted(&self) -> bool {
         self.spent() > self.limit
@@ -113,6 +118,7 @@ mod tests {
         let budget = Budget::new(10);
         assert!(budget.spend(4) && budget.spend(6), "all of it may be used");
         assert_eq!((budget.left(), budget.stopped()), (0, None));
+        assert!(budget.used_part_of(1) && Budget::new(10).left() == 10 && !Budget::new(10).used_part_of(20));
         assert!(!budget.spend(1));
         assert_eq!((budget.spent(), budget.stopped()), (11, Some(Stop::Exhausted)));
         assert!(!budget.spend(0), "and stays exhausted");

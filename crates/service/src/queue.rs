@@ -103,7 +103,7 @@ impl Service {
         let (mut in_vain, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {
             let terms = (record.instance.owner.project.clone(), record.instance.size);
-            if budget.spent() >= (budget.limit() / QUICK).max(1) {
+            if budget.used_part_of(QUICK) {
                 self.progress().queue_resumes = last.map(|last| (began, last));
                 break;
             }

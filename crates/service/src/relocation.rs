@@ -103,7 +103,7 @@ impl Service {
         let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let mut last = None;
         for (record, departure) in due {
-            if budget.spent() >= (budget.limit() / QUICK).max(1) {
+            if budget.used_part_of(QUICK) {
                 let mut progress = self.progress();
                 (progress.relocations_resume, progress.unfinished) = (last, true);
                 break;

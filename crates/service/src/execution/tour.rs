@@ -59,7 +59,7 @@ impl Tour {
         let mut last = resumes.map(|position| id(&entries[position]));
         let mut tried_any = false;
         for entry in &entries[first..] {
-            if budget.spent() >= (budget.limit() / SHARE).max(1) {
+            if budget.used_part_of(SHARE) {
                 self.under_way = last.map(|last| (began, last));
                 return Found::Unfinished;
             }
