@@ -120,7 +120,7 @@ export interface components {
         };
         /** @description A line of a bill. */
         BillingLine: {
-            /** @description What the line comes to: a decimal number, rounded to six decimals once. */
+            /** @description What the line amounts to: a decimal number, rounded to six decimals once. */
             amount: string;
             /** @description Until when. */
             end: string;
@@ -234,7 +234,7 @@ export interface components {
             /** @description Its status, as of a lease. */
             status: string;
         };
-        /** @description When a preemptible instance makes way for a lease. */
+        /** @description When a preemptible instance is preempted for a lease. */
         Departure: {
             /** @description When it is asked to shut down: UTC to the second. */
             asked_at: string;
@@ -782,7 +782,7 @@ export interface components {
              * @description Disk, GiB.
              */
             disk_gb?: number | null;
-            /** @description Properties of its flavor: `blazar:preemptible` may say that it makes way for leases. */
+            /** @description Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases. */
             flavor_properties?: {
                 [key: string]: string;
             };
@@ -828,7 +828,7 @@ export interface components {
             host?: string | null;
             /** @description Its identifier, a UUID. */
             id: string;
-            /** @description `reserved` in a lease, `regular`, or `preemptible`: it makes way for the next lease of its host. */
+            /** @description `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host. */
             kind: string;
             /** @description Since when it runs: UTC to the second. Null as long as it does not. */
             launched_at?: string | null;
@@ -890,7 +890,7 @@ export interface components {
              * @description Disk, GiB.
              */
             disk_gb?: number | null;
-            /** @description Properties of its flavor: `blazar:preemptible` may say that it makes way for leases. */
+            /** @description Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases. */
             flavor_properties?: {
                 [key: string]: string;
             };
@@ -1090,9 +1090,9 @@ export interface components {
              * @description The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.
              */
             lease?: string | null;
-            /** @description Whether it makes way for leases; as the operator has it for the project if not given. Not in a lease. */
+            /** @description Whether it is preempted for leases; as the operator has it for the project if not given. Not in a lease. */
             preemptible?: boolean | null;
-            /** @description The class of preemptible instances that it is to be of: how much notice it has when it makes way. */
+            /** @description The class of preemptible instances that it is to be of: how much notice it has when it is preempted. */
             preemptible_class?: string | null;
             /**
              * Format: uuid
@@ -1224,7 +1224,7 @@ export interface components {
             /** @description Where there are more, if a limit was asked for. */
             leasepools_links?: components["schemas"]["Link"][];
         };
-        /** @description What a lease comes to. */
+        /** @description What a lease amounts to. */
         LeaseUsage: {
             /** @description What is reserved from its start to its end, as things stand. */
             reserved: components["schemas"]["Reserved"];

@@ -153,7 +153,7 @@ pub enum BarKind {
     Maintenance,
     /// An instance that is part of no lease, and stays.
     Instance,
-    /// An instance that makes way for leases; it ends when it is asked to, as far as is known.
+    /// An instance that is preempted for leases; it ends when it is asked to leave, as far as is known.
     Preemptible,
     /// What the caller may not know.
     Other,

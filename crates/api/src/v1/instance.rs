@@ -37,14 +37,14 @@ pub struct Instance {
     pub status: String,
     /// Why it could not be started.
     pub status_reason: Option<String>,
-    /// `reserved` in a lease, `regular`, or `preemptible`: it makes way for the next lease of its host.
+    /// `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host.
     pub kind: String,
     /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
     /// UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
     pub safe_until: Option<String>,
     /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
     pub backfills: bool,
-    /// When it makes way for a lease, of one that is preemptible; null if no lease of its host is known.
+    /// When it is preempted for a lease, of one that is preemptible; null if no lease of its host is known.
     pub departure: Option<Departure>,
     /// The class of one that is preemptible, if it is of any.
     pub preemptible_class: Option<String>,
@@ -76,7 +76,7 @@ pub struct Instance {
     pub updated_at: Option<String>,
 }
 
-/// When a preemptible instance makes way for a lease.
+/// When a preemptible instance is preempted for a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Departure {
     /// When it is asked to shut down: UTC to the second.

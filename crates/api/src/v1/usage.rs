@@ -75,7 +75,7 @@ impl From<&Instances> for Used {
     }
 }
 
-/// What a lease comes to.
+/// What a lease amounts to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseUsage {
     /// What is reserved from its start to its end, as things stand.
@@ -126,7 +126,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What that group comes to in its period.
+    /// What that group amounts to in its period.
     pub fn new(period: Window, group: &Group, totals: &Totals) -> Self {
         Self {
             start: period.start().to_string(),
@@ -224,7 +224,7 @@ pub struct BillingLine {
     pub unit: String,
     /// What a unit costs: a decimal number.
     pub unit_price: String,
-    /// What the line comes to: a decimal number, rounded to six decimals once.
+    /// What the line amounts to: a decimal number, rounded to six decimals once.
     pub amount: String,
 }
 

@@ -26,7 +26,7 @@ pub struct InstanceCreate {
     /// Where it is to run; beside all leases if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<LeaseHints>,
-    /// Properties of its flavor: `blazar:preemptible` may say that it makes way for leases.
+    /// Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_properties: BTreeMap<String, String>,
     /// The same of its image.
@@ -64,7 +64,7 @@ pub struct HostsQuestion {
     /// Where it is to run; beside all leases if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<LeaseHints>,
-    /// Properties of its flavor: `blazar:preemptible` may say that it makes way for leases.
+    /// Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_properties: BTreeMap<String, String>,
     /// The same of its image.
@@ -87,10 +87,10 @@ pub struct LeaseHints {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub reservation: Option<String>,
-    /// Whether it makes way for leases; as the operator has it for the project if not given. Not in a lease.
+    /// Whether it is preempted for leases; as the operator has it for the project if not given. Not in a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible: Option<bool>,
-    /// The class of preemptible instances that it is to be of: how much notice it has when it makes way.
+    /// The class of preemptible instances that it is to be of: how much notice it has when it is preempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible_class: Option<String>,
     /// Instances of the project, on whose hosts it is to run.
