@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get, type Offer, path, period, request } from "./api/client";
 import { parse, stamp } from "./calendar/zone";
-import { Failure, Name, Refusal, Stale, Time, Waiting, whatOfLease } from "./parts";
+import { LoadState, Name, Refusal, Time, whatOfLease } from "./parts";
 import { href } from "./route";
 import { changes, type Loaded, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -35,9 +35,7 @@ function Part<T>({
   return (
     <section>
       <h2>{title}</h2>
-      <Stale error={loaded.data ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      <LoadState loaded={loaded} />
       {loaded.data && children(loaded.data)}
     </section>
   );

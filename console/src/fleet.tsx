@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get, type Host, type Instance, path, request } from "./api/client";
 import { parse } from "./calendar/zone";
-import { Confirm, Empty, Failure, gib, Name, Refusal, Stale, usePart, Waiting } from "./parts";
+import { Confirm, gib, LoadState, Name, NothingListed, Refusal, Search, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { changes, may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -130,34 +130,26 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
         <h1>{t.fleet.title}</h1>
       </header>
       <div class="toolbar">
-        <input
-          type="search"
-          aria-label={t.fleet.filter}
-          placeholder={t.fleet.filter}
+        <Search
+          label={t.fleet.filter}
           value={filter}
-          onInput={(event) => {
-            setFilter(event.currentTarget.value);
-            adjust(["fleet"], { find: event.currentTarget.value });
+          change={(text) => {
+            setFilter(text);
+            adjust(["fleet"], { find: text });
           }}
         />
         {facts && <span class="note">{t.fleet.summary(facts.hosts.length, open, leased, off)}</span>}
       </div>
       {failure && !closing && <Refusal error={failure} />}
-      <Stale error={facts ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!facts && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {facts?.hosts.length === 0 && (
-        <Empty title={t.calendar.noHostsTitle}>
-          <p>{t.calendar.noHosts}</p>
-        </Empty>
-      )}
-      {facts && facts.hosts.length > 0 && shown.length === 0 && (
-        <Empty title={t.fleet.noneMatch}>
-          <button type="button" onClick={() => setFilter("")}>
-            {t.leases.clear}
-          </button>
-        </Empty>
-      )}
+      <LoadState loaded={loaded} />
+      <NothingListed
+        all={facts && facts.hosts.length}
+        shown={shown.length}
+        title={t.calendar.noHostsTitle}
+        text={t.calendar.noHosts}
+        noneMatch={t.fleet.noneMatch}
+        clear={() => setFilter("")}
+      />
       {part.length > 0 && (
         <table class="list">
           <thead>

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { clock, get, type Instance } from "./api/client";
 import { clock as clockText, parse } from "./calendar/zone";
 import { loadLeases } from "./leases";
-import { Empty, Failure, gib, Name, Stale, Status, Time, usePart, Waiting } from "./parts";
+import { gib, LoadState, Name, NothingListed, Search, Status, Time, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -32,32 +32,24 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
         <h1>{t.instances.title}</h1>
       </header>
       <div class="toolbar">
-        <input
-          type="search"
-          aria-label={t.instances.filter}
-          placeholder={t.instances.filter}
+        <Search
+          label={t.instances.filter}
           value={filter}
-          onInput={(event) => {
-            setFilter(event.currentTarget.value);
-            adjust(["instances"], { find: event.currentTarget.value });
+          change={(text) => {
+            setFilter(text);
+            adjust(["instances"], { find: text });
           }}
         />
       </div>
-      <Stale error={loaded.data ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && items.length === 0 && (
-        <Empty title={t.instances.noneTitle}>
-          <p>{t.instances.none}</p>
-        </Empty>
-      )}
-      {items.length > 0 && shown.length === 0 && (
-        <Empty title={t.instances.noneMatch}>
-          <button type="button" onClick={() => setFilter("")}>
-            {t.leases.clear}
-          </button>
-        </Empty>
-      )}
+      <LoadState loaded={loaded} />
+      <NothingListed
+        all={loaded.data && items.length}
+        shown={shown.length}
+        title={t.instances.noneTitle}
+        text={t.instances.none}
+        noneMatch={t.instances.noneMatch}
+        clear={() => setFilter("")}
+      />
       {part.length > 0 && (
         <table class="list">
           <thead>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { all, clock, type Lease, period } from "./api/client";
-import { Empty, Failure, Name, Stale, Status, Time, usePart, Waiting, whatOfLease } from "./parts";
+import { LoadState, Name, NothingListed, Search, Status, Time, usePart, whatOfLease } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -54,13 +54,7 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
         )}
       </header>
       <div class="toolbar">
-        <input
-          type="search"
-          aria-label={t.leases.filter}
-          placeholder={t.leases.filter}
-          value={filter}
-          onInput={(event) => remember(event.currentTarget.value, status)}
-        />
+        <Search label={t.leases.filter} value={filter} change={(text) => remember(text, status)} />
         <label>
           {t.leases.status}{" "}
           <select value={status} onChange={(event) => remember(filter, event.currentTarget.value)}>
@@ -74,21 +68,15 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
           </select>
         </label>
       </div>
-      <Stale error={loaded.data ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
-      {loaded.data && items.length === 0 && (
-        <Empty title={t.leases.noneTitle}>
-          <p>{t.leases.none}</p>
-        </Empty>
-      )}
-      {items.length > 0 && shown.length === 0 && (
-        <Empty title={t.leases.noneMatch}>
-          <button type="button" onClick={() => remember("", "all")}>
-            {t.leases.clear}
-          </button>
-        </Empty>
-      )}
+      <LoadState loaded={loaded} />
+      <NothingListed
+        all={loaded.data && items.length}
+        shown={shown.length}
+        title={t.leases.noneTitle}
+        text={t.leases.none}
+        noneMatch={t.leases.noneMatch}
+        clear={() => remember("", "all")}
+      />
       {part.length > 0 && (
         <table class="list">
           <thead>

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError, Lease, Reservation } from "./api/client";
 import { length, parse, relative, stamp } from "./calendar/zone";
-import { useContextOf } from "./state";
+import { type Loaded, useContextOf } from "./state";
 import { t } from "./texts";
 import { showWhere } from "./where";
 
@@ -96,6 +96,57 @@ export function Waiting(): JSX.Element {
     <p class="waiting" role="status">
       {slow ? t.service.slow : t.loading}
     </p>
+  );
+}
+
+/** Whether what was loaded is old, still awaited, or cannot be had. */
+export function LoadState({ loaded }: { loaded: Loaded<unknown> }): JSX.Element {
+  return (
+    <>
+      <Stale error={loaded.data ? loaded.error : null} />
+      {loaded.loading && <Waiting />}
+      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+    </>
+  );
+}
+
+/** The box that a list is searched with. */
+export function Search(props: { label: string; value: string; change: (text: string) => void }): JSX.Element {
+  return (
+    <input
+      type="search"
+      aria-label={props.label}
+      placeholder={props.label}
+      value={props.value}
+      onInput={(event) => props.change(event.currentTarget.value)}
+    />
+  );
+}
+
+/** What stands in place of a list: that there is nothing, or that nothing of it is looked for. */
+export function NothingListed(props: {
+  /** How many there are; null where that is not known. */
+  all: number | null;
+  shown: number;
+  title: string;
+  text: string;
+  noneMatch: string;
+  clear: () => void;
+}): JSX.Element | null {
+  if (props.all === null || props.shown > 0) return null;
+  if (props.all === 0) {
+    return (
+      <Empty title={props.title}>
+        <p>{props.text}</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title={props.noneMatch}>
+      <button type="button" onClick={props.clear}>
+        {t.leases.clear}
+      </button>
+    </Empty>
   );
 }
 

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get } from "./api/client";
 import { DAY } from "./calendar/geometry";
 import { day, parse, rfc3339 } from "./calendar/zone";
-import { Empty, Failure, Name, Stale, Waiting } from "./parts";
+import { Empty, LoadState, Name } from "./parts";
 import { useContextOf, useLoaded } from "./state";
 import { t } from "./texts";
 
@@ -82,9 +82,7 @@ export function UsageView(): JSX.Element {
           </select>
         </label>
       </div>
-      <Stale error={figures ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!figures && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      <LoadState loaded={loaded} />
       {figures && rows.length === 0 && <Empty title={t.usage.none} />}
       {rows.length > 0 && (
         <table class="list figures">

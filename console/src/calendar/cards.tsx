@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { clock, type Lease, period } from "../api/client";
 import { loadLeases } from "../leases";
-import { Empty, Failure, Name, Stale, Status, Waiting, whatOfLease } from "../parts";
+import { Empty, LoadState, Name, Status, whatOfLease } from "../parts";
 import { href } from "../route";
 import { useContextOf, useLoaded, useNow } from "../state";
 import { t } from "../texts";
@@ -27,9 +27,7 @@ export function Cards(): JSX.Element {
           {t.newLease}
         </a>
       </p>
-      <Stale error={loaded.data ? loaded.error : null} />
-      {loaded.loading && <Waiting />}
-      {!loaded.data && loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
+      <LoadState loaded={loaded} />
       {loaded.data && shown.length === 0 && (
         <Empty title={t.calendar.nothingMine}>
           <p>{t.leases.none}</p>
