@@ -1,7 +1,7 @@
 //! How anything is decided: with a budget of work, off the threads that serve requests, and in a fair order.
 //!
 //! What is to be committed is decided with the write lock, if that takes little work, as it does nearly always. If it
-//! takes more it is decided without, so that others commit meanwhile, and committed if nothing has changed by then.
+//! takes more it is decided without, so that others commit meanwhile, and committed if it can still be had by then.
 //! Whatever is decided or read at length without the write lock waits for one of a few places. All of it runs on threads
 //! beside those that serve requests, so that no answer waits for a decision that it does not need. Where there is one
 //! thread only, as in simulations, it runs on that, in the order in which it came.
@@ -10,18 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leases::work::{Budget, Stop};
-use store::StoreError;
+use store::{Revision, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
 use crate::places::{Kind, Place, Who};
+use crate::state::State;
 use crate::writing::Writer;
 use crate::{Service, ServiceError};
 
 /// Of the work that a decision may cost, the part that it may cost with the write lock.
 pub(crate) const QUICK: u64 = 20;
-/// How often a decision that costs more is made without the write lock. If others have committed something each time, it
-/// is made with it: otherwise nothing would ever come of it.
+/// How often a decision that costs more is made without the write lock. If others have spoiled it each time, it is made
+/// with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;
 
 /// How many decisions ended early.
@@ -74,9 +75,13 @@ impl Service {
     }
 
     /// Decides what is to be committed, on what is in memory. The write lock comes with it.
+    ///
+    /// `holds` says of what was decided whether it can be committed to a state that differs from the one that it was
+    /// decided on by leases, and by instances that make way for them. It is asked with the write lock: it takes little.
     pub(crate) async fn decided<T>(
         &self,
         decide: impl Fn(&Budget) -> Result<T, ServiceError>,
+        holds: impl Fn(&State, &T) -> bool,
     ) -> Result<(Writer<'_>, T), ServiceError> {
         let mut writer = self.writer().await?;
         let quick = Budget::new((self.settings.decision_work / QUICK).max(1));
@@ -89,16 +94,25 @@ impl Service {
             drop(writer);
             let place = self.place(Kind::Read).await?;
             // Only now: what others commit while this waits for its place is known to the decision.
-            let known = self.state().revision;
+            let (revision, ground) = self.decided_on();
             let decided = self.decide(&decide)?;
             drop(place);
             writer = self.writer().await?;
-            if self.state().revision == known {
+            let now = self.decided_on();
+            if now == (revision, ground)
+                || now.1 == ground && beside_requests(|| holds(&self.snapshot(), &decided))
+            {
                 return Ok((writer, decided));
             }
         }
         let decided = self.decide(&decide)?;
         Ok((writer, decided))
+    }
+
+    /// What decisions are made on, for comparison: the revision, and what it has beside leases.
+    fn decided_on(&self) -> (Revision, u64) {
+        let state = self.state();
+        (state.revision, state.ground)
     }
 
     /// Decides for the loop, which goes before all clients: without the write lock, so that clients commit meanwhile.
@@ -150,6 +164,11 @@ impl Service {
     }
 }
 
+/// For what is decided anew whenever others have committed something.
+pub(crate) fn never<T>(_: &State, _: &T) -> bool {
+    false
+}
+
 /// Computes beside the threads that serve requests, if there are several.
 pub(crate) fn beside_requests<T>(compute: impl FnOnce() -> T) -> T {
     let several =
@@ -165,9 +184,10 @@ mod tests {
     use ambient::{RandomIds, SystemClock};
     use fleet::simulated::{Layout, SimulatedFleet};
     use futures::FutureExt;
+    use jiff::Timestamp;
     use leases::project::{Owner, ProjectId, UserId};
-    use store::Commit;
     use store::memory::MemoryStore;
+    use store::{Commit, PreemptibleProjectRecord, Write};
     use tokio::sync::Notify;
 
     use super::*;
@@ -217,7 +237,7 @@ mod tests {
         assert_eq!(service.statistics().hosts, 0);
         let others = Arc::clone(service);
         let change = async move {
-            let (writer, ()) = others.decided(|_| Ok(())).await.expect("nobody has gone");
+            let (writer, ()) = others.decided(|_| Ok(()), never).await.expect("nobody has gone");
             writer.commit(Commit::new(others.now())).await
         };
         client("other").scope(change).await.expect("it can be committed");
@@ -246,13 +266,16 @@ mod tests {
         let (service, (latch, open)) = (service().await, Latch::new());
         let (deciding, stop) = (Arc::clone(&service), Arc::clone(&latch));
         let decision = async move {
-            let decided = deciding.decided(|budget| {
-                let affordable = budget.spend(COSTLY);
-                if affordable {
-                    stop.stop();
-                }
-                Ok(affordable)
-            });
+            let decided = deciding.decided(
+                |budget| {
+                    let affordable = budget.spend(COSTLY);
+                    if affordable {
+                        stop.stop();
+                    }
+                    Ok(affordable)
+                },
+                never,
+            );
             decided.await.map(|(_, affordable)| affordable)
         };
         let decision = tokio::spawn(client("slow").scope(decision));
@@ -271,17 +294,57 @@ mod tests {
             let writer = service.loop_writer().await.expect("the store works");
             writer.commit(Commit::new(service.now())).await.expect("it can be committed");
         };
-        let decided = service.decided(|budget| {
-            budget.charge(COSTLY);
-            // Nobody else commits while the decision has the write lock: the first time, and the last.
-            if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
-                others_commit().now_or_never().expect("nobody else has the write lock");
-            }
-            Ok(())
-        });
+        let decided = service.decided(
+            |budget| {
+                budget.charge(COSTLY);
+                // Nobody else commits while the decision has the write lock: the first time, and the last.
+                if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
+                    others_commit().now_or_never().expect("nobody else has the write lock");
+                }
+                Ok(())
+            },
+            never,
+        );
         assert!(decided.await.is_ok());
         assert_eq!(times.into_inner(), 2 + AHEAD as u64);
         assert_eq!(service.ended.counts(), (0, 0), "none of it was too costly");
+    }
+
+    /// How often a costly change is decided if others commit those writes each time, and it would hold all the same.
+    async fn decided_times(writes: impl Fn() -> Vec<Write>) -> u64 {
+        let (service, times) = (service().await, AtomicU64::new(0));
+        let others_commit = async || {
+            let writer = service.loop_writer().await.expect("the store works");
+            let commit = Commit { writes: writes(), ..Commit::new(service.now()) };
+            writer.commit(commit).await.expect("it can be committed");
+        };
+        let decided = service.decided(
+            |budget| {
+                budget.charge(COSTLY);
+                if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
+                    others_commit().now_or_never().expect("nobody else has the write lock");
+                }
+                Ok(())
+            },
+            |_, ()| true,
+        );
+        assert!(decided.await.is_ok());
+        times.into_inner()
+    }
+
+    #[tokio::test]
+    async fn what_holds_beside_other_leases_is_not_decided_anew() {
+        assert_eq!(decided_times(Vec::new).await, 2, "once with the write lock, and once without");
+    }
+
+    #[tokio::test]
+    async fn what_was_decided_on_something_else_than_leases_is_decided_anew() {
+        let other = || {
+            let pattern = "research*".parse().expect("any text is a pattern");
+            let created_at = Timestamp::UNIX_EPOCH;
+            vec![Write::PreemptibleProject(PreemptibleProjectRecord { pattern, created_at })]
+        };
+        assert_eq!(decided_times(other).await, 2 + AHEAD as u64);
     }
 
     #[tokio::test]
@@ -291,11 +354,14 @@ mod tests {
         while let Some(place) = service.place(Kind::Read).now_or_never() {
             places.push(place.expect("there is no client"));
         }
-        let mut decided = std::pin::pin!(service.decided(|budget| {
-            budget.charge(COSTLY);
-            times.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        }));
+        let mut decided = std::pin::pin!(service.decided(
+            |budget| {
+                budget.charge(COSTLY);
+                times.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            },
+            never
+        ));
         assert!(decided.as_mut().now_or_never().is_none(), "it waits for a place");
         let writer = service.loop_writer().await.expect("the store works");
         writer.commit(Commit::new(service.now())).await.expect("it can be committed");
@@ -318,16 +384,19 @@ mod tests {
         let (client, running) = (client("gone"), Arc::new(Notify::new()));
         let (deciding, begun) = (Arc::clone(&service), Arc::clone(&running));
         let decision = async move {
-            let decided = deciding.decided(|budget| {
-                // Without the write lock; with it, it may not take that long.
-                if budget.spend(COSTLY) {
-                    begun.notify_one();
-                    while budget.spend(0) {
-                        std::thread::yield_now();
+            let decided = deciding.decided(
+                |budget| {
+                    // Without the write lock; with it, it may not take that long.
+                    if budget.spend(COSTLY) {
+                        begun.notify_one();
+                        while budget.spend(0) {
+                            std::thread::yield_now();
+                        }
                     }
-                }
-                Ok(())
-            });
+                    Ok(())
+                },
+                never,
+            );
             decided.await.map(|_| ())
         };
         let decision = tokio::spawn(client.clone().scope(decision));
@@ -345,7 +414,9 @@ mod tests {
         let clients: Vec<Client> = (0..100).map(|number| client(&number.to_string())).collect();
         let wait = |client: &Client| {
             let waiting = Arc::clone(&service);
-            tokio::spawn(client.clone().scope(async move { waiting.decided(|_| Ok(())).await.map(|_| ()) }))
+            tokio::spawn(
+                client.clone().scope(async move { waiting.decided(|_| Ok(()), never).await.map(|_| ()) }),
+            )
         };
         let waiting: Vec<_> = clients.iter().map(wait).collect();
         while service.places.waiting() != (100, 0) {

@@ -19,6 +19,7 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
+use crate::deciding::never;
 use crate::free_pools::end_action;
 use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
@@ -49,7 +50,7 @@ impl Service {
                 let now = self.now();
                 Ok((now, maintained(&self.snapshot(), new, now, budget)?))
             };
-            let (writer, (now, mut planned)) = self.decided(plan).await?;
+            let (writer, (now, mut planned)) = self.decided(plan, never).await?;
             let without: Vec<&str> = planned
                 .iter()
                 .filter(|one| one.window.is_none())

@@ -13,6 +13,7 @@ use leases::project::{Owner, ProjectId};
 use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
 
+use crate::deciding::never;
 use crate::hints::places;
 use crate::listing::{Order, Page, Position, whole};
 use crate::notices;
@@ -146,7 +147,7 @@ impl Service {
                 let now = self.now();
                 Ok((now, self.propose_instance(caller, id, &new, now, budget)?))
             };
-            let (writer, (now, proposal)) = self.decided(propose).await?;
+            let (writer, (now, proposal)) = self.decided(propose, never).await?;
             let Proposal { instance, host, displaced } = proposal;
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };

@@ -19,6 +19,7 @@ use leases::work::Budget;
 use store::encoding::requirement_json;
 use store::{Commit, LeaseRecord, StoreError, Wording, Write};
 
+use crate::deciding::never;
 use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
@@ -119,7 +120,7 @@ impl Service {
             return Ok(Offers { offers, held: false });
         }
         for _ in 0..ATTEMPTS {
-            let (writer, offers) = self.decided(|budget| find(&self.snapshot(), budget)).await?;
+            let (writer, offers) = self.decided(|budget| find(&self.snapshot(), budget), never).await?;
             if offers.is_empty() || !self.may_hold(&caller.owner(), now) {
                 return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
             }

@@ -52,6 +52,24 @@ fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
+/// Whether decisions about leases go by what is written, and it is no lease.
+fn is_ground(write: &Write) -> bool {
+    match write {
+        Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
+        Write::Instance { record, .. } => stays(&record.instance),
+        _ => true,
+    }
+}
+
+/// The same of what others have committed.
+fn has_ground(delta: &Delta) -> bool {
+    let Delta { revision: _, leases: _, steps: _, hosts, floating_ips, flavors, properties, .. } = delta;
+    let instances = delta.instances.values().flatten();
+    !(hosts.is_empty() && floating_ips.is_empty() && flavors.is_empty() && properties.is_empty())
+        || !(delta.preemptible_projects.is_empty() && delta.free_pools.is_empty())
+        || instances.into_iter().any(|record| stays(&record.instance))
+}
+
 /// Whether what the lease has is reserved for offers.
 fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
@@ -62,6 +80,9 @@ fn is_for_offers(lease: &Lease) -> bool {
 pub(crate) struct State {
     /// Which revision of it.
     pub revision: Revision,
+    /// Counts changes of what decisions about leases go by beside leases: hosts, pools, flavors, instances that stay and
+    /// so on.
+    pub ground: u64,
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
     /// All free pools.
@@ -117,6 +138,7 @@ impl State {
         let pool_of = |host: &Host| free_pools.get(&host.pool).unwrap_or(&free_pools[&FreePool::DEFAULT]);
         Ok(Self {
             revision: snapshot.revision,
+            ground: 0,
             inventory: Inventory::new(
                 snapshot.hosts.iter().map(|record| described(&record.host, &pool_of(&record.host).pool)),
                 snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
@@ -165,6 +187,7 @@ impl State {
                 self.offered.remove(*id);
             }
         }
+        self.ground += u64::from(writes.iter().any(is_ground));
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
@@ -223,6 +246,7 @@ impl State {
             }
             self.offered.remove(*id);
         }
+        self.ground += u64::from(has_ground(&delta));
         for (id, record) in delta.leases {
             match record {
                 Some(record) => self.put_lease(Arc::new(record), now)?,

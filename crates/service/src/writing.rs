@@ -170,7 +170,7 @@ impl Service {
         let snapshot = self.parts.store.load().await?;
         let state = State::new(snapshot, self.settings.cleaning_time, self.now())
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
-        self.change_state(|old| *old = state);
+        self.change_state(|old| *old = State { ground: old.ground + 1, ..state });
         self.progress().others_committed = true;
         self.contradicted.store(false, Ordering::Release);
         self.changes.send_modify(|count| *count += 1);

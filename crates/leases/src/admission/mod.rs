@@ -30,6 +30,7 @@ mod repacking;
 mod replanning;
 mod room;
 mod slots;
+mod still;
 mod surviving;
 mod swapping;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub use self::offers::{Offer, OfferedChange};
 pub use self::refusal::{Costly, Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
 pub use self::replanning::Replanned;
+pub use self::still::still_fit;
 pub use self::update::{Changes, FloatingIpsChange, HostsChange, InstancesChange, TermsChange, Updated};
 use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;

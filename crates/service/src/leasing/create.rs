@@ -11,6 +11,7 @@ use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
 use super::enforcing::{Question, granted};
+use super::holding::Decision;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
 use crate::state::State;
@@ -42,7 +43,8 @@ impl Service {
     ) -> Result<Created, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
-            let decided = self.decided(&decide).await;
+            let decided =
+                self.decided(&decide, |state, proposed| self.proposal_holds(state, proposed, now)).await;
             // Whatever was decided now: a repetition is answered as the first request was.
             if let Some(key) = key {
                 let served = match &decided {
@@ -139,6 +141,13 @@ impl Service {
             }
             decided => decided,
         }
+    }
+
+    /// Whether the lease may still be made by what leases there are now.
+    fn proposal_holds(&self, state: &State, proposed: &Proposed, now: Timestamp) -> bool {
+        let moved = proposed.moved.iter().map(|(before, after)| (Some(&**before), after));
+        let decisions: Vec<Decision<'_>> = moved.chain([(None, &proposed.record)]).collect();
+        self.still_hold(state, &decisions, now)
     }
 
     /// The lease as it would be.

@@ -3,6 +3,7 @@
 pub(crate) mod create;
 mod delete;
 mod enforcing;
+mod holding;
 mod immediate;
 pub(crate) mod series;
 pub(crate) mod update;

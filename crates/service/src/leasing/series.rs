@@ -14,6 +14,8 @@ use store::{Commit, LeaseRecord, Write};
 
 use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
+use super::holding::Decision;
+use crate::state::State;
 use crate::writing::{ATTEMPTS, as_stored, decide_again, overtaken};
 use crate::{Caller, IdempotencyKey, LeaseFilter, NewLease, Service, ServiceError};
 
@@ -39,6 +41,9 @@ pub struct Series {
     pub skipped: Vec<(Window, Refusal)>,
 }
 
+/// The leases as they would be, those that are left out, and what is written first.
+type ProposedSeries = (Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>);
+
 /// One that cannot be had, where all were wanted.
 #[derive(Debug)]
 pub struct Missing {
@@ -59,12 +64,18 @@ impl Service {
         let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
         let id = SeriesId(self.parts.ids.uuid());
         let identities = self.identities(caller, new);
+        let now = as_stored(new.lease.asked_at);
+        let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
+            proposed.as_ref().is_ok_and(|(leases, _, _)| {
+                let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();
+                self.still_hold(state, &decisions, now)
+            })
+        };
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-            let (writer, proposed) = self.decided(propose).await.map_err(whole)?;
+            let (writer, proposed) = self.decided(propose, &holds).await.map_err(whole)?;
             if let Some(key) = key {
-                let now = as_stored(new.lease.asked_at);
                 if let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
                     && let Some(id) = created.lease.lease.series
                 {
@@ -72,23 +83,23 @@ impl Service {
                 }
             }
             let (leases, skipped, first) = proposed?;
-            let now: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
+            let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.parts.enforcer
-                && approved.as_ref() != Some(&now)
+                && approved.as_ref() != Some(&proposed)
             {
                 let questions: Vec<Question> = {
                     let state = self.state();
                     leases.iter().map(|record| Question::Create(granted(&state, record.clone()))).collect()
                 };
                 drop(writer);
-                for (question, lease) in questions.iter().zip(&now) {
+                for (question, lease) in questions.iter().zip(&proposed) {
                     let asked = self.ask(enforcer.as_ref(), caller, question).await;
                     asked.map_err(|error| Missing { window: lease.window, error })?;
                 }
-                approved = Some(now);
+                approved = Some(proposed);
                 continue;
             }
-            let mut commit = Commit::new(as_stored(new.lease.asked_at));
+            let mut commit = Commit::new(now);
             commit.writes = first;
             for record in &leases {
                 enter(&mut commit, caller, LeaseRecord::clone(record));
@@ -123,7 +134,6 @@ impl Service {
     }
 
     /// The leases as they would be, those that are left out, and what is written first.
-    #[expect(clippy::type_complexity, reason = "three lists that are taken apart at once")]
     fn propose_series(
         &self,
         caller: &Caller,
@@ -131,7 +141,7 @@ impl Service {
         id: SeriesId,
         identities: &[Identity],
         budget: &Budget,
-    ) -> Result<(Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>), Missing> {
+    ) -> Result<ProposedSeries, Missing> {
         let now = as_stored(new.lease.asked_at);
         let state = self.snapshot();
         let first = state.withdrawing_offers(&caller.owner(), None);

@@ -13,6 +13,7 @@ use store::{Commit, LeaseRecord, Wording, Write};
 
 use super::create::{rehouse, rehoused};
 use super::enforcing::{Question, granted};
+use super::holding::Decision;
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::writing::{ATTEMPTS, as_stored, audit, decide_again, overtaken};
@@ -134,7 +135,8 @@ impl Service {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
-            let (writer, change) = self.decided(propose).await?;
+            let (writer, change) =
+                self.decided(propose, |state, change| self.change_holds(state, change, now)).await?;
             let (before, after) = (&change.before, &change.after);
             if before.lease == after.lease && before.wording == after.wording {
                 return Ok(before.clone());
@@ -159,6 +161,13 @@ impl Service {
             }
         }
         Err(overtaken())
+    }
+
+    /// Whether the lease may still become so by what leases there are now.
+    fn change_holds(&self, state: &State, change: &Change, now: Timestamp) -> bool {
+        let moved = change.moved.iter().map(|(before, after)| (Some(&**before), after));
+        let decisions: Vec<Decision<'_>> = moved.chain([(Some(&*change.before), &*change.after)]).collect();
+        self.still_hold(state, &decisions, now)
     }
 
     fn question(&self, change: &Change) -> Question {

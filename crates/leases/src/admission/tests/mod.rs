@@ -28,6 +28,7 @@ mod making_way;
 mod offers;
 mod replanning;
 mod saving;
+mod still;
 mod suiting;
 mod surviving;
 
