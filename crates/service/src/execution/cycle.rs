@@ -11,6 +11,7 @@ use super::plan::planned_for;
 use super::{ClaimedStep, Cycle, Task};
 use crate::Service;
 use crate::deciding::beside_requests;
+use crate::writing::Writer;
 
 /// How long a cycle that failed waits the first time; then twice as long each time.
 pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -34,10 +35,31 @@ impl Service {
     /// and every task in its own hands, carries the tasks out with [`Service::perform`] and
     /// [notes](Service::note) them, or does not, as after a crash.
     pub async fn cycle(&self) -> Cycle {
-        let now = self.now();
         // First, and not only if the store works: they count as under way from here on.
-        let looks = self.looks(now);
-        let mut cycle = match self.try_cycle(now).await {
+        let looks = self.looks(self.now());
+        let writer = self.writer_for_cycle().await;
+        let mut cycle = self.cycle_with(writer).await;
+        cycle.tasks.extend(looks.into_iter().map(Task::Look));
+        cycle
+    }
+
+    /// Waits for the write lock, for a cycle.
+    pub(super) async fn writer_for_cycle(&self) -> Result<Writer<'_>, StoreError> {
+        if self.progress().uncounted {
+            self.count_what_is_held().await?;
+            self.progress().uncounted = false;
+        }
+        self.loop_writer().await
+    }
+
+    /// Goes through one cycle with the write lock, if it could be had. Looks are begun elsewhere.
+    pub(super) async fn cycle_with(&self, writer: Result<Writer<'_>, StoreError>) -> Cycle {
+        let now = self.now();
+        let cycle = match writer {
+            Ok(writer) => self.try_cycle(writer, now).await,
+            Err(error) => Err(error),
+        };
+        match cycle {
             Ok(cycle) => {
                 let mut progress = self.progress();
                 progress.stuck = 0;
@@ -52,17 +74,10 @@ impl Service {
                 }
                 Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
             }
-        };
-        cycle.tasks.extend(looks.into_iter().map(Task::Look));
-        cycle
+        }
     }
 
-    async fn try_cycle(&self, now: Timestamp) -> Result<Cycle, StoreError> {
-        if self.progress().uncounted {
-            self.count_what_is_held().await?;
-            self.progress().uncounted = false;
-        }
-        let mut writer = self.loop_writer().await?;
+    async fn try_cycle<'a>(&'a self, mut writer: Writer<'a>, now: Timestamp) -> Result<Cycle, StoreError> {
         {
             let mut progress = self.progress();
             (progress.others_committed, progress.unfinished) = (false, false);
@@ -113,8 +128,9 @@ impl Service {
         let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
         self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         changed |= self.tidy(&writer, &steps, machines.is_some(), now).await?;
-        drop(writer);
+        // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
+        drop(writer);
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
         let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
         let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));

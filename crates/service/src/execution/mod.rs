@@ -32,6 +32,7 @@ pub(crate) use self::progress::Progress;
 pub use self::steps::{ClaimedStep, Performed};
 pub(crate) use self::tour::Found;
 use crate::Service;
+use crate::writing::Writer;
 
 /// How long the loop waits for more after others have committed something.
 const GATHER: Duration = Duration::from_millis(10);
@@ -77,7 +78,8 @@ impl Service {
         // Apart, because nobody waits for the rest at the end.
         let (mut steps, mut others) = (JoinSet::new(), JoinSet::new());
         while !*stop.borrow_and_update() {
-            let cycle = self.cycle().await;
+            let writer = self.writer_meanwhile(&mut steps, &mut others).await;
+            let cycle = self.cycle_with(writer).await;
             for task in cycle.tasks {
                 let tasks = if matches!(task, Task::Step(_)) { &mut steps } else { &mut others };
                 let service = self.clone();
@@ -99,6 +101,28 @@ impl Service {
         }
         if let Err(error) = self.record_last_outcomes().await {
             tracing::warn!(%error, "what became of the last steps is not recorded; they will be done again");
+        }
+    }
+
+    /// Waits for the write lock for a cycle. Meanwhile looks are begun, and what comes of tasks is noted: a lease that
+    /// starts takes several steps, and what is known of each when the lock is there need not wait for it once more.
+    async fn writer_meanwhile(
+        self: &Arc<Self>,
+        steps: &mut JoinSet<Done>,
+        others: &mut JoinSet<Done>,
+    ) -> Result<Writer<'_>, StoreError> {
+        let mut writer = std::pin::pin!(self.writer_for_cycle());
+        loop {
+            for look in self.looks(self.now()) {
+                let service = Arc::clone(self);
+                others.spawn(async move { service.perform(Task::Look(look)).await });
+            }
+            tokio::select! {
+                biased;
+                Some(done) = steps.join_next() => self.note_all(done, steps),
+                Some(done) = others.join_next() => self.note_all(done, others),
+                writer = &mut writer => return writer,
+            }
         }
     }
 
