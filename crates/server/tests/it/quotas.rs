@@ -58,3 +58,49 @@ async fn a_change_and_a_series_count_as_well() {
     series["repeat"]["times"] = json!(2);
     ask(&site, "member", &series).await.ok(201);
 }
+
+#[tokio::test]
+async fn an_offer_is_accepted_within_the_quota_only() {
+    let site = site(LeaseQuota { leases: Some(1), ..LeaseQuota::default() }).await;
+    ask(&site, "foreign", &lease(4, 1)).await.ok(201);
+    let path = "/v1/leases?hold_offers=true";
+    let post = axum::http::Method::POST;
+    let held = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
+    let offer = held["offers"][0]["id"].as_str().expect("an offer that is held");
+    let made = ask(&site, "member", &lease(1, 3)).await.ok(201)["lease"].clone();
+    // Whoever makes a lease has no use for the offers any more.
+    let accept = format!("/v1/offers/{offer}/accept");
+    assert_eq!(site.send_as("member", post.clone(), &accept, Some(&json!({}))).await.status, 404);
+    let refused = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
+    assert!(refused["offers"].is_null(), "nothing is offered that the quota has no room for: {refused}");
+    let delete = format!("/v1/leases/{}", made["id"].as_str().expect("an identifier"));
+    site.send_as("member", axum::http::Method::DELETE, &delete, None).await.ok(204);
+    let held = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
+    let accept = format!("/v1/offers/{}/accept", held["offers"][0]["id"].as_str().expect("an offer"));
+    site.send_as("member", post, &accept, Some(&json!({}))).await.ok(200);
+    let full = ask(&site, "member", &lease(1, 3)).await.error();
+    assert_eq!(full.0, 403, "what was accepted counts: {}", full.1);
+}
+
+#[tokio::test]
+async fn who_waits_is_served_once_the_quota_has_room() {
+    let site = site(LeaseQuota { leases: Some(1), ..LeaseQuota::default() }).await;
+    let full = ask(&site, "foreign", &lease(4, 2)).await.ok(201)["lease"].clone();
+    let mut waits = lease(1, 2);
+    waits["waitlist"] = json!(true);
+    ask(&site, "member", &waits).await.ok(202);
+    let own = ask(&site, "member", &lease(1, 3)).await.ok(201)["lease"].clone();
+    let path = |lease: &Value| format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
+    let delete = async |token: &str, lease: &Value| {
+        site.send_as(token, axum::http::Method::DELETE, &path(lease), None).await.ok(204);
+        site.pass(jiff::SignedDuration::from_secs(1)).await;
+    };
+    let leases = async || {
+        let all = site.send_as("member", axum::http::Method::GET, "/v1/leases", None).await.ok(200);
+        all["leases"].as_array().expect("a list").len()
+    };
+    delete("foreign", &full).await;
+    assert_eq!(leases().await, 1, "there are hosts, and no room in the quota");
+    delete("member", &own).await;
+    assert_eq!(leases().await, 1, "what waited is a lease now");
+}
