@@ -12,7 +12,7 @@ const REMEMBERED: usize = 10_000;
 
 /// The highest fence that was seen of each operation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fences {
+pub struct Fences {
     seen: BTreeMap<String, u64>,
     /// Operations in the order in which they were first seen.
     order: VecDeque<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Fences {
 
 impl Fences {
     /// Whether the call is late, that is, one under a newer claim of the same operation was seen.
-    pub(crate) fn is_late(&mut self, key: &OperationKey) -> bool {
+    pub fn is_late(&mut self, key: &OperationKey) -> bool {
         if let Some(seen) = self.seen.get_mut(&key.key) {
             let late = key.fence < *seen;
             *seen = key.fence.max(*seen);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn key(key: &str, fence: u64) -> OperationKey {
-        OperationKey { key: key.to_owned(), fence, lease: None }
+        OperationKey { key: key.to_owned(), fence, lease: None, reservation: None }
     }
 
     #[test]

@@ -28,10 +28,12 @@ use async_trait::async_trait;
 use leases::host::{Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
-use leases::plan::{Action, Observed};
+use leases::plan::{Action, GuestSize, Observed};
+use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use late::Fences;
 pub use saved::StateError;
 
 /// A machine of the fleet, whether it may be leased or not.
@@ -100,6 +102,17 @@ pub struct OperationKey {
     /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
     /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
     pub lease: Option<LeaseId>,
+    /// The reservation that it is done for, if for one that is still known.
+    pub reservation: Option<ReservationFacts>,
+}
+
+/// What a driver needs to know of a reservation to hand something to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationFacts {
+    /// The project that it belongs to.
+    pub project: ProjectId,
+    /// What each instance of it may use; nothing if it is of whole hosts or of addresses.
+    pub size: GuestSize,
 }
 
 impl OperationKey {
@@ -110,7 +123,13 @@ impl OperationKey {
             Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
             _ => action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}")),
         };
-        Self { key, fence, lease }
+        Self { key, fence, lease, reservation: None }
+    }
+
+    /// The same for that reservation.
+    #[must_use]
+    pub fn for_reservation(self, reservation: Option<ReservationFacts>) -> Self {
+        Self { reservation, ..self }
     }
 }
 
@@ -156,6 +175,12 @@ pub trait Inventory: Send + Sync {
     /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
     /// was not adopted, is absent.
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
+
+    /// All machines, and what is on these hosts: one round. For drivers that see both in the same answers; the
+    /// others are asked for one after the other.
+    async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {
+        Ok((self.machines().await?, self.observe(hosts).await?))
+    }
 
     /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

@@ -194,8 +194,8 @@ impl Service {
     /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
     async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
         // An operation of its own, which nobody can be late with, and under no claim.
-        let key =
-            OperationKey { key: format!("repair {:032x}", self.parts.ids.uuid()), fence: 0, lease: None };
+        let key = format!("repair {:032x}", self.parts.ids.uuid());
+        let key = OperationKey { key, fence: 0, lease: None, reservation: None };
         let fleet = &self.parts.fleet;
         match place {
             Place::FreePool => {}

@@ -20,7 +20,7 @@ use file::FileValue;
 use value::Value;
 
 pub(crate) use table::{Configuration, Setting, TABLE};
-pub(crate) use value::{AuthChoice, DatabaseChoice, FleetChoice, LogFormat, Span, TimingChoice};
+pub(crate) use value::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, LogFormat, Span, TimingChoice};
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,12 @@ use leases::lease::EndAction;
 use leases::preemption::{Class, Mark};
 use leases::terms::BeforeEndAction;
 use leases::usage::Decimal;
+use openstack::Interface;
 use server::ShortageStatus;
 
 use super::value::{
-    AuthChoice, DatabaseChoice, FleetChoice, Kept, LogFormat, Properties, Span, TimingChoice, Value,
+    AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, Kept, LogFormat, Properties, Span, TimingChoice,
+    Value,
 };
 use super::{ConfigError, Values};
 
@@ -34,10 +36,11 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 18] = [
+const HEADINGS: [(&str, &str); 19] = [
     ("", "Service"),
     ("api", "Answers of the API"),
     ("keystone", "Keystone of a cloud"),
+    ("openstack", "Nova and Placement of a cloud"),
     ("tls", "Encryption"),
     ("simulated", "Simulated fleet"),
     ("leases", "Leases"),
@@ -114,7 +117,8 @@ settings! {
     /// Where leases are kept: `sqlite://FILE`, `postgres://USER:PASSWORD@HOST,HOST/DATABASE`, which several
     /// services may share, or `memory`, which forgets all at the end
     "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
-    /// What runs the machines: `simulated`, or `hooks:FILE`, which calls programs and web hooks as the file says
+    /// What runs the machines: `simulated`, `openstack`, which drives Nova (see `[openstack]`), or `hooks:FILE`, which
+    /// calls programs and web hooks as the file says
     "fleet" fleet: FleetChoice = "simulated" as "FLEET";
     /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `keystone` (a cloud's, see
     /// `[keystone]`), `tokens:FILE`, `basic:FILE`, `local-keystone:FILE` (users of a file get tokens of the service
@@ -166,6 +170,34 @@ settings! {
     "keystone.outage_time" keystone_outage_time: Span = "5m" as "DURATION";
     /// How many tokens Keystone is asked about at once
     "keystone.validations_at_once" keystone_validations_at_once: usize = "16" as "N";
+
+    /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; without it, `keystone.auth_url`
+    "openstack.auth_url" openstack_auth_url: Option<String> = "" as "URL";
+    /// Name of the user that Nova and Placement are asked as; it needs the role `admin`
+    "openstack.username" openstack_username: Option<String> = "" as "NAME";
+    /// Domain of that user
+    "openstack.user_domain" openstack_user_domain: String = "Default" as "NAME";
+    /// Project that the user logs in for
+    "openstack.project" openstack_project: String = "service" as "NAME";
+    /// Domain of that project
+    "openstack.project_domain" openstack_project_domain: String = "Default" as "NAME";
+    /// Identifier of an application credential to log in with instead of a user's name
+    "openstack.application_credential" openstack_application_credential: Option<String> = "" as "ID";
+    /// File with the user's password, or with the secret of the application credential; read at each login
+    "openstack.secret_file" openstack_secret_file: Option<PathBuf> = "" as "FILE";
+    /// Authorities (PEM) that the certificates of the cloud's services are of; without it, `keystone.ca_file`
+    "openstack.ca_file" openstack_ca_file: Option<PathBuf> = "" as "FILE";
+    /// Which addresses of the catalog are used: `public`, `internal` or `admin`
+    "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
+    /// What keeps others off the hosts of a lease: `blazar-filter`
+    "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
+    /// Name of the free pool's aggregate, as in blazar-nova's `aggregate_freepool_name`; it is made if there is none
+    "openstack.free_pool" openstack_free_pool: String = "freepool" as "NAME";
+    /// How long Nova's schedulers may go by what they have read before an aggregate changed: so long a host stays
+    /// closed after it, and is looked at again
+    "openstack.settle" openstack_settle: Span = "1s" as "DURATION";
+    /// How long a request of the service waits for Nova or Placement; a page of 1000 servers may take some seconds
+    "openstack.timeout" openstack_timeout: Span = "60s" as "DURATION";
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
     "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";

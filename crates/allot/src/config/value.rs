@@ -12,6 +12,7 @@ use leases::preemption::{Class, ClassError, EndState, Mark, UnknownMark};
 use leases::requirement::Requirement;
 use leases::terms::BeforeEndAction;
 use leases::usage::{Decimal, NotDecimal};
+use openstack::Interface;
 use serde_json::{Deserializer, Value as Json};
 use server::ShortageStatus;
 use store_postgres::{AddressError, Servers};
@@ -174,15 +175,46 @@ pub(crate) enum FleetChoice {
     Simulated,
     /// Programs and web hooks, by a file.
     Hooks(PathBuf),
+    /// The compute hosts of a cloud.
+    OpenStack,
 }
 
 impl Value for FleetChoice {
     fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("hooks:") {
             _ if text == "simulated" => Ok(Self::Simulated),
+            _ if text == "openstack" => Ok(Self::OpenStack),
             Some(path) if !path.is_empty() => Ok(Self::Hooks(PathBuf::from(path))),
-            _ => Err("write simulated, or hooks:FILE".to_owned()),
+            _ => Err("write simulated, openstack, or hooks:FILE".to_owned()),
         }
+    }
+}
+
+/// What keeps others off the hosts of a lease in a cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FenceChoice {
+    /// `BlazarFilter` of blazar-nova.
+    BlazarFilter,
+}
+
+impl Value for FenceChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "blazar-filter" => Ok(Self::BlazarFilter),
+            "allot-filter" | "traits" | "tenant" => {
+                Err(format!("the fence {text} is not there yet; write blazar-filter"))
+            }
+            _ => Err("write blazar-filter".to_owned()),
+        }
+    }
+}
+
+/// Which addresses of a cloud's services are used.
+impl Value for Interface {
+    fn parse(text: &str) -> Result<Self, String> {
+        let all = [Self::Public, Self::Internal, Self::Admin];
+        let found = all.into_iter().find(|interface| interface.name() == text);
+        found.ok_or_else(|| "write public, internal or admin".to_owned())
     }
 }
 

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ambient::{Clock, RandomIds};
-use fleet::Fleet;
 use fleet::StateError;
-use fleet::hooks::{HooksConfig, HooksError, HooksFleet};
-use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
+use fleet::hooks::HooksError;
+use fleet::simulated::{Chatter, Layout, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::energy::PowerRules;
@@ -37,7 +36,8 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::ServeError;
-use super::files::{Connections, malformed};
+use super::files::Connections;
+use super::fleet::fleet;
 use super::keystone;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
@@ -59,6 +59,9 @@ pub(crate) enum AssemblyError {
     /// The hooks.
     #[error("fleet: {0} (docs/machines.md has a file of hooks that works)")]
     Hooks(#[from] HooksError),
+    /// The cloud.
+    #[error("openstack: {0}")]
+    Cloud(#[from] openstack::SetupError),
     /// A file that a setting names.
     #[error("cannot read {path}: {error}")]
     Unreadable {
@@ -75,6 +78,9 @@ pub(crate) enum AssemblyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Settings that belong together and are not all there.
+    #[error("{0}")]
+    Missing(String),
     /// Settings that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
@@ -247,54 +253,7 @@ async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), As
     }
 }
 
-fn fleet(
-    configuration: &Configuration,
-    clock: &Arc<dyn Clock>,
-    machines: &Machines,
-) -> Result<Arc<dyn Fleet>, AssemblyError> {
-    let clock = clock.clone();
-    match &configuration.fleet {
-        FleetChoice::Hooks(path) => {
-            let text = read(path)?;
-            let config: HooksConfig = toml::from_str(&text).map_err(|error| AssemblyError::Form {
-                path: path.clone(),
-                reason: format!(
-                    "{} (docs/machines.md has a file of hooks that works)",
-                    malformed(&text, &error)
-                ),
-            })?;
-            Ok(Arc::new(HooksFleet::open(&config, clock)?))
-        }
-        FleetChoice::Simulated => {
-            let seed = configuration.simulated_seed;
-            let fleet = match state_file(configuration) {
-                Some(path) => SimulatedFleet::persistent(&path, clock, seed, &machines.layout)?,
-                None => SimulatedFleet::new(clock, seed, &machines.layout),
-            };
-            let fleet = fleet.with_timing(machines.timing).with_grace(configuration.grace.0);
-            Ok(Arc::new(fleet.with_chatter(machines.chatter)))
-        }
-    }
-}
-
-/// Where a simulated fleet is kept: as long as the leases are.
-fn state_file(configuration: &Configuration) -> Option<PathBuf> {
-    let beside = || match &configuration.database {
-        DatabaseChoice::Sqlite(path) => Some(state_file_beside(path)),
-        // Machines that several services share cannot be simulated in the memory of each.
-        DatabaseChoice::Postgres(_) | DatabaseChoice::Memory => None,
-    };
-    configuration.simulated_state_file.clone().or_else(beside)
-}
-
-/// The file beside a database.
-pub(crate) fn state_file_beside(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".fleet.json");
-    PathBuf::from(name)
-}
-
-fn read(path: &Path) -> Result<String, AssemblyError> {
+pub(super) fn read(path: &Path) -> Result<String, AssemblyError> {
     std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable { path: path.to_owned(), error })
 }
 
@@ -467,6 +426,8 @@ fn decisions_at_once(configuration: &Configuration) -> usize {
 fn steps_at_once(configuration: &Configuration) -> usize {
     configuration.steps_at_once.unwrap_or(match configuration.fleet {
         FleetChoice::Hooks(_) => 256,
+        // Each is some ten requests, and Nova's API has few workers.
+        FleetChoice::OpenStack => 32,
         FleetChoice::Simulated => 1024,
     })
 }

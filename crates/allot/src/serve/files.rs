@@ -48,11 +48,12 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     });
     let hooks = match &configuration.fleet {
         FleetChoice::Hooks(path) => Some(path),
-        FleetChoice::Simulated => None,
+        FleetChoice::Simulated | FleetChoice::OpenStack => None,
     };
     let others = [
         configuration.token_key_file.as_ref(),
         configuration.keystone_secret_file.as_ref(),
+        configuration.openstack_secret_file.as_ref(),
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),
         configuration.enforcement_token_file.as_ref(),

@@ -2,6 +2,7 @@
 
 mod assembly;
 mod files;
+mod fleet;
 mod keystone;
 mod log;
 mod reload;
@@ -19,7 +20,8 @@ use tokio::sync::watch;
 
 use crate::config::{self, ConfigError, Configuration, Values};
 
-pub(crate) use assembly::{Assembly, AssemblyError, Machines, state_file_beside};
+pub(crate) use assembly::{Assembly, AssemblyError, Machines};
+pub(crate) use fleet::state_file_beside;
 pub(crate) use log::start as start_log;
 
 /// Why the service does not run.

@@ -160,7 +160,7 @@ impl Drop for Rack {
 fn key(fence: u64) -> OperationKey {
     static KEYS: AtomicU64 = AtomicU64::new(0);
     let number = KEYS.fetch_add(1, Ordering::Relaxed);
-    OperationKey { key: format!("call {number}"), fence, lease: Some(LeaseId(0xa1)) }
+    OperationKey { key: format!("call {number}"), fence, lease: Some(LeaseId(0xa1)), reservation: None }
 }
 
 #[async_trait]
@@ -576,8 +576,8 @@ async fn energy_h_hosts_are_switched_by_hooks_and_checks_may_fail_meanwhile() {
     let mut rack = rack();
     assert!(rack.fleet.switches_hosts());
     rack.fleet.adopt(HOST).await.expect("empty");
-    let key = |fence| OperationKey { key: "power host 1".to_owned(), fence, lease: None };
-    let fence = OperationKey { key: "fence".to_owned(), fence: 1, lease: None };
+    let key = |fence| OperationKey { key: "power host 1".to_owned(), fence, lease: None, reservation: None };
+    let fence = OperationKey { key: "fence".to_owned(), fence: 1, lease: None, reservation: None };
     rack.fleet.fence(HOST, &fence).await.expect("fenced");
     rack.set_failing("on_power_off", true);
     assert!(matches!(rack.fleet.power_off(HOST, &key(2)).await, Err(FleetError::Unavailable(_))));

@@ -78,14 +78,15 @@ impl Service {
     }
 
     async fn see(&self, look: &Look) -> Result<Sight, FleetError> {
-        let machines = if look.all {
-            let machines = self.parts.fleet.machines().await?;
-            Box::pin(self.look_whose(&machines)).await?;
-            Some(machines.into_iter().map(|machine| (machine.id, machine)).collect())
-        } else {
-            None
-        };
-        Ok(Sight { machines, observed: self.parts.fleet.observe(&look.hosts).await? })
+        if !look.all {
+            return Ok(Sight { machines: None, observed: self.parts.fleet.observe(&look.hosts).await? });
+        }
+        let (machines, observed) = self.parts.fleet.survey(&look.hosts).await?;
+        Box::pin(self.look_whose(&machines)).await?;
+        Ok(Sight {
+            machines: Some(machines.into_iter().map(|machine| (machine.id, machine)).collect()),
+            observed,
+        })
     }
 
     /// Notes what was seen. A fleet that does not answer is no error: plans go on with what was seen last, but

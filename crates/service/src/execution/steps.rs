@@ -1,9 +1,9 @@
 //! Carrying steps out.
 
-use fleet::{FleetError, OperationKey, Outcome};
+use fleet::{FleetError, OperationKey, Outcome, ReservationFacts};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
-use leases::plan::{Action, Step};
+use leases::plan::{Action, GuestSize, Step};
 use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
@@ -37,7 +37,8 @@ impl Service {
     /// Has the fleet carry out a step, for as long as it is ours.
     pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
-        let key = OperationKey::of(action, step.claim.fence, step.lease);
+        let reservation = self.reservation_facts(action, step.lease);
+        let key = OperationKey::of(action, step.claim.fence, step.lease).for_reservation(reservation);
         let call = async {
             let instance = match action {
                 Action::StartGuest(_, guest) => {
@@ -53,6 +54,19 @@ impl Service {
         };
         let answer = self.until(step.until, call).await;
         Performed { step, answer }
+    }
+
+    /// What the fleet may want to know of the reservation that an action is for.
+    fn reservation_facts(&self, action: Action, lease: Option<LeaseId>) -> Option<ReservationFacts> {
+        let state = self.state();
+        let lease = &state.leases.get(lease?)?.lease;
+        let reservation = lease.reservation(action.reservation()?)?;
+        let size = reservation.terms.slots().map(|slots| GuestSize {
+            vcpus: slots.size.vcpus.try_into().unwrap_or(u32::MAX),
+            memory_mib: slots.size.memory_mib.try_into().unwrap_or(u32::MAX),
+            disk_gib: slots.size.disk_gib.try_into().unwrap_or(u32::MAX),
+        });
+        Some(ReservationFacts { project: lease.owner.project.clone(), size: size.unwrap_or_default() })
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.

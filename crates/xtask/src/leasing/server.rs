@@ -43,6 +43,8 @@ enum Fleet {
     Simulated(&'static str),
     /// Hooks as that file says, which several services may share.
     Hooks(PathBuf),
+    /// The compute hosts of a cloud, which options name.
+    OpenStack,
 }
 
 impl Launch {
@@ -85,6 +87,11 @@ impl Launch {
     /// The same with machines that change hands by hooks, as those of several services must.
     pub fn with_hooks(self, hooks: &Hooks) -> Self {
         Self { fleet: Fleet::Hooks(hooks.config()), ..self }
+    }
+
+    /// The same with the compute hosts of a cloud. Options say which.
+    pub fn with_openstack(self) -> Self {
+        Self { fleet: Fleet::OpenStack, ..self }
     }
 
     /// The same with a name among those that share a database, and with a log of its own. The name is in the
@@ -156,6 +163,7 @@ impl Launch {
         words.extend(["serve", "--listen", listen, "--fleet"].map(str::to_owned));
         match &self.fleet {
             Fleet::Hooks(config) => words.push(format!("hooks:{}", config.display())),
+            Fleet::OpenStack => words.push("openstack".to_owned()),
             Fleet::Simulated(timing) => {
                 // Machines are as they were left when the service starts again, as real ones would be.
                 let state = self.directory.join("machines.json").display().to_string();

@@ -1,11 +1,13 @@
 //! `cargo xtask lab openstack`: a real Keystone with the services around it, and `allot serve` in the place that the
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
-//! there and away.
+//! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
+//! run, and leases are made and used with the stock clients while services of the cloud and ours fail.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
 
 mod cloud;
+mod leases;
 mod logins;
 
 use std::fs;
@@ -107,6 +109,10 @@ impl Lab {
             Ok(())
         });
         cases.check("the service ends as it should", || server.stop().map(|status| status.success()));
+        self.tell("the driver's own tests");
+        leases::tests_of_the_driver(&mut cases, self);
+        self.tell("leases on Nova");
+        leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         self.tell("done");
         cases.tally().conclude("lab openstack")
     }
@@ -145,7 +151,7 @@ impl Lab {
     pub fn up(&self) -> Result<()> {
         let (state, port) = (self.state.display().to_string(), self.port.to_string());
         // It prints the name of a file that nobody needs.
-        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", "1", "--no-blazar"])).map(drop)
+        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", "3", "--no-blazar"])).map(drop)
     }
 
     /// Stops one service of the cloud.

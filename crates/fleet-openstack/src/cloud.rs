@@ -1,0 +1,62 @@
+//! Nova's and Placement's calls, each as one function. Nothing is decided here.
+
+mod nova;
+mod placement;
+
+pub(crate) use self::nova::NewFlavor;
+
+use std::sync::Arc;
+
+use fleet::FleetError;
+use openstack::{Answer, Call, Error, Session};
+use serde::de::DeserializeOwned;
+
+/// The services of a cloud.
+#[derive(Debug)]
+pub(crate) struct Cloud {
+    session: Arc<Session>,
+}
+
+impl Cloud {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self { session }
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {
+        self.session.call(&call).await.and_then(|answer| answer.json()).map_err(failed)
+    }
+
+    async fn send(&self, call: Call) -> Result<Answer, FleetError> {
+        self.session.call(&call).await.map_err(failed)
+    }
+
+    /// Sends it; none if the service answers with one of these statuses, which mean that there is nothing to do.
+    async fn send_unless(&self, call: Call, statuses: &[u16]) -> Result<Option<Answer>, FleetError> {
+        match self.session.call(&call).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.status().is_some_and(|status| statuses.contains(&status)) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// What a service refuses it refuses tomorrow as well; all else may go later.
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn failed(error: Error) -> FleetError {
+    match error.status() {
+        Some(400 | 403 | 404 | 405 | 406 | 413 | 422) => FleetError::Refused(error.to_string()),
+        _ => FleetError::Unavailable(error.to_string()),
+    }
+}
+
+/// Names of things that lists are paged by: the marker of the next page, if there is one.
+fn has_next(links: &[Link]) -> bool {
+    links.iter().any(|link| link.rel == "next")
+}
+
+/// A link of a list.
+#[derive(Debug, serde::Deserialize)]
+struct Link {
+    #[serde(default)]
+    rel: String,
+}

@@ -1,0 +1,284 @@
+//! Nova.
+
+use std::collections::BTreeMap;
+
+use fleet::FleetError;
+use openstack::{Api, Call, Microversion};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Cloud, Link, has_next};
+use crate::wire::{Aggregate, ComputeService, Hypervisor, Migration, Server};
+
+/// What all calls but one are written against: Train.
+const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
+
+/// The last with numbers as identifiers of hypervisors, which Blazar's clients know hosts by; later ones have UUIDs.
+const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
+
+/// Entries of a page. Nova may be set to give fewer.
+const PAGE: usize = 1000;
+
+/// More pages than a cloud has: a service that always has one more is not followed forever.
+const MOST_PAGES: usize = 1000;
+
+/// Longest page, bytes: a server with many addresses and tags takes some 10 KiB.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A flavor of a reservation of instances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewFlavor<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) vcpus: u32,
+    pub(crate) memory_mib: u32,
+    pub(crate) disk_gib: u32,
+}
+
+#[derive(Deserialize)]
+struct Services {
+    services: Vec<ComputeService>,
+}
+
+#[derive(Deserialize)]
+struct Hypervisors {
+    hypervisors: Vec<Hypervisor>,
+    #[serde(default)]
+    hypervisors_links: Vec<Link>,
+}
+
+#[derive(Deserialize)]
+struct Aggregates {
+    aggregates: Vec<Aggregate>,
+}
+
+#[derive(Deserialize)]
+struct OneAggregate {
+    aggregate: Aggregate,
+}
+
+#[derive(Deserialize)]
+struct Servers {
+    servers: Vec<Server>,
+    #[serde(default)]
+    servers_links: Vec<Link>,
+}
+
+#[derive(Deserialize)]
+struct OneServer {
+    server: Server,
+}
+
+#[derive(Deserialize)]
+struct Migrations {
+    migrations: Vec<Migration>,
+}
+
+fn too_many(what: &str) -> FleetError {
+    FleetError::Unavailable(format!("compute: {what}: there are more than {MOST_PAGES} pages"))
+}
+
+impl Cloud {
+    /// All compute services, or that of a host.
+    pub(crate) async fn services(&self, host: Option<&str>) -> Result<Vec<ComputeService>, FleetError> {
+        let call = Call::get(COMPUTE, "list compute services", &["os-services"]);
+        let call = call.with_query("binary", "nova-compute").at_most(MOST_BYTES);
+        let call = if let Some(host) = host { call.with_query("host", host) } else { call };
+        self.ask::<Services>(call).await.map(|answer| answer.services)
+    }
+
+    /// Closes a compute service to new servers, or opens it.
+    pub(crate) async fn set_service(&self, id: &str, disabled: Option<&str>) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, "set compute service", Method::PUT, &["os-services", id]);
+        let body = match disabled {
+            Some(reason) => json!({"status": "disabled", "disabled_reason": reason}),
+            None => json!({"status": "enabled"}),
+        };
+        self.send(call.with_body(body)).await.map(drop)
+    }
+
+    pub(crate) async fn hypervisors(&self) -> Result<Vec<Hypervisor>, FleetError> {
+        let mut all: Vec<Hypervisor> = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let call = Call::get(HYPERVISORS, "list hypervisors", &["os-hypervisors", "detail"]);
+            let mut call = call.with_query("limit", PAGE.to_string()).at_most(MOST_BYTES);
+            if let Some(last) = all.last() {
+                call = call.with_query("marker", last.id.to_string());
+            }
+            let page: Hypervisors = self.ask(call).await?;
+            let last = page.hypervisors.is_empty() || !has_next(&page.hypervisors_links);
+            all.extend(page.hypervisors);
+            if last {
+                return Ok(all);
+            }
+        }
+        Err(too_many("list hypervisors"))
+    }
+
+    pub(crate) async fn aggregates(&self) -> Result<Vec<Aggregate>, FleetError> {
+        let call = Call::get(COMPUTE, "list aggregates", &["os-aggregates"]).at_most(MOST_BYTES);
+        self.ask::<Aggregates>(call).await.map(|answer| answer.aggregates)
+    }
+
+    /// Makes an aggregate; none if there is one of that name.
+    pub(crate) async fn create_aggregate(
+        &self,
+        name: &str,
+        zone: Option<&str>,
+    ) -> Result<Option<Aggregate>, FleetError> {
+        let call = Call::new(COMPUTE, "create aggregate", Method::POST, &["os-aggregates"]);
+        let call = call.with_body(json!({"aggregate": {"name": name, "availability_zone": zone}}));
+        let Some(answer) = self.send_unless(call, &[409]).await? else { return Ok(None) };
+        let made: OneAggregate = answer.json().map_err(super::failed)?;
+        Ok(Some(made.aggregate))
+    }
+
+    async fn act_on_aggregate(
+        &self,
+        id: u64,
+        name: &'static str,
+        body: Value,
+        done: &[u16],
+    ) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, name, Method::POST, &["os-aggregates", &id.to_string(), "action"])
+            .repeatable();
+        self.send_unless(call.with_body(body), done).await.map(drop)
+    }
+
+    /// Sets keys of an aggregate's metadata, and removes those without a value; others stay.
+    pub(crate) async fn set_metadata(
+        &self,
+        id: u64,
+        metadata: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), FleetError> {
+        let body = json!({"set_metadata": {"metadata": metadata}});
+        self.act_on_aggregate(id, "set metadata of an aggregate", body, &[]).await
+    }
+
+    /// Adds a host that is not in the aggregate.
+    pub(crate) async fn add_host(&self, id: u64, host: &str) -> Result<(), FleetError> {
+        self.act_on_aggregate(id, "add host to aggregate", json!({"add_host": {"host": host}}), &[]).await
+    }
+
+    /// Removes a host that may be in the aggregate.
+    pub(crate) async fn remove_host(&self, id: u64, host: &str) -> Result<(), FleetError> {
+        let body = json!({"remove_host": {"host": host}});
+        self.act_on_aggregate(id, "remove host from aggregate", body, &[404]).await
+    }
+
+    /// Deletes an aggregate; one with hosts stays.
+    pub(crate) async fn delete_aggregate(&self, id: u64) -> Result<(), FleetError> {
+        let call =
+            Call::new(COMPUTE, "delete aggregate", Method::DELETE, &["os-aggregates", &id.to_string()]);
+        self.send_unless(call, &[400, 404, 409]).await.map(drop)
+    }
+
+    /// All servers of all projects, or those on a host.
+    pub(crate) async fn servers(&self, host: Option<&str>) -> Result<Vec<Server>, FleetError> {
+        let mut all: Vec<Server> = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let call = Call::get(COMPUTE, "list servers", &["servers", "detail"]).at_most(MOST_BYTES);
+            let mut call = call.with_query("all_tenants", "1").with_query("limit", PAGE.to_string());
+            if let Some(host) = host {
+                call = call.with_query("host", host);
+            }
+            if let Some(last) = all.last() {
+                call = call.with_query("marker", last.id.clone());
+            }
+            let page: Servers = self.ask(call).await?;
+            let last = page.servers.is_empty() || !has_next(&page.servers_links);
+            all.extend(page.servers);
+            if last {
+                return Ok(all);
+            }
+        }
+        Err(too_many("list servers"))
+    }
+
+    /// A server, if there is one.
+    pub(crate) async fn server(&self, id: &str) -> Result<Option<Server>, FleetError> {
+        let call = Call::get(COMPUTE, "show server", &["servers", id]);
+        let Some(answer) = self.send_unless(call, &[404]).await? else { return Ok(None) };
+        let found: OneServer = answer.json().map_err(super::failed)?;
+        Ok(Some(found.server))
+    }
+
+    pub(crate) async fn delete_server(&self, id: &str) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, "delete server", Method::DELETE, &["servers", id]);
+        self.send_unless(call, &[404]).await.map(drop)
+    }
+
+    async fn act_on_server(
+        &self,
+        id: &str,
+        name: &'static str,
+        body: Value,
+        done: &[u16],
+    ) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, name, Method::POST, &["servers", id, "action"]);
+        self.send_unless(call.with_body(body), done).await.map(drop)
+    }
+
+    /// Deletes a server for good that Nova keeps for a while after its deletion.
+    pub(crate) async fn force_delete_server(&self, id: &str) -> Result<(), FleetError> {
+        self.act_on_server(id, "delete server for good", json!({"forceDelete": null}), &[404]).await
+    }
+
+    /// Has a server shut down. One that is not running, or cannot be shut down now, stays as it is.
+    pub(crate) async fn stop_server(&self, id: &str) -> Result<(), FleetError> {
+        self.act_on_server(id, "stop server", json!({"os-stop": null}), &[404, 409]).await
+    }
+
+    /// Begins a live migration to that host, which the scheduler checks.
+    pub(crate) async fn live_migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
+        let body = json!({"os-migrateLive": {"host": to, "block_migration": "auto"}});
+        self.act_on_server(id, "live-migrate server", body, &[]).await
+    }
+
+    /// Live migrations under way.
+    pub(crate) async fn migrations(&self) -> Result<Vec<Migration>, FleetError> {
+        let call = Call::get(COMPUTE, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
+        let call = call.with_query("migration_type", "live-migration").with_query("status", "running");
+        self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
+    }
+
+    /// Makes a private flavor, unless there is one of that identifier.
+    pub(crate) async fn ensure_flavor(
+        &self,
+        flavor: NewFlavor<'_>,
+        specs: &BTreeMap<String, String>,
+    ) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, "create flavor", Method::POST, &["flavors"]);
+        let body = json!({"flavor": {
+            "id": flavor.id, "name": flavor.name, "vcpus": flavor.vcpus, "ram": flavor.memory_mib,
+            "disk": flavor.disk_gib, "os-flavor-access:is_public": false,
+        }});
+        self.send_unless(call.with_body(body), &[409]).await?;
+        let path = ["flavors", flavor.id, "os-extra_specs"];
+        let call = Call::new(COMPUTE, "set extra specs of a flavor", Method::POST, &path).repeatable();
+        self.send(call.with_body(json!({"extra_specs": specs}))).await.map(drop)
+    }
+
+    async fn act_on_flavor(
+        &self,
+        id: &str,
+        name: &'static str,
+        body: Value,
+        done: &[u16],
+    ) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, name, Method::POST, &["flavors", id, "action"]).repeatable();
+        self.send_unless(call.with_body(body), done).await.map(drop)
+    }
+
+    /// Lets a project use a private flavor.
+    pub(crate) async fn allow_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
+        let body = json!({"addTenantAccess": {"tenant": project}});
+        self.act_on_flavor(id, "grant access to a flavor", body, &[409]).await
+    }
+
+    pub(crate) async fn delete_flavor(&self, id: &str) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, "delete flavor", Method::DELETE, &["flavors", id]);
+        self.send_unless(call, &[404]).await.map(drop)
+    }
+}

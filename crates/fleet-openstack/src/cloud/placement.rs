@@ -1,0 +1,169 @@
+//! Placement.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::FleetError;
+use openstack::{Api, Call, Microversion};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Cloud, failed};
+use crate::wire::{Inventory, Provider};
+
+/// What all calls are written against: Train.
+const PLACEMENT: Api = Api::Placement(Microversion { major: 1, minor: 36 });
+
+/// How often a change is decided again of which Placement says that somebody else was first.
+const ATTEMPTS: usize = 5;
+
+/// Longest list of providers, bytes.
+const MOST_BYTES: usize = 64 << 20;
+
+#[derive(Deserialize)]
+struct Providers {
+    resource_providers: Vec<Provider>,
+}
+
+#[derive(Deserialize)]
+struct Allocations {
+    allocations: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Inventories {
+    inventories: BTreeMap<String, Inventory>,
+}
+
+#[derive(Deserialize)]
+struct Traits {
+    traits: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Generation {
+    resource_provider_generation: u64,
+    #[serde(default)]
+    total: u64,
+}
+
+impl Cloud {
+    /// All resource providers.
+    pub(crate) async fn providers(&self) -> Result<Vec<Provider>, FleetError> {
+        let call = Call::get(PLACEMENT, "list resource providers", &["resource_providers"]);
+        self.ask::<Providers>(call.at_most(MOST_BYTES)).await.map(|answer| answer.resource_providers)
+    }
+
+    /// The provider of that name, if there is one.
+    pub(crate) async fn provider(&self, name: &str) -> Result<Option<Provider>, FleetError> {
+        let call = Call::get(PLACEMENT, "find resource provider", &["resource_providers"]);
+        let found = self.ask::<Providers>(call.with_query("name", name)).await?.resource_providers;
+        Ok(found.into_iter().find(|provider| provider.name == name))
+    }
+
+    /// The provider of that name below another, which is made if need be.
+    pub(crate) async fn ensure_provider(
+        &self,
+        name: &str,
+        parent: &Provider,
+    ) -> Result<Provider, FleetError> {
+        if let Some(found) = self.provider(name).await? {
+            return Ok(found);
+        }
+        let call = Call::new(PLACEMENT, "create resource provider", Method::POST, &["resource_providers"]);
+        let body = json!({"name": name, "parent_provider_uuid": parent.uuid});
+        self.send_unless(call.with_body(body), &[409]).await?;
+        let made = self.provider(name).await?;
+        made.ok_or_else(|| {
+            FleetError::Unavailable(format!(
+                "placement: the resource provider {name} was made and is not there"
+            ))
+        })
+    }
+
+    /// Deletes a provider; one that is used stays.
+    pub(crate) async fn delete_provider(&self, uuid: &str) -> Result<(), FleetError> {
+        let path = ["resource_providers", uuid];
+        let call = Call::new(PLACEMENT, "delete resource provider", Method::DELETE, &path);
+        self.send_unless(call, &[404, 409]).await.map(drop)
+    }
+
+    /// Who has allocations of a provider: servers and migrations, by identifier. A server that is being built has them
+    /// before Nova says where it is.
+    pub(crate) async fn consumers(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {
+        let path = ["resource_providers", provider, "allocations"];
+        let call = Call::get(PLACEMENT, "list allocations of a provider", &path);
+        let answer: Allocations = self.ask(call.at_most(MOST_BYTES)).await?;
+        Ok(answer.allocations.into_keys().collect())
+    }
+
+    pub(crate) async fn inventories(
+        &self,
+        provider: &str,
+    ) -> Result<BTreeMap<String, Inventory>, FleetError> {
+        let path = ["resource_providers", provider, "inventories"];
+        let call = Call::get(PLACEMENT, "show inventories", &path);
+        self.ask::<Inventories>(call).await.map(|answer| answer.inventories)
+    }
+
+    pub(crate) async fn traits(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {
+        let path = ["resource_providers", provider, "traits"];
+        self.ask::<Traits>(Call::get(PLACEMENT, "show traits", &path)).await.map(|answer| answer.traits)
+    }
+
+    /// Makes a custom class of resources, unless it is there.
+    pub(crate) async fn ensure_class(&self, class: &str) -> Result<(), FleetError> {
+        let path = ["resource_classes", class];
+        self.send(Call::new(PLACEMENT, "create resource class", Method::PUT, &path)).await.map(drop)
+    }
+
+    /// Deletes a custom class of resources; one that is used stays.
+    pub(crate) async fn delete_class(&self, class: &str) -> Result<(), FleetError> {
+        let path = ["resource_classes", class];
+        let call = Call::new(PLACEMENT, "delete resource class", Method::DELETE, &path);
+        self.send_unless(call, &[404, 409]).await.map(drop)
+    }
+
+    /// Gives a provider so many of a class, of which each server can have one.
+    pub(crate) async fn set_inventory(
+        &self,
+        provider: &str,
+        class: &str,
+        total: u32,
+    ) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, "inventories"];
+        let of_class = [&path[..], &[class]].concat();
+        let mut wanted = json!({
+            "total": total, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0,
+        });
+        for _ in 0..ATTEMPTS {
+            let current = Call::get(PLACEMENT, "show inventory", &of_class);
+            let call = if let Some(answer) = self.send_unless(current, &[404]).await? {
+                let seen: Generation = answer.json().map_err(failed)?;
+                if seen.total == u64::from(total) {
+                    return Ok(());
+                }
+                wanted["resource_provider_generation"] = json!(seen.resource_provider_generation);
+                Call::new(PLACEMENT, "set inventory", Method::PUT, &of_class)
+            } else {
+                wanted["resource_class"] = json!(class);
+                Call::new(PLACEMENT, "create inventory", Method::POST, &path)
+            };
+            match self.session.call(&call.with_body(wanted.clone())).await {
+                Ok(_) => return Ok(()),
+                // Somebody else has changed the provider, or made the very inventory.
+                Err(error) if error.status() == Some(409) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            wanted.as_object_mut().into_iter().for_each(|fields| _ = fields.remove("resource_class"));
+        }
+        Err(FleetError::Unavailable("placement: set inventory: others change it all the time".to_owned()))
+    }
+
+    /// Takes all of a class from a provider. Refused while servers have some.
+    pub(crate) async fn delete_inventory(&self, provider: &str, class: &str) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, "inventories", class];
+        let call = Call::new(PLACEMENT, "delete inventory", Method::DELETE, &path);
+        self.send_unless(call, &[404]).await.map(drop)
+    }
+}

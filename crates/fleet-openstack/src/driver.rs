@@ -1,0 +1,247 @@
+//! The cloud as a driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use fleet::{
+    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
+};
+use futures::{future::try_join_all, try_join};
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::instance::Instance;
+use leases::plan::{Observed, Place};
+
+use crate::OpenStackFleet;
+use crate::pools;
+use crate::sight::{Known, Names, Sight};
+use crate::wire::Hypervisor;
+
+type Answer = Result<Outcome, FleetError>;
+
+/// So many hosts are asked about one by one: what a step changed is looked at soon, at little cost. More are looked at
+/// by lists.
+const FEW: usize = 4;
+
+impl OpenStackFleet {
+    fn observed(&self, sight: &Sight, hosts: &BTreeSet<HostId>) -> Observed {
+        let mut memory = self.memory();
+        let named: Vec<(HostId, Names)> =
+            hosts.iter().filter_map(|host| Some((*host, memory.names(*host)?))).collect();
+        let known =
+            Known { free_pool: &self.settings.free_pool, stopping: &memory.stopping, hosts: memory.hosts() };
+        let seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
+        // Servers that were asked to leave and are gone.
+        let there: BTreeSet<GuestId> =
+            seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
+        let all = memory.hosts().len() <= hosts.len();
+        memory.stopping.retain(|guest, _| !all || there.contains(guest));
+        Observed { hosts: seen, floating_ips: BTreeMap::new() }
+    }
+
+    async fn machines_in(
+        &self,
+        hypervisors: &[Hypervisor],
+        sight: &Sight,
+    ) -> Result<Vec<Machine>, FleetError> {
+        self.learn_details(hypervisors).await?;
+        let (memory, zones) = (self.memory(), sight.zones());
+        let machine =
+            |hypervisor: &Hypervisor| sight.machine(hypervisor, memory.details(&hypervisor.hostname), &zones);
+        Ok(hypervisors.iter().filter_map(machine).collect())
+    }
+}
+
+#[async_trait]
+impl Inventory for OpenStackFleet {
+    async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
+        let (hypervisors, sight) = self.look_at_all().await?;
+        self.machines_in(&hypervisors, &sight).await
+    }
+
+    async fn networks(&self) -> Result<Vec<Network>, FleetError> {
+        Ok(Vec::new())
+    }
+
+    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+        if hosts.is_empty() {
+            return Ok(Observed::default());
+        }
+        if hosts.iter().any(|host| self.memory().names(*host).is_none()) {
+            self.hypervisors().await?;
+        }
+        if hosts.len() > FEW {
+            let (_, sight) = self.look_at_all().await?;
+            return Ok(self.observed(&sight, hosts));
+        }
+        let names: Vec<Names> = hosts.iter().filter_map(|host| self.memory().names(*host)).collect();
+        let servers = try_join_all(names.iter().map(|names| self.cloud.servers(Some(&names.service))));
+        let (services, aggregates, servers) =
+            try_join!(self.cloud.services(None), self.cloud.aggregates(), servers)?;
+        let servers: Vec<_> = servers.into_iter().flatten().collect();
+        let moving = servers.iter().any(crate::wire::Server::is_moving);
+        let migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
+        let sight = Sight::new(services, aggregates, servers, migrations);
+        Ok(self.observed(&sight, hosts))
+    }
+
+    async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {
+        let (hypervisors, sight) = self.look_at_all().await?;
+        let machines = self.machines_in(&hypervisors, &sight).await?;
+        Ok((machines, self.observed(&sight, hosts)))
+    }
+
+    async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
+        let aggregates = self.cloud.aggregates().await?;
+        let free = aggregates.iter().find(|aggregate| aggregate.name == self.settings.free_pool);
+        let store = free.and_then(|free| free.metadata.get(pools::STORE)).cloned().unwrap_or_default();
+        // Which claim was the last one is not kept: it would be one more call for each step.
+        Ok(Some(Keeper { store, fence: 0 }))
+    }
+
+    async fn set_keeper(&self, keeper: Keeper) -> Result<(), FleetError> {
+        let aggregates = self.cloud.aggregates().await?;
+        let free = self.free_pool(&aggregates).await?;
+        let metadata = BTreeMap::from([(pools::STORE.to_owned(), Some(keeper.store))]);
+        self.cloud.set_metadata(free.id, &metadata).await
+    }
+}
+
+#[async_trait]
+impl Isolation for OpenStackFleet {
+    async fn adopt(&self, host: HostId) -> Answer {
+        let _turn = self.turn(host).await;
+        self.adopt_host(host).await
+    }
+
+    async fn abandon(&self, host: HostId) -> Answer {
+        let _turn = self.turn(host).await;
+        self.abandon_host(host).await
+    }
+
+    async fn fence(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.fence_host(host).await }
+    }
+
+    async fn unfence(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.unfence_host(host).await }
+    }
+
+    async fn verify(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.verify_host(host, reservation, key.lease).await
+    }
+
+    async fn hold(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.hold_host(host, reservation, key).await
+    }
+
+    async fn release(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.release_host(host, reservation).await
+    }
+
+    async fn grant(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        slots: u32,
+        key: &OperationKey,
+    ) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.grant_slots(host, reservation, slots, key.lease, key.reservation.as_ref()).await
+    }
+
+    async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.withdraw_slots(host, reservation).await
+    }
+
+    async fn assign(&self, _: FloatingIpId, _: ReservationId, _: &OperationKey) -> Answer {
+        Err(no_addresses())
+    }
+
+    async fn unassign(&self, _: FloatingIpId, _: ReservationId, _: &OperationKey) -> Answer {
+        Err(no_addresses())
+    }
+}
+
+fn no_addresses() -> FleetError {
+    FleetError::Refused("floating IPs of OpenStack cannot be leased yet".to_owned())
+}
+
+#[async_trait]
+impl Guests for OpenStackFleet {
+    async fn start(&self, _: HostId, _: &Instance, _: &OperationKey) -> Answer {
+        let reason = "instances on OpenStack are started in Nova: `openstack server create`";
+        Err(FleetError::Refused(reason.to_owned()))
+    }
+
+    async fn destroy(&self, _: HostId, _: GuestId, _: &OperationKey) -> Answer {
+        // None of them was ever started here.
+        Ok(Outcome::Done)
+    }
+
+    async fn stop(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.stop_guest(host, guest).await }
+    }
+
+    async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.move_guest(host, guest, to, key).await
+    }
+
+    async fn delete(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.delete_guest(host, guest).await }
+    }
+
+    async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) || self.look_at(host).await?.place != Some(Place::Held(reservation)) {
+            return Ok(Outcome::Done);
+        }
+        let reason = "images of servers cannot be made at the end of a lease on OpenStack yet";
+        Err(FleetError::Refused(reason.to_owned()))
+    }
+}
+
+#[async_trait]
+impl Power for OpenStackFleet {
+    fn switches_hosts(&self) -> bool {
+        false
+    }
+
+    async fn power_on(&self, _: HostId, _: &OperationKey) -> Answer {
+        Err(no_power())
+    }
+
+    async fn power_off(&self, _: HostId, _: &OperationKey) -> Answer {
+        Err(no_power())
+    }
+}
+
+fn no_power() -> FleetError {
+    FleetError::Refused("Nova cannot switch hosts".to_owned())
+}

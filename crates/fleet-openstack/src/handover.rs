@@ -1,0 +1,279 @@
+//! Hosts that change hands. Each step looks first, does what is left to do, and can be repeated after a crash anywhere.
+
+use std::collections::BTreeMap;
+
+use fleet::{FleetError, OperationKey, Outcome};
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::{GuestOwner, Place};
+
+use crate::closure::Closure;
+use crate::pools::{self, Pool};
+use crate::wire::Aggregate;
+use crate::{Look, OpenStackFleet};
+
+type Answer = Result<Outcome, FleetError>;
+
+impl OpenStackFleet {
+    pub(crate) async fn adopt_host(&self, host: HostId) -> Answer {
+        let look = self.look_at(host).await?;
+        if look.place.is_some() {
+            return Ok(Outcome::Done);
+        }
+        if let Some(zone) = pools::zone(look.aggregates(), look.host()) {
+            return Err(FleetError::Refused(format!(
+                "host {} is in an aggregate with the availability zone {zone}: Nova would not let it change to that of a \
+                 reservation; take it out of that aggregate first",
+                look.host()
+            )));
+        }
+        self.refuse_servers(&look).await?;
+        let free = self.free_pool(look.aggregates()).await?;
+        self.join(&free, look.host()).await?;
+        // Servers that were on their way when nobody knew that the host is to be closed.
+        self.settle().await;
+        let look = self.look_at(host).await?;
+        if let Err(refused) = self.refuse_servers(&look).await {
+            self.cloud.remove_host(free.id, look.host()).await?;
+            return Err(refused);
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn refuse_servers(&self, look: &Look) -> Result<(), FleetError> {
+        let found = self.strangers(look, None).await?;
+        let Some(first) = found.first() else { return Ok(()) };
+        Err(FleetError::Refused(format!(
+            "{} servers are on host {}, the first is {first}",
+            found.len(),
+            look.host()
+        )))
+    }
+
+    pub(crate) async fn abandon_host(&self, host: HostId) -> Answer {
+        let look = self.look_at(host).await?;
+        let slots =
+            look.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(look.host()).is_some());
+        match look.place {
+            None => return Ok(Outcome::Done),
+            Some(Place::FreePool) if !slots => {}
+            Some(_) => {
+                let name = look.host();
+                return Err(FleetError::Refused(format!("host {name} is not in the free pool")));
+            }
+        }
+        self.delete_slots_provider(&look.names).await?;
+        for free in look.aggregates().iter().filter(|pool| pool.name == self.settings.free_pool) {
+            self.cloud.remove_host(free.id, look.host()).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) async fn fence_host(&self, host: HostId) -> Answer {
+        let look = self.look_at(host).await?;
+        if look.place != Some(Place::FreePool) {
+            return Ok(Outcome::Done);
+        }
+        if !look.service.is_enabled() {
+            return Err(FleetError::Unavailable(format!(
+                "the compute service on host {} is disabled by somebody else ({})",
+                look.host(),
+                look.service.disabled_reason.as_deref().unwrap_or("no reason is given")
+            )));
+        }
+        self.close(&look, Closure::Changing).await
+    }
+
+    pub(crate) async fn unfence_host(&self, host: HostId) -> Answer {
+        let look = self.look_at(host).await?;
+        if matches!(look.place, Some(Place::Fenced { .. })) {
+            self.enter_free_pool(&look).await?;
+            self.open(&look).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    pub(crate) async fn verify_host(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        lease: Option<LeaseId>,
+    ) -> Answer {
+        let look = self.look_at(host).await?;
+        if !matches!(look.place, Some(Place::Fenced { .. })) {
+            return Ok(Outcome::Done);
+        }
+        if !look.service.is_up() {
+            let name = look.host();
+            return Err(FleetError::Unavailable(format!("the compute service on host {name} is down")));
+        }
+        // A server that was scheduled just before the fence appears within this time.
+        self.settle().await;
+        let look = self.look_at(host).await?;
+        if !matches!(look.place, Some(Place::Fenced { .. }))
+            || !self.strangers(&look, lease).await?.is_empty()
+        {
+            return Ok(Outcome::Done);
+        }
+        self.close(&look, Closure::EmptyFor(reservation)).await
+    }
+
+    pub(crate) async fn hold_host(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
+        let look = self.look_at(host).await?;
+        if look.place != Some(Place::Fenced { verified_for: Some(reservation) }) {
+            return Ok(Outcome::Done);
+        }
+        let Some(facts) = &key.reservation else {
+            return Err(FleetError::Refused(format!("reservation {reservation} is not known any more")));
+        };
+        if !self.strangers(&look, key.lease).await?.is_empty() {
+            return self.close(&look, Closure::Changing).await;
+        }
+        let metadata = pools::whole_hosts(&facts.project.0, key.lease);
+        let zone = pools::zone_of(reservation);
+        let pool = self.ensure_pool(&look, reservation, Some(&zone), &metadata).await?;
+        self.join(&pool, look.host()).await?;
+        self.leave_pools(&look, Some(pool.id)).await?;
+        // Schedulers are to know the new pool before they are let in again.
+        self.settle().await;
+        let look = self.look_at(host).await?;
+        if !self.strangers(&look, key.lease).await?.is_empty() {
+            return self.close(&look, Closure::Changing).await;
+        }
+        self.open(&look).await
+    }
+
+    pub(crate) async fn release_host(&self, host: HostId, reservation: ReservationId) -> Answer {
+        let look = self.look_at(host).await?;
+        if ![Some(Place::Held(reservation)), Some(Place::Releasing(reservation))].contains(&look.place) {
+            return Ok(Outcome::Done);
+        }
+        // From now on the owner starts nothing there any more.
+        if look.service.is_enabled() {
+            self.close(&look, Closure::TakingBack(reservation)).await?;
+        }
+        let mut left = Vec::new();
+        for server in look.sight.on(look.host()) {
+            // It slipped in between two schedulers, and has no right to be there.
+            if look.sight.owner(server) == GuestOwner::Preemptible {
+                self.cloud.delete_server(&server.id).await?;
+            }
+            left.push(server.id.as_str());
+        }
+        if let Some(first) = left.first() {
+            return Err(FleetError::Unavailable(format!(
+                "{} servers are still on host {}, the first is {first}: Nova lets a host change its availability zone only \
+                 when it is empty",
+                left.len(),
+                look.host()
+            )));
+        }
+        self.enter_free_pool(&look).await?;
+        self.settle().await;
+        self.open(&self.look_at(host).await?).await
+    }
+
+    /// Servers on a host that are not of that lease, listed by Nova or, before it does so, known to Placement.
+    async fn strangers(&self, look: &Look, lease: Option<LeaseId>) -> Result<Vec<String>, FleetError> {
+        let own = |owner| lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
+        let servers = look.sight.on(look.host());
+        let (own, others): (Vec<_>, Vec<_>) =
+            servers.iter().partition(|server| own(look.sight.owner(server)));
+        if !others.is_empty() {
+            return Ok(others.into_iter().map(|server| server.id.clone()).collect());
+        }
+        let provider = self.host_provider(&look.names).await?;
+        let mut consumers = self.cloud.consumers(&provider.uuid).await?;
+        consumers.retain(|consumer| own.iter().all(|server| server.id != *consumer));
+        Ok(consumers.into_iter().collect())
+    }
+
+    /// Closes the host's compute service, or says why it is closed.
+    async fn close(&self, look: &Look, closure: Closure) -> Answer {
+        self.cloud.set_service(&look.service.id, Some(&closure.text())).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Opens the host's compute service, if it was the driver that closed it.
+    async fn open(&self, look: &Look) -> Answer {
+        if pools::closure(&look.service).is_some() {
+            self.cloud.set_service(&look.service.id, None).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The host goes to the free pool, and then out of those of reservations.
+    async fn enter_free_pool(&self, look: &Look) -> Result<(), FleetError> {
+        let free = self.free_pool(look.aggregates()).await?;
+        self.join(&free, look.host()).await?;
+        self.leave_pools(look, Some(free.id)).await
+    }
+
+    /// The host leaves the free pool and all pools of whole hosts but that one. Pools without hosts end.
+    async fn leave_pools(&self, look: &Look, but: Option<u64>) -> Result<(), FleetError> {
+        let others = look.aggregates().iter().filter(|pool| Some(pool.id) != but);
+        for aggregate in others.filter(|pool| pool.hosts.contains(look.host())) {
+            let whole = Pool::of(aggregate).is_some_and(|pool| pool.whole);
+            if whole || aggregate.name == self.settings.free_pool {
+                self.cloud.remove_host(aggregate.id, look.host()).await?;
+            }
+            if whole && aggregate.hosts.len() == 1 {
+                self.cloud.delete_aggregate(aggregate.id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The free pool's aggregate.
+    pub(crate) async fn free_pool(&self, aggregates: &[Aggregate]) -> Result<Aggregate, FleetError> {
+        self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await
+    }
+
+    /// A reservation's aggregate, with that zone and at least that metadata.
+    pub(crate) async fn ensure_pool(
+        &self,
+        look: &Look,
+        reservation: ReservationId,
+        zone: Option<&str>,
+        metadata: &BTreeMap<String, Option<String>>,
+    ) -> Result<Aggregate, FleetError> {
+        let pool = self.ensure_aggregate(look.aggregates(), &reservation.to_string(), zone).await?;
+        if metadata.iter().any(|(key, value)| pool.metadata.get(key) != value.as_ref()) {
+            self.cloud.set_metadata(pool.id, metadata).await?;
+        }
+        Ok(pool)
+    }
+
+    async fn ensure_aggregate(
+        &self,
+        known: &[Aggregate],
+        name: &str,
+        zone: Option<&str>,
+    ) -> Result<Aggregate, FleetError> {
+        if let Some(found) = known.iter().find(|aggregate| aggregate.name == name) {
+            return Ok(found.clone());
+        }
+        if let Some(made) = self.cloud.create_aggregate(name, zone).await? {
+            return Ok(made);
+        }
+        // Somebody else was first: another host of the reservation, or another service.
+        let found = self.cloud.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
+        found.ok_or_else(|| FleetError::Unavailable(format!("aggregate {name} was deleted just now")))
+    }
+
+    /// The host is in that aggregate.
+    pub(crate) async fn join(&self, aggregate: &Aggregate, host: &str) -> Result<(), FleetError> {
+        if aggregate.hosts.contains(host) {
+            return Ok(());
+        }
+        let Err(error) = self.cloud.add_host(aggregate.id, host).await else { return Ok(()) };
+        // Nova says the same of a host that is in it already as of one that it will not let in.
+        let now = self.cloud.aggregates().await?;
+        let member = now.iter().any(|other| other.id == aggregate.id && other.hosts.contains(host));
+        if member { Ok(()) } else { Err(error) }
+    }
+}

@@ -1,0 +1,166 @@
+//! The compute hosts of an `OpenStack` cloud as a fleet: Nova and Placement behind the traits of drivers.
+//!
+//! ```text
+//!            services, hypervisors, aggregates, servers      one round, by lists
+//! Nova ────────────────────────────────────────────────────► Sight ──► machines, what is on hosts
+//!      ◄──────────────────────────────────────────────────── handover, slots, guests
+//!            aggregates, service on or off, delete, ...       one host, one step
+//! ```
+//!
+//! The driver keeps nothing: where a host is and how far a handover is, Nova's aggregates and compute services say (the
+//! table is in `pools`), so a crash, a second service and an operator who looks all see the same. The fence is
+//! `BlazarFilter` of blazar-nova in Nova's scheduler, which reads these aggregates. Schedulers keep what they have read of
+//! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
+//! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
+
+mod closure;
+mod cloud;
+mod driver;
+mod guests;
+mod handover;
+mod ids;
+mod memory;
+mod pools;
+mod sight;
+mod slots;
+mod wire;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ambient::Clock;
+use fleet::FleetError;
+use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
+use leases::ids::HostId;
+use leases::plan::Place;
+use openstack::Session;
+use tokio::sync::OwnedMutexGuard;
+
+use self::cloud::Cloud;
+use self::memory::Memory;
+use self::sight::{Details, Names, Sight};
+use self::wire::{Aggregate, ComputeService, Hypervisor};
+
+/// How many providers Placement is asked about at once when their hosts are seen for the first time.
+const DETAILS_AT_ONCE: usize = 8;
+
+/// What the operator decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is made if there is none.
+    pub free_pool: String,
+    /// How long Nova's schedulers may go by what they have read before a change.
+    pub settle: Duration,
+}
+
+/// The fleet.
+#[derive(Debug)]
+pub struct OpenStackFleet {
+    cloud: Cloud,
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    memory: Mutex<Memory>,
+}
+
+/// A look at one host.
+struct Look {
+    names: Names,
+    service: ComputeService,
+    sight: Sight,
+    place: Option<Place>,
+}
+
+impl Look {
+    fn host(&self) -> &str {
+        &self.names.service
+    }
+
+    fn aggregates(&self) -> &[Aggregate] {
+        &self.sight.aggregates
+    }
+}
+
+impl OpenStackFleet {
+    /// The compute hosts of that cloud. Nothing is asked before it is needed.
+    pub fn new(session: Arc<Session>, settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        Self { cloud: Cloud::new(session), settings, clock, memory: Mutex::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other step is at work on the host.
+    async fn turn(&self, host: HostId) -> OwnedMutexGuard<()> {
+        let turn = self.memory().turn(host);
+        turn.lock_owned().await
+    }
+
+    /// Lets schedulers read what was changed.
+    async fn settle(&self) {
+        tokio::time::sleep(self.settings.settle).await;
+    }
+
+    /// All hypervisors whose hosts can be told apart.
+    async fn hypervisors(&self) -> Result<Vec<Hypervisor>, FleetError> {
+        let all = self.cloud.hypervisors().await?;
+        Ok(self.memory().learn(all))
+    }
+
+    /// What a host is called.
+    async fn names(&self, host: HostId) -> Result<Names, FleetError> {
+        if let Some(names) = self.memory().names(host) {
+            return Ok(names);
+        }
+        self.hypervisors().await?;
+        let found = self.memory().names(host);
+        found.ok_or_else(|| FleetError::Refused(format!("Nova has no hypervisor with the number {host}")))
+    }
+
+    /// Looks at a host.
+    async fn look_at(&self, host: HostId) -> Result<Look, FleetError> {
+        let names = self.names(host).await?;
+        let of_host = Some(names.service.as_str());
+        let (services, aggregates, servers) =
+            try_join!(self.cloud.services(of_host), self.cloud.aggregates(), self.cloud.servers(of_host))?;
+        let service = services.into_iter().find(|service| service.host == names.service);
+        let service = service.ok_or_else(|| {
+            FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
+        })?;
+        let place = pools::place(&aggregates, &self.settings.free_pool, &service);
+        let sight = Sight::new(vec![service.clone()], aggregates, servers, Vec::new());
+        Ok(Look { names, service, sight, place })
+    }
+
+    /// Looks at the whole cloud, and at its hypervisors.
+    async fn look_at_all(&self) -> Result<(Vec<Hypervisor>, Sight), FleetError> {
+        let cloud = &self.cloud;
+        let (hypervisors, services, aggregates, servers) =
+            try_join!(self.hypervisors(), cloud.services(None), cloud.aggregates(), cloud.servers(None))?;
+        let moving = servers.iter().any(wire::Server::is_moving);
+        let migrations = if moving { cloud.migrations().await? } else { Vec::new() };
+        Ok((hypervisors, Sight::new(services, aggregates, servers, migrations)))
+    }
+
+    /// Asks Placement about hosts that are seen for the first time.
+    async fn learn_details(&self, hypervisors: &[Hypervisor]) -> Result<(), FleetError> {
+        let new: Vec<&str> = {
+            let memory = self.memory();
+            let names = hypervisors.iter().map(|hypervisor| hypervisor.hostname.as_str());
+            names.filter(|name| memory.details(name).is_none()).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut providers = self.cloud.providers().await?;
+        providers.retain(|provider| new.contains(&provider.name.as_str()));
+        let details = stream::iter(providers.into_iter().map(async |provider| {
+            let (inventories, traits) =
+                try_join!(self.cloud.inventories(&provider.uuid), self.cloud.traits(&provider.uuid))?;
+            Ok::<_, FleetError>((provider.name, Details::new(&inventories, traits)))
+        }));
+        let found: Vec<(String, Details)> = details.buffer_unordered(DETAILS_AT_ONCE).try_collect().await?;
+        self.memory().note_details(found);
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! What the driver remembers. Losing it costs questions, and servers that were asked to shut down another grace time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fleet::{Fences, OperationKey};
+use jiff::Timestamp;
+use leases::ids::{GuestId, HostId};
+
+use crate::sight::{Details, Names};
+use crate::wire::Hypervisor;
+
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    names: BTreeMap<HostId, Names>,
+    /// By the name of the compute service.
+    hosts: BTreeMap<String, HostId>,
+    /// By the name of the provider.
+    details: BTreeMap<String, Details>,
+    fences: Fences,
+    /// Since when servers are asked to shut down.
+    pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
+    turns: BTreeMap<HostId, Arc<tokio::sync::Mutex<()>>>,
+    /// Hosts that cannot be told apart, which were said.
+    said: BTreeSet<String>,
+}
+
+impl Memory {
+    /// Notes who is who. Hosts that share a compute service, as those of Ironic do, or a number, as those of different
+    /// cells may, are left out: what is done to one would be done to the other.
+    pub(crate) fn learn(&mut self, all: Vec<Hypervisor>) -> Vec<Hypervisor> {
+        let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut services: BTreeMap<String, usize> = BTreeMap::new();
+        for hypervisor in &all {
+            *numbers.entry(hypervisor.id).or_default() += 1;
+            *services.entry(hypervisor.service.host.clone()).or_default() += 1;
+        }
+        let unique =
+            |hypervisor: &Hypervisor| numbers[&hypervisor.id] == 1 && services[&hypervisor.service.host] == 1;
+        let (known, unclear): (Vec<Hypervisor>, Vec<Hypervisor>) = all.into_iter().partition(unique);
+        let unclear: BTreeSet<String> = unclear.into_iter().map(|other| other.hostname).collect();
+        for host in unclear.difference(&self.said) {
+            let reason = "another hypervisor has the same number or the same compute service";
+            tracing::warn!(host, reason, "host left out");
+        }
+        self.said = unclear;
+        let names = |hypervisor: &Hypervisor| Names {
+            service: hypervisor.service.host.clone(),
+            hypervisor: hypervisor.hostname.clone(),
+        };
+        self.names = known.iter().map(|hypervisor| (HostId(hypervisor.id), names(hypervisor))).collect();
+        self.hosts = self.names.iter().map(|(id, names)| (names.service.clone(), *id)).collect();
+        self.details.retain(|name, _| known.iter().any(|other| other.hostname == *name));
+        // Whoever waits for a turn, or has it, has a hand on it as well.
+        self.turns.retain(|host, turn| self.names.contains_key(host) || Arc::strong_count(turn) > 1);
+        known
+    }
+
+    pub(crate) fn names(&self, host: HostId) -> Option<Names> {
+        self.names.get(&host).cloned()
+    }
+
+    pub(crate) fn hosts(&self) -> &BTreeMap<String, HostId> {
+        &self.hosts
+    }
+
+    pub(crate) fn details(&self, provider: &str) -> Option<&Details> {
+        self.details.get(provider)
+    }
+
+    pub(crate) fn note_details(&mut self, found: Vec<(String, Details)>) {
+        self.details.extend(found);
+    }
+
+    pub(crate) fn turn(&mut self, host: HostId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.turns.entry(host).or_default())
+    }
+
+    pub(crate) fn is_late(&mut self, key: &OperationKey) -> bool {
+        self.fences.is_late(key)
+    }
+}

@@ -1,0 +1,216 @@
+//! Where hosts are, read from the cloud's aggregates and compute services; what the driver writes there.
+//!
+//! | a host is | its aggregates | its compute service |
+//! | --- | --- | --- |
+//! | in the free pool | the free pool's | as the operator has it |
+//! | fenced | the free pool's | disabled, [`Closure::Changing`] or [`Closure::EmptyFor`] |
+//! | held | one named by the reservation, with the zone `blazar_<reservation>` | as the operator has it |
+//! | on its way back | either or both | disabled, [`Closure::TakingBack`] |
+//! | not adopted | none of these | as the operator has it |
+//!
+//! Since `BlazarFilter` lets everybody use a host without a pool, a host that was adopted is in one at every moment:
+//! it enters the next before it leaves the last.
+
+use std::collections::BTreeMap;
+
+use leases::ids::{LeaseId, ReservationId};
+use leases::plan::Place;
+
+use crate::closure::Closure;
+use crate::ids::parse_uuid;
+use crate::wire::{Aggregate, ComputeService};
+
+/// How the zones of held hosts begin: what makes an aggregate a pool for `BlazarFilter`.
+const ZONE: &str = "blazar_";
+
+/// Keys of the metadata of reservations' aggregates. The first four are Blazar's, and filters read them.
+const OWNER: &str = "blazar:owner";
+const RESERVATION: &str = "reservation";
+const TENANT: &str = "filter_tenant_id";
+const LEASE: &str = "allot:lease";
+const SLOTS: &str = "allot:slots:";
+
+/// Keys of the metadata of the free pool's aggregate: for which store the cloud is changed.
+pub(crate) const STORE: &str = "allot:store";
+
+/// An aggregate of a reservation.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<'a> {
+    pub(crate) reservation: ReservationId,
+    pub(crate) lease: Option<LeaseId>,
+    /// The project whose servers are the lease's.
+    pub(crate) project: &'a str,
+    /// Whether its hosts are the reservation's as a whole.
+    pub(crate) whole: bool,
+    pub(crate) aggregate: &'a Aggregate,
+}
+
+impl<'a> Pool<'a> {
+    /// None if the aggregate is not one that the driver has made.
+    pub(crate) fn of(aggregate: &'a Aggregate) -> Option<Self> {
+        let reservation = parse_uuid(&aggregate.name).map(ReservationId)?;
+        let lease = aggregate.metadata.get(LEASE)?;
+        Some(Self {
+            reservation,
+            lease: parse_uuid(lease).map(LeaseId),
+            project: aggregate.metadata.get(OWNER).map_or("", String::as_str),
+            whole: aggregate.availability_zone.as_deref().is_some_and(|zone| zone.starts_with(ZONE)),
+            aggregate,
+        })
+    }
+
+    /// How many slots of a host it has; none if it has nothing to do with the host.
+    pub(crate) fn slots(&self, host: &str) -> Option<u32> {
+        let noted = self.aggregate.metadata.get(&slots_key(host)).map(|count| count.parse().unwrap_or(0));
+        // A host whose number is not noted yet has room that is not certain: it is granted again, or withdrawn.
+        noted.or_else(|| (!self.whole && self.aggregate.hosts.contains(host)).then_some(0))
+    }
+
+    /// The hosts that it has something of.
+    pub(crate) fn slot_hosts(&self) -> impl Iterator<Item = &'a str> {
+        let noted = self.aggregate.metadata.keys().filter_map(|key| key.strip_prefix(SLOTS));
+        let members = self.aggregate.hosts.iter().filter(|_| !self.whole).map(String::as_str);
+        noted.chain(members)
+    }
+}
+
+/// The key of how many slots of a host a reservation has.
+pub(crate) fn slots_key(host: &str) -> String {
+    format!("{SLOTS}{host}")
+}
+
+/// The availability zone of hosts that a reservation holds.
+pub(crate) fn zone_of(reservation: ReservationId) -> String {
+    format!("{ZONE}{reservation}")
+}
+
+/// The metadata of the aggregate of a reservation of whole hosts.
+pub(crate) fn whole_hosts(project: &str, lease: Option<LeaseId>) -> BTreeMap<String, Option<String>> {
+    let lease = lease.map(|lease| lease.to_string()).unwrap_or_default();
+    let pairs = [(OWNER, project.to_owned()), (LEASE, lease)];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect()
+}
+
+/// The same of a reservation of instances.
+pub(crate) fn instances(
+    reservation: ReservationId,
+    project: &str,
+    lease: Option<LeaseId>,
+) -> BTreeMap<String, Option<String>> {
+    let mut metadata = whole_hosts(project, lease);
+    metadata.insert(RESERVATION.to_owned(), Some(reservation.to_string()));
+    metadata.insert(TENANT.to_owned(), Some(project.to_owned()));
+    metadata
+}
+
+/// The zone of a host that is in an aggregate with one, but for those of reservations.
+pub(crate) fn zone<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<&'a str> {
+    let mut others =
+        aggregates.iter().filter(|other| other.hosts.contains(host) && Pool::of(other).is_none());
+    others.find_map(|other| other.availability_zone.as_deref())
+}
+
+/// Why the driver has disabled that service, if it has.
+pub(crate) fn closure(service: &ComputeService) -> Option<Closure> {
+    let reason = service.disabled_reason.as_deref().filter(|_| !service.is_enabled());
+    reason.and_then(Closure::read)
+}
+
+/// The reservation that holds a host as a whole, going by its aggregates. By mistake there may be several: the first.
+pub(crate) fn holder<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<Pool<'a>> {
+    let pools = aggregates.iter().filter(|pool| pool.hosts.contains(host)).filter_map(Pool::of);
+    pools.filter(|pool| pool.whole).min_by_key(|pool| pool.reservation)
+}
+
+/// Where a host is, if it was adopted.
+pub(crate) fn place(aggregates: &[Aggregate], free_pool: &str, service: &ComputeService) -> Option<Place> {
+    let free = aggregates.iter().find(|pool| pool.name == free_pool);
+    let free = free.is_some_and(|pool| pool.hosts.contains(&service.host));
+    place_of(service, holder(aggregates, &service.host).as_ref(), free)
+}
+
+/// The same, of a host that this reservation holds, if one does, and that is in the free pool's aggregate or not.
+pub(crate) fn place_of(service: &ComputeService, holder: Option<&Pool<'_>>, free: bool) -> Option<Place> {
+    match (closure(service), holder) {
+        (Some(Closure::Changing), _) => Some(Place::Fenced { verified_for: None }),
+        (Some(Closure::EmptyFor(reservation)), _) => Some(Place::Fenced { verified_for: Some(reservation) }),
+        (Some(Closure::TakingBack(reservation)), _) => Some(Place::Releasing(reservation)),
+        (None, Some(pool)) => Some(Place::Held(pool.reservation)),
+        (None, None) => free.then_some(Place::FreePool),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const MINE: ReservationId = ReservationId(0xb1);
+
+    fn aggregate(name: &str, zone: Option<&str>, hosts: &[&str], metadata: &[(&str, &str)]) -> Aggregate {
+        Aggregate {
+            id: 1,
+            name: name.to_owned(),
+            availability_zone: zone.map(str::to_owned),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect::<BTreeSet<_>>(),
+            metadata: metadata.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        }
+    }
+
+    fn service(disabled: Option<&str>) -> ComputeService {
+        ComputeService {
+            id: "1".to_owned(),
+            host: "host1".to_owned(),
+            state: "up".to_owned(),
+            status: if disabled.is_some() { "disabled" } else { "enabled" }.to_owned(),
+            disabled_reason: disabled.map(str::to_owned),
+            forced_down: false,
+        }
+    }
+
+    #[test]
+    fn a_host_is_where_its_aggregates_and_its_service_say() {
+        let free = aggregate("freepool", None, &["host1"], &[]);
+        let lease = LeaseId(0xa1).to_string();
+        let (name, zone) = (MINE.to_string(), zone_of(MINE));
+        let held =
+            aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p"), ("allot:lease", &lease)]);
+        let at = |pools: &[&Aggregate], disabled: Option<&str>| {
+            let pools: Vec<Aggregate> = pools.iter().map(|pool| (*pool).clone()).collect();
+            place(&pools, "freepool", &service(disabled))
+        };
+        assert_eq!(at(&[], None), None);
+        assert_eq!(at(&[&free], None), Some(Place::FreePool));
+        assert_eq!(at(&[&free], Some("maintenance")), Some(Place::FreePool), "the operator's own");
+        assert_eq!(at(&[&held], None), Some(Place::Held(MINE)));
+        assert_eq!(at(&[&held, &free], None), Some(Place::Held(MINE)), "closed to others by both pools");
+        let text = |closure: Closure| closure.text();
+        assert_eq!(at(&[&free], Some(&text(Closure::Changing))), Some(Place::Fenced { verified_for: None }));
+        // A crash between two aggregates, or before the service was enabled again.
+        let verified = Some(Place::Fenced { verified_for: Some(MINE) });
+        assert_eq!(at(&[&free, &held], Some(&text(Closure::EmptyFor(MINE)))), verified);
+        assert_eq!(at(&[&held], Some(&text(Closure::EmptyFor(MINE)))), verified);
+        assert_eq!(at(&[&free], Some(&text(Closure::TakingBack(MINE)))), Some(Place::Releasing(MINE)));
+        // Somebody else's aggregate with such a name is none of ours.
+        let foreign = aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p")]);
+        assert_eq!(at(&[&foreign], None), None);
+        assert_eq!(super::zone(&[foreign], "host1"), Some(zone.as_str()));
+        assert_eq!(super::zone(&[held], "host1"), None);
+    }
+
+    #[test]
+    fn slots_are_certain_once_they_are_noted() {
+        let lease = LeaseId(0xa1).to_string();
+        let metadata =
+            [("allot:lease", lease.as_str()), ("allot:slots:host1", "3"), ("allot:slots:host2", "1")];
+        let shared = aggregate(&MINE.to_string(), None, &["host1", "host3"], &metadata);
+        let pool = Pool::of(&shared).expect("a pool");
+        assert!(!pool.whole);
+        assert_eq!(
+            ["host1", "host2", "host3", "host4"].map(|host| pool.slots(host)),
+            [Some(3), Some(1), Some(0), None]
+        );
+        assert_eq!(pool.slot_hosts().collect::<BTreeSet<_>>(), BTreeSet::from(["host1", "host2", "host3"]));
+    }
+}

@@ -1,0 +1,252 @@
+//! What a look at the cloud has found, and what of it the traits of drivers want to know. Nothing is asked here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::Machine;
+use jiff::Timestamp;
+use leases::host::Health;
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered};
+use leases::project::ProjectId;
+
+use crate::ids::parse_uuid;
+use crate::pools::{self, Pool};
+use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
+
+/// The zone of hosts that are in none: Nova's default.
+const DEFAULT_ZONE: &str = "nova";
+
+/// What a flavor of a reservation is called before its identifier.
+pub(crate) const FLAVOR: &str = "reservation:";
+
+/// The trait that Nova gives to providers whose service is disabled.
+const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
+
+/// Classes that the hypervisor itself tells.
+const TOLD_BY_NOVA: [&str; 3] = ["VCPU", "MEMORY_MB", "DISK_GB"];
+
+/// The names of a host: what its services go by, and what its hypervisor and provider go by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) service: String,
+    pub(crate) hypervisor: String,
+}
+
+/// What Placement says of a host, which is asked once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Details {
+    other_resources: BTreeMap<String, u64>,
+    traits: BTreeSet<String>,
+}
+
+impl Details {
+    pub(crate) fn new(inventories: &BTreeMap<String, Inventory>, mut traits: BTreeSet<String>) -> Self {
+        // It comes and goes with every handover.
+        traits.remove(DISABLED);
+        let capacity = |inventory: &Inventory| {
+            let usable = inventory.total.saturating_sub(inventory.reserved);
+            (usable as f64 * inventory.allocation_ratio).max(0.0) as u64
+        };
+        let others = inventories.iter().filter(|(class, _)| !TOLD_BY_NOVA.contains(&class.as_str()));
+        let other_resources = others.map(|(class, inventory)| (class.clone(), capacity(inventory))).collect();
+        Self { other_resources, traits }
+    }
+}
+
+/// What a look has found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sight {
+    pub(crate) services: BTreeMap<String, ComputeService>,
+    pub(crate) aggregates: Vec<Aggregate>,
+    /// By the host that they are on.
+    pub(crate) servers: BTreeMap<String, Vec<Server>>,
+    /// Where servers are moving to.
+    pub(crate) destinations: BTreeMap<String, String>,
+}
+
+/// What the driver remembers of servers, and who is who.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    pub(crate) free_pool: &'a str,
+    /// Since when servers are asked to shut down.
+    pub(crate) stopping: &'a BTreeMap<GuestId, Timestamp>,
+    /// Hosts by the names of their services.
+    pub(crate) hosts: &'a BTreeMap<String, HostId>,
+}
+
+impl Sight {
+    pub(crate) fn new(
+        services: Vec<ComputeService>,
+        aggregates: Vec<Aggregate>,
+        servers: Vec<Server>,
+        migrations: Vec<Migration>,
+    ) -> Self {
+        let mut by_host: BTreeMap<String, Vec<Server>> = BTreeMap::new();
+        for server in servers {
+            if let Some(host) = server.host.clone() {
+                by_host.entry(host).or_default().push(server);
+            }
+        }
+        let moving = |migration: Migration| Some((migration.instance_uuid, migration.dest_compute?));
+        Self {
+            services: services.into_iter().map(|service| (service.host.clone(), service)).collect(),
+            aggregates,
+            servers: by_host,
+            destinations: migrations.into_iter().filter_map(moving).collect(),
+        }
+    }
+
+    pub(crate) fn on(&self, host: &str) -> &[Server] {
+        self.servers.get(host).map_or(&[], Vec::as_slice)
+    }
+
+    /// Leases of reservations of instances, by reservation.
+    fn leases(&self) -> BTreeMap<ReservationId, LeaseId> {
+        let pools = self.aggregates.iter().filter_map(Pool::of);
+        pools.filter_map(|pool| Some((pool.reservation, pool.lease?))).collect()
+    }
+
+    /// Whose a server is that runs on that host.
+    pub(crate) fn owner(&self, server: &Server) -> GuestOwner {
+        let holder = server.host.as_deref().and_then(|host| pools::holder(&self.aggregates, host));
+        Self::owner_among(server, holder.as_ref(), &self.leases())
+    }
+
+    fn owner_among(
+        server: &Server,
+        holder: Option<&Pool<'_>>,
+        leases: &BTreeMap<ReservationId, LeaseId>,
+    ) -> GuestOwner {
+        let reservation = server.flavor.original_name.strip_prefix(FLAVOR).and_then(parse_uuid);
+        if let Some(lease) = reservation.and_then(|id| leases.get(&ReservationId(id))) {
+            return GuestOwner::Lease(*lease);
+        }
+        // On a host that is held, the project's own servers are the lease's whatever their flavor: they end with it.
+        let own = holder.filter(|pool| pool.project == server.tenant_id);
+        if let Some(lease) = own.and_then(|pool| pool.lease) {
+            return GuestOwner::Lease(lease);
+        }
+        if server.is_preemptible() { GuestOwner::Preemptible } else { GuestOwner::Other }
+    }
+
+    /// Hosts that were adopted, of those.
+    pub(crate) fn observed<'n>(
+        &self,
+        hosts: impl Iterator<Item = (HostId, &'n Names)>,
+        known: Known<'_>,
+    ) -> BTreeMap<HostId, ObservedHost> {
+        let leases = self.leases();
+        let mut slots: BTreeMap<&str, BTreeMap<ReservationId, u32>> = BTreeMap::new();
+        let mut holders: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
+        let mut free: BTreeSet<&str> = BTreeSet::new();
+        for aggregate in &self.aggregates {
+            if aggregate.name == known.free_pool {
+                free.extend(aggregate.hosts.iter().map(String::as_str));
+            }
+            let Some(pool) = Pool::of(aggregate) else { continue };
+            for host in pool.slot_hosts() {
+                let count = pool.slots(host).unwrap_or_default();
+                slots.entry(host).or_default().insert(pool.reservation, count);
+            }
+            for host in pool.aggregate.hosts.iter().filter(|_| pool.whole) {
+                let first =
+                    holders.get(host.as_str()).is_none_or(|other| pool.reservation < other.reservation);
+                if first {
+                    holders.insert(host, pool.clone());
+                }
+            }
+        }
+        let mut observed = BTreeMap::new();
+        for (id, names) in hosts {
+            let Some(service) = self.services.get(&names.service) else { continue };
+            let holder = holders.get(names.service.as_str());
+            let place = pools::place_of(service, holder, free.contains(names.service.as_str()));
+            let Some(place) = place else { continue };
+            let guests = self.on(&names.service).iter();
+            let guests = guests
+                .filter_map(|server| self.guest(server, Self::owner_among(server, holder, &leases), known));
+            let host = ObservedHost {
+                place,
+                health: health(service),
+                guests: guests.collect(),
+                slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
+                powered: Powered::On,
+            };
+            observed.insert(id, host);
+        }
+        observed
+    }
+
+    fn guest(&self, server: &Server, owner: GuestOwner, known: Known<'_>) -> Option<Guest> {
+        let id = parse_uuid(&server.id).map(GuestId)?;
+        let asked = known.stopping.get(&id).copied();
+        // Whoever has shut down needs no more time for it: the grace time is over.
+        let stopping_since = asked.map(|at| if server.is_shut_off() { Timestamp::UNIX_EPOCH } else { at });
+        let moving_to = server.is_moving().then(|| self.destinations.get(&server.id)).flatten();
+        // The filter refuses all others on hosts of the free pool, where guests are moved to.
+        let movable = owner == GuestOwner::Preemptible && server.status == "ACTIVE";
+        Some(Guest {
+            owner,
+            stopping_since,
+            project: Some(ProjectId(server.tenant_id.clone())),
+            size: size(server),
+            moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),
+            mobility: movable.then(Mobility::default),
+            ..Guest::new(id, owner)
+        })
+    }
+
+    /// A hypervisor as a machine, if its compute service is there.
+    pub(crate) fn machine(
+        &self,
+        hypervisor: &Hypervisor,
+        details: Option<&Details>,
+        zones: &BTreeMap<&str, &str>,
+    ) -> Option<Machine> {
+        let service = self.services.get(&hypervisor.service.host)?;
+        let guest = |server: &Server| Some((parse_uuid(&server.id).map(GuestId)?, server.name.clone()));
+        let details = details.cloned().unwrap_or_default();
+        Some(Machine {
+            id: HostId(hypervisor.id),
+            name: hypervisor.hostname.clone(),
+            service_name: service.host.clone(),
+            vcpus: hypervisor.vcpus,
+            memory_mib: hypervisor.memory_mb,
+            disk_gib: hypervisor.local_gb,
+            other_resources: details.other_resources,
+            traits: details.traits,
+            cpu_info: match &hypervisor.cpu_info {
+                serde_json::Value::String(text) => text.clone(),
+                serde_json::Value::Null => String::new(),
+                other => other.to_string(),
+            },
+            hypervisor_type: hypervisor.kind.clone(),
+            hypervisor_version: hypervisor.version,
+            availability_zone: zones.get(service.host.as_str()).map_or(DEFAULT_ZONE, |zone| zone).to_owned(),
+            health: health(service),
+            guests: self.on(&service.host).iter().filter_map(guest).collect(),
+        })
+    }
+
+    /// The zones of hosts that are in one, but for those of reservations.
+    pub(crate) fn zones(&self) -> BTreeMap<&str, &str> {
+        let others = self.aggregates.iter().filter(|aggregate| Pool::of(aggregate).is_none());
+        let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
+        zoned.flat_map(|(other, zone)| other.hosts.iter().map(move |host| (host.as_str(), zone))).collect()
+    }
+}
+
+/// Whether a host works. Its own fence is no failure.
+fn health(service: &ComputeService) -> Health {
+    let open = service.is_enabled() || pools::closure(service).is_some();
+    if service.is_up() && open { Health::Up } else { Health::Failed }
+}
+
+fn size(server: &Server) -> GuestSize {
+    let flavor = &server.flavor;
+    GuestSize {
+        vcpus: flavor.vcpus,
+        memory_mib: flavor.ram,
+        disk_gib: flavor.disk.saturating_add(flavor.ephemeral),
+    }
+}

@@ -1,0 +1,158 @@
+//! What Nova and Placement answer, as far as it is read. Fields that are not named here are ignored.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A compute service: `GET /os-services`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ComputeService {
+    pub(crate) id: String,
+    pub(crate) host: String,
+    /// `up` or `down`.
+    #[serde(default)]
+    pub(crate) state: String,
+    /// `enabled` or `disabled`.
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) disabled_reason: Option<String>,
+    #[serde(default)]
+    pub(crate) forced_down: bool,
+}
+
+/// A hypervisor, as it is listed before microversion 2.53, where identifiers are numbers.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Hypervisor {
+    pub(crate) id: u64,
+    #[serde(rename = "hypervisor_hostname")]
+    pub(crate) hostname: String,
+    #[serde(rename = "hypervisor_type", default)]
+    pub(crate) kind: String,
+    #[serde(rename = "hypervisor_version", default)]
+    pub(crate) version: u64,
+    #[serde(default)]
+    pub(crate) vcpus: u32,
+    #[serde(default)]
+    pub(crate) memory_mb: u32,
+    #[serde(default)]
+    pub(crate) local_gb: u32,
+    #[serde(default)]
+    pub(crate) cpu_info: Value,
+    pub(crate) service: HypervisorService,
+}
+
+/// The compute service of a hypervisor.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct HypervisorService {
+    pub(crate) host: String,
+}
+
+/// A host aggregate.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Aggregate {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) availability_zone: Option<String>,
+    #[serde(default)]
+    pub(crate) hosts: BTreeSet<String>,
+    #[serde(default)]
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+/// A server, as administrators see it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Server {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) tenant_id: String,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) flavor: EmbeddedFlavor,
+    /// None until a host was chosen.
+    #[serde(rename = "OS-EXT-SRV-ATTR:host", default)]
+    pub(crate) host: Option<String>,
+    #[serde(rename = "OS-EXT-STS:task_state", default)]
+    pub(crate) task_state: Option<String>,
+}
+
+/// The flavor that a server was started with, as it was then.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct EmbeddedFlavor {
+    #[serde(default)]
+    pub(crate) vcpus: u32,
+    #[serde(default)]
+    pub(crate) ram: u32,
+    #[serde(default)]
+    pub(crate) disk: u32,
+    #[serde(default)]
+    pub(crate) ephemeral: u32,
+    #[serde(default)]
+    pub(crate) original_name: String,
+    #[serde(default)]
+    pub(crate) extra_specs: BTreeMap<String, String>,
+}
+
+/// A migration: `GET /os-migrations`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Migration {
+    #[serde(default)]
+    pub(crate) instance_uuid: String,
+    #[serde(default)]
+    pub(crate) dest_compute: Option<String>,
+}
+
+/// A resource provider.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Provider {
+    pub(crate) uuid: String,
+    pub(crate) name: String,
+}
+
+/// What a provider has of a class of resources.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Inventory {
+    #[serde(default)]
+    pub(crate) total: u64,
+    #[serde(default)]
+    pub(crate) reserved: u64,
+    #[serde(default)]
+    pub(crate) allocation_ratio: f64,
+}
+
+impl Server {
+    /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads.
+    pub(crate) fn is_preemptible(&self) -> bool {
+        let mark = self.flavor.extra_specs.get("blazar:preemptible");
+        mark.is_some_and(|value| {
+            ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str())
+        })
+    }
+
+    /// Whether it has been shut down.
+    pub(crate) fn is_shut_off(&self) -> bool {
+        self.status == "SHUTOFF"
+    }
+
+    /// Whether it is on its way to another host.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.status == "MIGRATING" || self.task_state.as_deref() == Some("migrating")
+    }
+}
+
+impl ComputeService {
+    /// Whether it runs and nobody has declared it down.
+    pub(crate) fn is_up(&self) -> bool {
+        self.state == "up" && !self.forced_down
+    }
+
+    /// Whether new servers may be scheduled to it.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.status == "enabled"
+    }
+}

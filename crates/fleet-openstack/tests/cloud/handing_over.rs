@@ -1,0 +1,197 @@
+//! Hosts and slots that change hands, seen from the cloud's side.
+
+use std::collections::BTreeSet;
+
+use fleet::{Fleet, FleetError, OperationKey, Outcome, ReservationFacts, perform};
+use leases::host::Health;
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::{Action, GuestOwner, GuestSize, ObservedHost, Place};
+use leases::project::ProjectId;
+
+use crate::promises::guest;
+use crate::standin::{FREE_POOL, Standin};
+
+pub const ONE: HostId = HostId(1);
+pub const MINE: ReservationId = ReservationId(0xecdc_c9ea_d38d_4032_a9e3_3a8d_bcc0_6753);
+pub const LEASE: LeaseId = LeaseId(0xa1);
+
+/// A step for the reservation, under a claim of its own.
+pub async fn step(fleet: &dyn Fleet, action: Action) -> Result<Outcome, FleetError> {
+    static CLAIMS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let fence = CLAIMS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let facts = ReservationFacts {
+        project: ProjectId("mine".to_owned()),
+        size: GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 },
+    };
+    perform(fleet, action, None, &OperationKey::of(action, fence, Some(LEASE)).for_reservation(Some(facts)))
+        .await
+}
+
+pub async fn done(fleet: &dyn Fleet, actions: &[Action]) {
+    for action in actions {
+        assert_eq!(step(fleet, *action).await, Ok(Outcome::Done), "{action}");
+    }
+}
+
+pub async fn adopt(fleet: &dyn Fleet, host: HostId) -> Result<Outcome, FleetError> {
+    fleet.adopt(host).await
+}
+
+pub async fn seen(fleet: &dyn Fleet, host: HostId) -> ObservedHost {
+    let mut observed = fleet.observe(&BTreeSet::from([host])).await.expect("an answer");
+    observed.hosts.remove(&host).expect("it was adopted")
+}
+
+pub fn handover(host: HostId) -> [Action; 3] {
+    [Action::Fence(host), Action::Verify(host, MINE), Action::Hold(host, MINE)]
+}
+
+#[tokio::test]
+async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_without_a_pool() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    assert_eq!(cloud.state().pools("host1"), [FREE_POOL]);
+    done(&fleet, &[Action::Fence(ONE)]).await;
+    let reason = cloud.state().host("host1").reason.clone();
+    assert_eq!(reason.as_deref(), Some("allot: changing hands"));
+    assert_eq!(seen(&fleet, ONE).await.health, Health::Up, "its own fence is no failure");
+    done(&fleet, &handover(ONE)[1..]).await;
+    {
+        let state = cloud.state();
+        let pool = state.aggregates.values().find(|pool| pool.name == MINE.to_string()).expect("a pool");
+        assert_eq!(pool.zone.as_deref(), Some("blazar_ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753"));
+        assert_eq!(pool.metadata["blazar:owner"], "mine");
+        assert_eq!(state.pools("host1"), [MINE.to_string()]);
+        assert!(state.hosts["host1"].enabled);
+    }
+    // The owner starts a server, and nobody else's is touched.
+    let own = cloud.state().boot("host1", "mine", false);
+    let own_preemptible = cloud.state().boot("host1", "mine", true);
+    let forced = cloud.state().boot("host1", "another", false);
+    let mut owners: Vec<_> =
+        seen(&fleet, ONE).await.guests.into_iter().map(|seen| (seen.id, seen.owner)).collect();
+    owners.sort_by_key(|(id, _)| *id);
+    assert_eq!(
+        owners,
+        [
+            (guest(&own), GuestOwner::Lease(LEASE)),
+            (guest(&own_preemptible), GuestOwner::Lease(LEASE)),
+            (guest(&forced), GuestOwner::Other)
+        ]
+    );
+    let refused = step(&fleet, Action::DeleteGuest(ONE, guest(&forced))).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    // While anything is there the host cannot go back, but nobody can start anything any more.
+    let waits = step(&fleet, Action::Release(ONE, MINE)).await.expect_err("servers are there");
+    assert!(waits.to_string().contains("3 servers are still on host host1"), "{waits}");
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Releasing(MINE));
+    assert!(!cloud.state().host("host1").enabled);
+    done(&fleet, &[own, own_preemptible].map(|id| Action::DeleteGuest(ONE, guest(&id)))).await;
+    cloud.state().servers.clear();
+    done(&fleet, &[Action::Release(ONE, MINE)]).await;
+    let state = cloud.state();
+    assert_eq!(state.pools("host1"), [FREE_POOL]);
+    assert!(state.hosts["host1"].enabled && state.left_open.is_empty());
+    assert!(
+        state.aggregates.values().all(|pool| pool.name == FREE_POOL),
+        "its pool is gone with its last host"
+    );
+}
+
+#[tokio::test]
+async fn what_the_operator_has_disabled_stays_disabled() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    let disable = || {
+        let mut state = cloud.state();
+        let host = state.host("host1");
+        (host.enabled, host.reason) = (false, Some("maintenance".to_owned()));
+    };
+    disable();
+    assert_eq!(seen(&fleet, ONE).await.health, Health::Failed);
+    let refused = step(&fleet, Action::Fence(ONE)).await.expect_err("it is not ours");
+    assert!(refused.to_string().contains("maintenance"), "{refused}");
+    cloud.state().host("host1").enabled = true;
+    done(&fleet, &handover(ONE)).await;
+    disable();
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Held(MINE));
+    done(&fleet, &[Action::Release(ONE, MINE)]).await;
+    assert_eq!(seen(&fleet, ONE).await.place, Place::FreePool);
+    assert_eq!(cloud.state().host("host1").reason.as_deref(), Some("maintenance"));
+}
+
+#[tokio::test]
+async fn preemptible_servers_leave_a_fenced_host_and_those_that_have_shut_down_need_no_more_time() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    let server = cloud.state().boot("host1", "another", true);
+    let id = guest(&server);
+    done(&fleet, &[Action::Fence(ONE)]).await;
+    let before = seen(&fleet, ONE).await.guests.remove(0);
+    assert_eq!((before.owner, before.stopping_since), (GuestOwner::Preemptible, None));
+    assert!(before.mobility.is_some(), "it may go to another host of the free pool");
+    done(&fleet, &[Action::StopGuest(ONE, id), Action::StopGuest(ONE, id)]).await;
+    let after = seen(&fleet, ONE).await.guests.remove(0);
+    assert_eq!(after.stopping_since, Some(jiff::Timestamp::UNIX_EPOCH), "the grace time is over");
+    cloud.state().slow_deletion = 2;
+    done(&fleet, &[Action::DeleteGuest(ONE, id)]).await;
+    assert!(cloud.state().servers.is_empty());
+    done(&fleet, &[Action::DeleteGuest(ONE, id), Action::Verify(ONE, MINE)]).await;
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: Some(MINE) });
+}
+
+#[tokio::test]
+async fn a_server_that_only_placement_knows_of_is_in_the_way() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    let server = cloud.state().boot("host1", "another", false);
+    cloud.state().servers.get_mut(&server).expect("a server").listed = false;
+    done(&fleet, &handover(ONE)).await;
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: None });
+    cloud.state().servers.clear();
+    done(&fleet, &handover(ONE)[1..2]).await;
+    // It was verified, and then one landed that had been on its way for long.
+    cloud.state().boot("host1", "another", true);
+    done(&fleet, &handover(ONE)[2..]).await;
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: None });
+    assert!(!cloud.state().host("host1").enabled);
+}
+
+#[tokio::test]
+async fn slots_are_a_flavor_an_aggregate_and_a_class_of_resources() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    for host in [1, 2] {
+        assert_eq!(adopt(&fleet, HostId(host)).await, Ok(Outcome::Done));
+    }
+    done(&fleet, &[Action::Grant(ONE, MINE, 2), Action::Grant(HostId(2), MINE, 1)]).await;
+    let class = "CUSTOM_RESERVATION_ECDCC9EA_D38D_4032_A9E3_3A8DBCC06753";
+    {
+        let state = cloud.state();
+        assert_eq!(state.flavors[&MINE.to_string()], BTreeSet::from(["mine".to_owned()]));
+        let pool = state.aggregates.values().find(|pool| pool.name == MINE.to_string()).expect("a pool");
+        assert_eq!(pool.zone, None);
+        assert_eq!((pool.metadata["filter_tenant_id"].as_str(), pool.hosts.len()), ("mine", 2));
+        let provider = state.providers.values().find(|other| other.name == "blazar_host1").expect("one");
+        assert_eq!(provider.inventories[class], 2);
+        assert_eq!(state.pools("host1").len(), 2, "it stays in the free pool");
+    }
+    // A server of the reservation's flavor is the lease's, wherever it is.
+    let server = cloud.state().boot("host1", "mine", false);
+    cloud.state().servers.get_mut(&server).expect("a server").flavor = format!("reservation:{MINE}");
+    let observed = seen(&fleet, ONE).await;
+    assert_eq!((observed.guests[0].owner, observed.slots[&MINE]), (GuestOwner::Lease(LEASE), 2));
+    cloud.state().servers.clear();
+    let refused = fleet::Isolation::abandon(&fleet, ONE).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    done(&fleet, &[Action::Withdraw(ONE, MINE)]).await;
+    assert!(cloud.state().flavors.contains_key(&MINE.to_string()), "the other host has slots still");
+    done(&fleet, &[Action::Withdraw(HostId(2), MINE)]).await;
+    let state = cloud.state();
+    assert!(state.flavors.is_empty() && state.classes.is_empty() && state.aggregates.len() == 1);
+    assert!(state.providers.values().all(|provider| !provider.inventories.contains_key(class)));
+}

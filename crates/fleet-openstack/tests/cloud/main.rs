@@ -1,0 +1,9 @@
+//! The driver on a cloud that only pretends, on exchanges with a real one, and, if there is one, on a real one.
+
+mod faults;
+mod handing_over;
+mod lab;
+mod promises;
+mod recorded;
+mod rounds;
+mod standin;

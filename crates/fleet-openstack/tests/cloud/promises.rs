@@ -1,0 +1,71 @@
+//! What every driver promises.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fleet::Fleet;
+use fleet::conformance::{self, Subject};
+use fleet_openstack::OpenStackFleet;
+use leases::ids::{GuestId, HostId};
+use leases::plan::GuestOwner;
+use leases::project::ProjectId;
+
+use crate::standin::Standin;
+
+struct Pretended {
+    cloud: Standin,
+    fleet: OpenStackFleet,
+}
+
+pub fn guest(id: &str) -> GuestId {
+    GuestId(u128::from_str_radix(&id.replace('-', ""), 16).expect("a UUID"))
+}
+
+#[async_trait]
+impl Subject for Pretended {
+    fn fleet(&self) -> &dyn Fleet {
+        &self.fleet
+    }
+
+    async fn guest_appears(&self, host: HostId, owner: GuestOwner) -> GuestId {
+        let preemptible = owner == GuestOwner::Preemptible;
+        guest(&self.cloud.state().boot(&format!("host{host}"), "another", preemptible))
+    }
+
+    async fn guest_sets_out(&self, host: HostId) -> GuestId {
+        let mut state = self.cloud.state();
+        let id = state.boot(&format!("host{host}"), "another", true);
+        state.servers.get_mut(&id).expect("a server").listed = false;
+        guest(&id)
+    }
+
+    async fn guests_land(&self) {
+        self.cloud.state().servers.values_mut().for_each(|server| server.listed = true);
+    }
+
+    async fn guest_ends(&self, guest: GuestId) {
+        self.cloud.state().servers.remove(&guest.to_string());
+    }
+
+    async fn wait(&self) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    fn project(&self) -> ProjectId {
+        ProjectId("mine".to_owned())
+    }
+
+    fn hands_out_addresses(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn the_driver_keeps_the_promises_of_all_drivers() {
+    conformance::all(async || {
+        let cloud = Standin::start(2).await;
+        let fleet = cloud.fleet();
+        Pretended { cloud, fleet }
+    })
+    .await;
+}

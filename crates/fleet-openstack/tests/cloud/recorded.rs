@@ -1,0 +1,283 @@
+//! What a real Nova and a real Placement were asked and what they answered, replayed: the driver asks the same and comes
+//! to the same end. The stand-in is held against these answers, so that no test relies on one that no cloud gives.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use fleet::{Fleet, FleetError, OperationKey, Outcome, ReservationFacts, perform};
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::{Action, GuestOwner, GuestSize, Place};
+use leases::project::ProjectId;
+use serde_json::{Value, json};
+
+use crate::handing_over::seen;
+use crate::lab::{self, Admin};
+use crate::promises::guest;
+use crate::standin::{Exchange, Standin, token};
+
+const RECORDING: &str = "tests/cloud/exchanges/nova-34.json";
+
+const HOSTS: ReservationId = ReservationId(0x5f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a1);
+const SLOTS: ReservationId = ReservationId(0x6f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a2);
+const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
+
+/// Walks a host through all that can be done to it. `boot` starts a preemptible server there, and says which.
+async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn() -> String) {
+    let mut fence = 0;
+    let mut step = async |action: Action| -> Result<Outcome, FleetError> {
+        fence += 1;
+        let facts = ReservationFacts {
+            project: ProjectId(project.to_owned()),
+            size: GuestSize { vcpus: 1, memory_mib: 512, disk_gib: 1 },
+        };
+        let key = OperationKey::of(action, fence, Some(LEASE)).for_reservation(Some(facts));
+        loop {
+            match perform(fleet, action, None, &key).await {
+                Ok(Outcome::Pending) => {}
+                other => return other,
+            }
+        }
+    };
+    let done = Ok(Outcome::Done);
+    let (machines, before) = fleet.survey(&[host].into()).await.expect("a round");
+    let machine = machines.into_iter().find(|machine| machine.id == host).expect("the host");
+    assert!((machine.vcpus, machine.memory_mib) == (10, 8192) && machine.traits.contains("COMPUTE_NODE"));
+    assert!(before.hosts.is_empty());
+    assert_eq!(fleet.adopt(host).await, done);
+    let server = guest(&boot().await);
+    assert_eq!(step(Action::Fence(host)).await, done);
+    let there = seen(fleet, host).await;
+    assert_eq!((there.place, there.guests.len()), (Place::Fenced { verified_for: None }, 1));
+    assert_eq!((there.guests[0].id, there.guests[0].owner), (server, GuestOwner::Preemptible));
+    for action in [Action::StopGuest(host, server), Action::DeleteGuest(host, server)] {
+        assert_eq!(step(action).await, done, "{action}");
+    }
+    for action in [Action::Verify(host, HOSTS), Action::Hold(host, HOSTS)] {
+        assert_eq!(step(action).await, done, "{action}");
+    }
+    assert_eq!(seen(fleet, host).await.place, Place::Held(HOSTS));
+    assert_eq!(step(Action::Release(host, HOSTS)).await, done);
+    for slots in [2, 1] {
+        assert_eq!(step(Action::Grant(host, SLOTS, slots)).await, done);
+        assert_eq!(seen(fleet, host).await.slots[&SLOTS], slots);
+    }
+    assert_eq!(step(Action::Withdraw(host, SLOTS)).await, done);
+    let there = seen(fleet, host).await;
+    assert_eq!((there.place, there.slots.len()), (Place::FreePool, 0));
+    assert_eq!(fleet.abandon(host).await, done);
+    assert!(fleet.observe(&[host].into()).await.expect("an answer").hosts.is_empty());
+}
+
+/// A server that answers with a function, and logs in everybody.
+async fn serve<F, A>(answer: F) -> String
+where
+    F: Fn(Exchange) -> A + Clone + Send + Sync + 'static,
+    A: Future<Output = (u16, Value)> + Send + 'static,
+{
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let handler = async |State((url, answer)): State<(String, F)>,
+                         method: Method,
+                         uri: Uri,
+                         headers: HeaderMap,
+                         body: Bytes|
+           -> Response {
+        if uri.path() == "/v3/auth/tokens" {
+            return (StatusCode::CREATED, [("x-subject-token", "token")], token(&url).to_string())
+                .into_response();
+        }
+        let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
+        let asked = Exchange {
+            method: method.to_string(),
+            path: uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            version: version.unwrap_or_default().to_owned(),
+            body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+            status: 0,
+            answer: Value::Null,
+        };
+        let (status, body) = answer(asked).await;
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        (StatusCode::from_u16(status).expect("a status"), text).into_response()
+    };
+    let app = Router::new().fallback(handler).with_state((url.clone(), answer));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    url
+}
+
+fn recording() -> Value {
+    serde_json::from_str(include_str!("exchanges/nova-34.json")).expect("the recording is JSON")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn exchanges(recording: &Value) -> Vec<Exchange> {
+    let all = recording["exchanges"].as_array().expect("a list");
+    let exchange = |one: &Value| Exchange {
+        method: text(&one["method"]),
+        path: text(&one["path"]),
+        version: text(&one["version"]),
+        body: one["body"].clone(),
+        status: one["status"].as_u64().and_then(|status| status.try_into().ok()).expect("a status"),
+        answer: one["answer"].clone(),
+    };
+    all.iter().map(exchange).collect()
+}
+
+#[tokio::test]
+async fn the_driver_walks_through_a_recorded_cloud() {
+    let recording = recording();
+    let mut answers: BTreeMap<String, VecDeque<Exchange>> = BTreeMap::new();
+    let key = |asked: &Exchange| format!("{} {} {} {}", asked.method, asked.path, asked.version, asked.body);
+    for exchange in exchanges(&recording) {
+        answers.entry(key(&exchange)).or_default().push_back(exchange);
+    }
+    let answers = Arc::new(Mutex::new(answers));
+    let url = serve(move |asked| {
+        let mut answers = answers.lock().expect("no panic");
+        let found = answers.get_mut(&key(&asked));
+        let found =
+            found.and_then(|queue| if queue.len() > 1 { queue.pop_front() } else { queue.front().cloned() });
+        let answer = match found {
+            Some(exchange) => (exchange.status, exchange.answer),
+            None => (418, json!({"error": {"message": format!("never asked: {}", key(&asked))}})),
+        };
+        async { answer }
+    })
+    .await;
+    let fleet = crate::standin::driver(&url);
+    let host = HostId(recording["host"].as_u64().expect("a number"));
+    walk(&fleet, host, recording["project"].as_str().expect("a project"), async || {
+        text(&recording["server"])
+    })
+    .await;
+}
+
+/// What a request is about, without whom: `POST /compute/servers/*/action os-stop`.
+fn kind(exchange: &Exchange) -> String {
+    let (path, query) = exchange.path.split_once('?').unwrap_or((&exchange.path, ""));
+    let part = |part: &str| {
+        let number = part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty();
+        let identifier = part.len() == 36 && part.bytes().filter(|byte| *byte == b'-').count() == 4;
+        let custom = part.starts_with("CUSTOM_");
+        if number || identifier || custom { "*".to_owned() } else { part.to_owned() }
+    };
+    let path: Vec<String> = path.split('/').map(part).collect();
+    let names: Vec<&str> = query.split('&').filter_map(|pair| pair.split('=').next()).collect();
+    let action = exchange.body.as_object().filter(|_| path.last().is_some_and(|last| last == "action"));
+    let action = action.and_then(|body| body.keys().next()).map_or("", String::as_str);
+    format!("{} {} {} {action} {}", exchange.method, path.join("/"), names.join("&"), exchange.status)
+}
+
+/// What the stand-in answers and the cloud does not, if anything.
+fn strange(place: &str, ours: &Value, theirs: &[&Value]) -> Option<String> {
+    /// Whose keys are names that somebody has chosen.
+    const CHOSEN: [&str; 5] = ["metadata", "allocations", "inventories", "extra_specs", "cpu_info"];
+    let theirs: Vec<&Value> = theirs.iter().copied().filter(|value| !value.is_null()).collect();
+    match ours {
+        _ if theirs.is_empty() => None,
+        Value::Null => None,
+        Value::Object(fields) if !CHOSEN.iter().any(|name| place.ends_with(name)) => {
+            fields.iter().find_map(|(name, value)| {
+                let same: Vec<&Value> = theirs.iter().filter_map(|other| other.get(name)).collect();
+                let place = format!("{place}.{name}");
+                if same.is_empty() { Some(place) } else { strange(&place, value, &same) }
+            })
+        }
+        Value::Array(items) => {
+            let others: Vec<&Value> = theirs.iter().filter_map(|other| other.as_array()).flatten().collect();
+            items.iter().find_map(|item| strange(&format!("{place}[]"), item, &others))
+        }
+        _ => {
+            let same =
+                theirs.iter().any(|other| std::mem::discriminant(*other) == std::mem::discriminant(ours));
+            (!same).then(|| format!("{place} is {ours}"))
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_stand_in_answers_as_the_cloud_did() {
+    let mut recorded: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
+    for exchange in exchanges(&recording()) {
+        recorded.entry(kind(&exchange)).or_default().push(exchange);
+    }
+    let cloud = Standin::start(2).await;
+    let boot = async || cloud.state().boot("host1", "another", true);
+    walk(&cloud.fleet(), HostId(1), "mine", boot).await;
+    let mut differences = Vec::new();
+    let ours = cloud.exchanges();
+    assert!(ours.len() > 40);
+    for exchange in ours {
+        let kind = kind(&exchange);
+        match recorded.get(&kind) {
+            None => differences.push(format!("{kind}: the cloud never answered so")),
+            Some(theirs) => {
+                let theirs: Vec<&Value> = theirs.iter().map(|other| &other.answer).collect();
+                differences.extend(strange(&kind, &exchange.answer, &theirs));
+            }
+        }
+    }
+    differences.sort_unstable();
+    differences.dedup();
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a cloud: `cargo xtask lab openstack` has one; writes the recording again"]
+async fn a_real_cloud_is_walked_through_and_recorded() {
+    let keystone = std::env::var("ALLOT_LAB_KEYSTONE").expect("ALLOT_LAB_KEYSTONE");
+    let session = lab::session(&keystone);
+    let admin = Admin::new(session.clone()).await;
+    admin.reset().await;
+    let exchanges: Arc<Mutex<Vec<Exchange>>> = Arc::default();
+    let (written, cloud) = (exchanges.clone(), Arc::new(lab::Direct::log_in(&keystone).await));
+    let url = serve(move |asked| {
+        let (written, cloud) = (written.clone(), cloud.clone());
+        async move {
+            let (status, answer) = cloud.ask(&asked).await;
+            written.lock().expect("no panic").push(Exchange { status, answer: answer.clone(), ..asked });
+            (status, answer)
+        }
+    })
+    .await;
+    let fleet = crate::standin::driver(&url);
+    let machines = fleet::Inventory::machines(&fleet).await.expect("machines");
+    let machine = &machines[0];
+    exchanges.lock().expect("no panic").clear();
+    // A driver that knows nothing, so that the recording has all that it asks.
+    let (fleet, booted) = (crate::standin::driver(&url), Mutex::new(String::new()));
+    let boot = async || {
+        let id = admin.boot(&machine.service_name, true).await;
+        booted.lock().expect("no panic").clone_from(&id);
+        id
+    };
+    walk(&fleet, machine.id, admin.project(), boot).await;
+    admin.reset().await;
+    if std::env::var_os("ALLOT_RECORD").is_none() {
+        return;
+    }
+    let all = exchanges.lock().expect("no panic");
+    let all: Vec<Value> = all
+        .iter()
+        .map(|one| {
+            json!({
+                "method": one.method, "path": one.path, "version": one.version, "body": one.body,
+                "status": one.status, "answer": one.answer,
+            })
+        })
+        .collect();
+    let recording = json!({
+        "what": "Exchanges with Nova 34 and Placement 16, recorded; tokens are left out",
+        "host": machine.id.0, "project": admin.project(), "server": *booted.lock().expect("no panic"),
+        "exchanges": all,
+    });
+    let text = serde_json::to_string_pretty(&recording).expect("JSON");
+    std::fs::write(RECORDING, text.replace("  ", " ") + "\n").expect("a file");
+}

@@ -1,0 +1,84 @@
+//! What a round costs, and what it sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::Inventory as _;
+use leases::host::Health;
+use leases::ids::HostId;
+
+use crate::handing_over::adopt;
+use crate::standin::{FREE_POOL, Standin};
+
+/// As many calls as a round may need.
+const MOST_CALLS: usize = 20;
+
+#[tokio::test]
+async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists() {
+    let cloud = Standin::start(1000).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, HostId(1)).await, Ok(fleet::Outcome::Done));
+    {
+        let mut state = cloud.state();
+        let free = state.aggregates.values_mut().find(|pool| pool.name == FREE_POOL).expect("a pool");
+        free.hosts = (1..=1000).map(|number| format!("host{number}")).collect();
+        for number in 0..10_000 {
+            state.boot(&format!("host{}", number % 1000 + 1), "another", number % 3 == 0);
+        }
+    }
+    let hosts: BTreeSet<HostId> = (1..=1000).map(HostId).collect();
+    // Hosts that are seen for the first time are looked up in Placement, once.
+    fleet.survey(&hosts).await.expect("an answer");
+    cloud.exchanges();
+    let (machines, observed) = fleet.survey(&hosts).await.expect("an answer");
+    let asked = cloud.exchanges();
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for exchange in &asked {
+        *kinds.entry(exchange.path.split('?').next().expect("a path")).or_default() += 1;
+    }
+    assert!(asked.len() <= MOST_CALLS, "{kinds:?}");
+    assert_eq!(kinds["/compute/servers/detail"], 11, "pages of a thousand, and one that is empty");
+    assert_eq!((machines.len(), observed.hosts.len()), (1000, 1000));
+    assert_eq!(observed.hosts.values().map(|host| host.guests.len()).sum::<usize>(), 10_000);
+    assert!(machines.iter().all(|machine| machine.guests.len() == 10));
+    // What a step changed is looked at with as few calls however many hosts there are.
+    let few: BTreeSet<HostId> = [HostId(1), HostId(500)].into();
+    assert_eq!(fleet.observe(&few).await.expect("an answer").hosts.len(), 2);
+    assert_eq!(cloud.exchanges().len(), 4);
+}
+
+#[tokio::test]
+async fn machines_are_as_nova_and_placement_say() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    {
+        let mut state = cloud.state();
+        state.host("host2").up = false;
+        state.boot("host1", "another", false);
+    }
+    let machines = fleet.machines().await.expect("an answer");
+    let first = &machines[0];
+    assert_eq!((first.id, first.name.as_str(), first.service_name.as_str()), (HostId(1), "host1", "host1"));
+    assert_eq!((first.vcpus, first.memory_mib, first.disk_gib), (10, 8192, 1028));
+    assert_eq!(first.other_resources, BTreeMap::from([("CUSTOM_FPGA".to_owned(), 2)]));
+    assert_eq!(first.traits, BTreeSet::from(["COMPUTE_NODE".to_owned()]));
+    assert_eq!((first.availability_zone.as_str(), first.guests.len()), ("nova", 1));
+    assert_eq!(
+        machines.iter().map(|machine| machine.health).collect::<Vec<_>>(),
+        [Health::Up, Health::Failed]
+    );
+    let versions: BTreeSet<(String, bool)> = cloud
+        .exchanges()
+        .into_iter()
+        .map(|exchange| (exchange.version, exchange.path.starts_with("/compute")))
+        .collect();
+    let expected = [("compute 2.52", true), ("compute 2.79", true), ("placement 1.36", false)];
+    assert_eq!(versions, expected.map(|(version, nova)| (version.to_owned(), nova)).into());
+}
+
+#[tokio::test]
+async fn hosts_that_cannot_be_told_apart_are_left_out() {
+    let cloud = Standin::start(3).await;
+    cloud.state().host("host3").number = 2;
+    let machines = cloud.fleet().machines().await.expect("an answer");
+    assert_eq!(machines.into_iter().map(|machine| machine.name).collect::<Vec<_>>(), ["host1"]);
+}

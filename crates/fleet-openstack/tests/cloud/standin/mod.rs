@@ -1,0 +1,226 @@
+//! A cloud in memory: Keystone's login, and of Nova and Placement what the driver asks. The test `recorded` holds its
+//! answers against those of a real cloud.
+
+mod nova;
+mod placement;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use ambient::{ManualClock, SeededIds};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use fleet_openstack::{OpenStackFleet, Settings};
+use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session, User};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+pub use self::state::{FREE_POOL, State};
+
+/// A request, and what was answered.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    pub method: String,
+    /// With the query, below the service's address, and before it the service.
+    pub path: String,
+    pub version: String,
+    pub body: Value,
+    pub status: u16,
+    pub answer: Value,
+}
+
+/// A request as handlers see it.
+pub struct Asked<'a> {
+    pub method: &'a Method,
+    /// The parts of the path below the service's address.
+    pub path: Vec<&'a str>,
+    pub query: BTreeMap<String, String>,
+    pub body: Value,
+}
+
+/// What is answered.
+pub type Reply = (u16, Value);
+
+/// Requests that are not served: how often, and which.
+#[derive(Clone, Debug)]
+struct Fault {
+    method: Method,
+    part: String,
+    status: u16,
+    left: usize,
+    effect: Effect,
+}
+
+/// What becomes of a request that a fault hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Nothing is done.
+    Broken,
+    /// It is done, and only the answer is lost.
+    AnswerLost,
+    /// It is served: the fault is one for a request after it.
+    None,
+}
+
+/// A cloud.
+#[derive(Clone)]
+pub struct Standin {
+    url: String,
+    state: Arc<Mutex<State>>,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
+    faults: Arc<Mutex<Vec<Fault>>>,
+}
+
+impl Standin {
+    /// A cloud with so many compute hosts, `host1` and so on, numbered from 1.
+    pub async fn start(hosts: u64) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let state = Arc::new(Mutex::new(State::new(hosts)));
+        let this = Self { url, state, exchanges: Arc::default(), faults: Arc::default() };
+        let app = Router::new().fallback(answer).with_state(this.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        this
+    }
+
+    /// A driver that knows nothing yet.
+    pub fn fleet(&self) -> OpenStackFleet {
+        driver(&self.url)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic")
+    }
+
+    /// The next requests of that method whose path has that part are answered with that status, so many of them.
+    pub fn fail(&self, method: Method, part: &str, status: u16, times: usize) {
+        self.add_fault(Fault { method, part: part.to_owned(), status, left: times, effect: Effect::Broken });
+    }
+
+    /// The same, and what is asked is done all the same.
+    pub fn lose_answer(&self, method: Method, part: &str) {
+        self.add_fault(Fault {
+            method,
+            part: part.to_owned(),
+            status: 500,
+            left: 1,
+            effect: Effect::AnswerLost,
+        });
+    }
+
+    /// So many requests of that kind are served before faults that are named later hit any.
+    pub fn pass(&self, method: Method, part: &str, times: usize) {
+        self.add_fault(Fault { method, part: part.to_owned(), status: 0, left: times, effect: Effect::None });
+    }
+
+    fn add_fault(&self, fault: Fault) {
+        self.faults.lock().expect("no panic").push(fault);
+    }
+
+    /// What was asked since the last time that this was asked.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        std::mem::take(&mut *self.exchanges.lock().expect("no panic"))
+    }
+
+    fn fault(&self, method: &Method, path: &str) -> Option<Fault> {
+        let mut faults = self.faults.lock().expect("no panic");
+        let fault = faults
+            .iter_mut()
+            .find(|fault| fault.left > 0 && fault.method == *method && path.contains(&fault.part))?;
+        fault.left -= 1;
+        Some(fault.clone())
+    }
+}
+
+/// A driver that knows nothing yet, of the cloud there.
+pub fn driver(url: &str) -> OpenStackFleet {
+    let default = || Domain::Name("Default".to_owned());
+    let cloud = Cloud {
+        identity: openstack::identity_url(url).expect("an address"),
+        login: Login::Password {
+            user: User::Name("allot".to_owned(), default()),
+            password: Secret::Text(SecretString::from("s3cret")),
+            project: Project::Name("service".to_owned(), default()),
+        },
+        region: Some("RegionOne".to_owned()),
+        interface: Interface::Internal,
+        authorities: None,
+        timeout: Duration::from_secs(30),
+        retry: Retry { attempts: 1, ..Retry::default() },
+    };
+    let session = Session::new(cloud, Arc::new(SeededIds::new(1))).expect("a session");
+    let settings = Settings { free_pool: FREE_POOL.to_owned(), settle: Duration::from_millis(1) };
+    let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
+    OpenStackFleet::new(Arc::new(session), settings, clock)
+}
+
+/// What Keystone says of a token there, with the catalog.
+pub fn token(url: &str) -> Value {
+    let endpoints = |path: &str| json!([{"interface": "internal", "region_id": "RegionOne", "url": format!("{url}{path}")}]);
+    json!({"token": {
+        "methods": ["password"],
+        "user": {"id": "u1", "name": "allot", "domain": {"id": "default", "name": "Default"}},
+        "project": {"id": "p1", "name": "service", "domain": {"id": "default", "name": "Default"}},
+        "roles": [{"id": "r1", "name": "admin"}],
+        "issued_at": "2026-11-25T12:00:00.000000Z",
+        "expires_at": "2026-11-26T12:00:00.000000Z",
+        "catalog": [
+            {"type": "compute", "name": "nova", "endpoints": endpoints("/compute")},
+            {"type": "placement", "name": "placement", "endpoints": endpoints("/placement")},
+        ],
+    }})
+}
+
+async fn answer(
+    Shared(cloud): Shared<Standin>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if uri.path() == "/v3/auth/tokens" {
+        let header = [("x-subject-token", "token")];
+        return (StatusCode::CREATED, header, token(&cloud.url).to_string()).into_response();
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let query = uri.query().unwrap_or_default();
+    let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+    let (service, path) = parts.split_first().expect("a service");
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let query_map = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let asked = Asked { method: &method, path: path.to_vec(), query: query_map, body: body.clone() };
+    let fault = cloud.fault(&method, uri.path()).filter(|fault| fault.effect != Effect::None);
+    let serve = |asked: &Asked<'_>| {
+        let mut state = cloud.state();
+        if *service == "compute" {
+            nova::answer(&mut state, asked)
+        } else {
+            placement::answer(&mut state, asked)
+        }
+    };
+    let (status, reply) = match &fault {
+        Some(fault) => {
+            if fault.effect == Effect::AnswerLost {
+                serve(&asked);
+            }
+            (fault.status, json!({"computeFault": {"code": fault.status, "message": "It broke."}}))
+        }
+        None => serve(&asked),
+    };
+    let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
+    cloud.exchanges.lock().expect("no panic").push(Exchange {
+        method: method.to_string(),
+        path: uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+        version: version.unwrap_or_default().to_owned(),
+        body,
+        status,
+        answer: reply.clone(),
+    });
+    let text = if reply.is_null() { String::new() } else { reply.to_string() };
+    (StatusCode::from_u16(status).expect("a status"), text).into_response()
+}

@@ -1,0 +1,270 @@
+//! Nova, as far as the driver asks it.
+
+use std::collections::BTreeSet;
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use super::state::{Aggregate, Host, Server, State, uuid};
+use super::{Asked, Reply};
+
+/// Nova's limit.
+const PAGE: usize = 1000;
+
+pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+    let path = asked.path.as_slice();
+    match (asked.method.as_str(), path) {
+        ("GET", ["os-services"]) => services(state, asked),
+        ("PUT", ["os-services", id]) => set_service(state, id, &asked.body),
+        ("GET", ["os-hypervisors", "detail"]) => hypervisors(state, asked),
+        ("GET", ["os-aggregates"]) => {
+            let all: Vec<Value> = state.aggregates.iter().map(aggregate).collect();
+            (200, json!({"aggregates": all}))
+        }
+        ("POST", ["os-aggregates"]) => create_aggregate(state, &asked.body["aggregate"]),
+        ("DELETE", ["os-aggregates", id]) => delete_aggregate(state, id),
+        ("POST", ["os-aggregates", id, "action"]) => act_on_aggregate(state, id, &asked.body),
+        ("GET", ["servers", "detail"]) => servers(state, asked),
+        ("GET", ["os-migrations"]) => (200, json!({"migrations": []})),
+        (_, ["servers", id, rest @ ..]) => one_server(state, asked.method, id, rest, &asked.body),
+        (_, ["flavors", rest @ ..]) => flavors(state, asked.method, rest, &asked.body),
+        _ => missing("Nothing is here"),
+    }
+}
+
+fn missing(what: &str) -> Reply {
+    (404, json!({"itemNotFound": {"code": 404, "message": format!("{what}.")}}))
+}
+
+fn conflict(what: &str) -> Reply {
+    (409, json!({"conflictingRequest": {"code": 409, "message": what}}))
+}
+
+fn service((name, host): (&String, &Host)) -> Value {
+    json!({
+        "binary": "nova-compute", "host": name, "id": uuid(host.number), "zone": "nova",
+        "status": if host.enabled { "enabled" } else { "disabled" },
+        "state": if host.up { "up" } else { "down" },
+        "updated_at": "2026-11-25T19:41:21.000000", "disabled_reason": host.reason, "forced_down": false,
+    })
+}
+
+fn services(state: &State, asked: &Asked<'_>) -> Reply {
+    let wanted = asked.query.get("host");
+    let found = state.hosts.iter().filter(|(name, _)| wanted.is_none_or(|wanted| *wanted == **name));
+    (200, json!({"services": found.map(service).collect::<Vec<_>>()}))
+}
+
+fn set_service(state: &mut State, id: &str, body: &Value) -> Reply {
+    let Some((name, host)) = state.hosts.iter_mut().find(|(_, host)| uuid(host.number) == id) else {
+        return missing("Service could not be found");
+    };
+    host.enabled = body["status"] == "enabled";
+    host.reason = body["disabled_reason"].as_str().map(str::to_owned);
+    let (name, host) = (name.clone(), host.clone());
+    (200, json!({"service": service((&name, &host))}))
+}
+
+fn hypervisors(state: &State, asked: &Asked<'_>) -> Reply {
+    let after = asked.query.get("marker").and_then(|marker| marker.parse().ok()).unwrap_or(0);
+    let mut all: Vec<(&String, &Host)> = state.hosts.iter().collect();
+    all.sort_by_key(|(_, host)| host.number);
+    let hypervisor = |(name, host): (&String, &Host)| {
+        json!({
+            "id": host.number, "hypervisor_hostname": name, "state": "up", "status": "enabled",
+            "hypervisor_type": "fake", "hypervisor_version": 1000, "host_ip": "127.0.0.1",
+            "service": {"id": host.number, "host": name, "disabled_reason": null},
+            "vcpus": 10, "memory_mb": 8192, "local_gb": 1028, "cpu_info": {"arch": "x86_64"},
+        })
+    };
+    let page: Vec<Value> =
+        all.into_iter().filter(|(_, host)| host.number > after).take(PAGE).map(hypervisor).collect();
+    let mut answer = json!({"hypervisors": page});
+    if page_is_full(&answer["hypervisors"]) {
+        answer["hypervisors_links"] = json!([{"rel": "next", "href": "http://nova/next"}]);
+    }
+    (200, answer)
+}
+
+fn page_is_full(list: &Value) -> bool {
+    list.as_array().is_some_and(|list| list.len() == PAGE)
+}
+
+fn aggregate((id, aggregate): (&u64, &Aggregate)) -> Value {
+    json!({
+        "id": id, "uuid": uuid(*id), "name": aggregate.name, "hosts": aggregate.hosts,
+        "metadata": aggregate.metadata, "created_at": "2026-11-25T19:38:36.000000", "updated_at": null,
+        "deleted_at": null, "deleted": false, "availability_zone": aggregate.zone,
+    })
+}
+
+fn create_aggregate(state: &mut State, wanted: &Value) -> Reply {
+    let name = wanted["name"].as_str().unwrap_or_default().to_owned();
+    if state.aggregates.values().any(|other| other.name == name) {
+        return conflict(&format!("Aggregate {name} already exists."));
+    }
+    let id = state.number();
+    let zone = wanted["availability_zone"].as_str().map(str::to_owned);
+    let metadata = zone.iter().map(|zone| ("availability_zone".to_owned(), zone.clone())).collect();
+    let made = Aggregate { name, zone, hosts: BTreeSet::new(), metadata };
+    let mut answer = aggregate((&id, &made));
+    // The answer to this one request has neither.
+    answer
+        .as_object_mut()
+        .expect("an object")
+        .retain(|key, _| !["hosts", "metadata"].contains(&key.as_str()));
+    state.aggregates.insert(id, made);
+    (200, json!({"aggregate": answer}))
+}
+
+fn delete_aggregate(state: &mut State, id: &str) -> Reply {
+    let id: u64 = id.parse().unwrap_or_default();
+    match state.aggregates.get(&id) {
+        None => missing("Aggregate could not be found"),
+        Some(aggregate) if !aggregate.hosts.is_empty() => {
+            (400, json!({"badRequest": {"code": 400, "message": "Host aggregate is not empty"}}))
+        }
+        Some(_) => {
+            state.aggregates.remove(&id);
+            (200, Value::Null)
+        }
+    }
+}
+
+fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
+    let number: u64 = id.parse().unwrap_or_default();
+    let Some(before) = state.aggregates.get(&number).cloned() else {
+        return missing("Aggregate could not be found");
+    };
+    let mut after = before.clone();
+    if let Some(metadata) = body["set_metadata"]["metadata"].as_object() {
+        for (key, value) in metadata {
+            match value.as_str() {
+                Some(value) => after.metadata.insert(key.clone(), value.to_owned()),
+                None => after.metadata.remove(key),
+            };
+        }
+    } else if let Some(host) = body["add_host"]["host"].as_str() {
+        if before.hosts.contains(host) {
+            return conflict(&format!("Aggregate {number} already has host {host}."));
+        }
+        let zone = |pool: &Aggregate| pool.zone.clone();
+        let current = state.aggregates.values().find(|pool| pool.hosts.contains(host) && pool.zone.is_some());
+        let current = current.and_then(zone);
+        let used = state.servers.values().any(|server| server.host == host);
+        let foreign = before.zone.is_some() && current != before.zone;
+        if foreign && (current.is_some() || used) {
+            return conflict(&format!(
+                "Cannot add host to aggregate {number}. Reason: One or more hosts already in availability zone(s)."
+            ));
+        }
+        after.hosts.insert(host.to_owned());
+    } else if let Some(host) = body["remove_host"]["host"].as_str() {
+        if !before.hosts.contains(host) {
+            return missing(&format!("Cannot remove host {host} in aggregate {number}"));
+        }
+        if before.zone.is_some() && state.servers.values().any(|server| server.host == host) {
+            return conflict(
+                "Cannot remove host from aggregate. Reason: One or more hosts contain instances.",
+            );
+        }
+        after.hosts.remove(host);
+        if state.pools(host) == [before.name.clone()] && state.hosts[host].enabled {
+            state.left_open.insert(host.to_owned());
+        }
+    } else {
+        return (400, json!({"badRequest": {"code": 400, "message": "No such action."}}));
+    }
+    state.aggregates.insert(number, after.clone());
+    (200, json!({"aggregate": aggregate((&number, &after))}))
+}
+
+fn server((id, server): (&String, &Server)) -> Value {
+    let specs = if server.preemptible { json!({"blazar:preemptible": "true"}) } else { json!({}) };
+    json!({
+        "id": id, "name": format!("server of {}", server.project), "tenant_id": server.project,
+        "status": server.status,
+        "flavor": {
+            "vcpus": 1, "ram": 512, "disk": 1, "ephemeral": 0, "swap": 0, "original_name": server.flavor,
+            "extra_specs": specs,
+        },
+        "OS-EXT-SRV-ATTR:host": server.listed.then_some(&server.host),
+        "OS-EXT-STS:task_state": null,
+    })
+}
+
+fn servers(state: &State, asked: &Asked<'_>) -> Reply {
+    let (host, after) = (asked.query.get("host"), asked.query.get("marker"));
+    let found = state
+        .servers
+        .iter()
+        .filter(|(_, server)| host.is_none_or(|host| server.host == *host && server.listed))
+        .filter(|(id, _)| after.is_none_or(|after| *id > after));
+    let page: Vec<Value> = found.take(PAGE).map(server).collect();
+    let mut answer = json!({"servers": page});
+    if page_is_full(&answer["servers"]) {
+        answer["servers_links"] = json!([{"rel": "next", "href": "http://nova/next"}]);
+    }
+    (200, answer)
+}
+
+fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body: &Value) -> Reply {
+    let Some(found) = state.servers.get_mut(id) else { return missing("Instance could not be found") };
+    match (method.as_str(), rest) {
+        ("GET", []) => {
+            let answer = json!({"server": server((&id.to_owned(), found))});
+            if found.status == "DELETED" {
+                state.slow_deletion = state.slow_deletion.saturating_sub(1);
+                if state.slow_deletion == 0 {
+                    state.servers.remove(id);
+                }
+            }
+            (200, answer)
+        }
+        ("DELETE", []) => {
+            found.status = "DELETED";
+            if state.slow_deletion == 0 {
+                state.servers.remove(id);
+            }
+            (204, Value::Null)
+        }
+        ("POST", ["action"]) if body.get("os-stop").is_some() => {
+            if found.status != "ACTIVE" {
+                return conflict("Cannot 'stop' instance while it is in vm_state stopped");
+            }
+            found.status = "SHUTOFF";
+            (202, Value::Null)
+        }
+        ("POST", ["action"]) if body.get("os-migrateLive").is_some() => {
+            body["os-migrateLive"]["host"].as_str().expect("a host").clone_into(&mut found.host);
+            (202, Value::Null)
+        }
+        _ => (400, json!({"badRequest": {"code": 400, "message": "No such action."}})),
+    }
+}
+
+fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> Reply {
+    match (method.as_str(), rest) {
+        ("POST", []) => {
+            let id = body["flavor"]["id"].as_str().unwrap_or_default().to_owned();
+            if state.flavors.contains_key(&id) {
+                return conflict(&format!("Flavor with name {id} already exists."));
+            }
+            state.flavors.insert(id.clone(), BTreeSet::new());
+            (200, json!({"flavor": {"id": id, "name": body["flavor"]["name"]}}))
+        }
+        ("POST", [id, "os-extra_specs"]) if state.flavors.contains_key(*id) => (200, body.clone()),
+        ("POST", [id, "action"]) => {
+            let project = body["addTenantAccess"]["tenant"].as_str().unwrap_or_default().to_owned();
+            let Some(projects) = state.flavors.get_mut(*id) else {
+                return missing("Flavor could not be found");
+            };
+            if !projects.insert(project.clone()) {
+                return conflict("Flavor access already exists");
+            }
+            (200, json!({"flavor_access": [{"flavor_id": id, "tenant_id": project}]}))
+        }
+        ("DELETE", [id]) if state.flavors.remove(*id).is_some() => (202, Value::Null),
+        _ => missing("Flavor could not be found"),
+    }
+}

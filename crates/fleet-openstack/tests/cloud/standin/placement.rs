@@ -1,0 +1,129 @@
+//! Placement, as far as the driver asks it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::state::{Provider, State, uuid};
+use super::{Asked, Reply};
+
+pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+    match (asked.method.as_str(), asked.path.as_slice()) {
+        ("GET", ["resource_providers"]) => {
+            let wanted = asked.query.get("name");
+            let found =
+                state.providers.iter().filter(|(_, other)| wanted.is_none_or(|name| *name == other.name));
+            (200, json!({"resource_providers": found.map(provider).collect::<Vec<_>>()}))
+        }
+        ("POST", ["resource_providers"]) => create(state, &asked.body),
+        ("PUT", ["resource_classes", name]) => {
+            let status = if state.classes.insert((*name).to_owned()) { 201 } else { 204 };
+            (status, Value::Null)
+        }
+        ("DELETE", ["resource_classes", name]) if state.classes.remove(*name) => (204, Value::Null),
+        (method, ["resource_providers", id, rest @ ..]) => {
+            let on = state.providers.get(*id).filter(|other| other.root).map(|other| other.name.clone());
+            let Some(found) = state.providers.get_mut(*id) else { return missing() };
+            match (method, rest) {
+                ("GET", []) => (200, provider((&(*id).to_owned(), found))),
+                ("DELETE", []) => {
+                    state.providers.remove(*id);
+                    (204, Value::Null)
+                }
+                ("GET", ["allocations"]) => {
+                    let there = state.servers.iter().filter(|(_, server)| Some(&server.host) == on.as_ref());
+                    let all: BTreeMap<&String, Value> = there
+                        .map(|(id, _)| (id, json!({"resources": {"VCPU": 1}, "consumer_generation": 1})))
+                        .collect();
+                    (200, json!({"allocations": all, "resource_provider_generation": found.generation}))
+                }
+                ("GET", ["inventories"]) => {
+                    let all: BTreeMap<&String, Value> =
+                        found.inventories.iter().map(|(class, total)| (class, inventory(*total))).collect();
+                    (200, json!({"inventories": all, "resource_provider_generation": found.generation}))
+                }
+                ("POST", ["inventories"]) => {
+                    let class = asked.body["resource_class"].as_str().unwrap_or_default().to_owned();
+                    if found.inventories.contains_key(&class) {
+                        return error(409, "Inventory already exists.", "placement.undefined_code");
+                    }
+                    let total = asked.body["total"].as_u64().unwrap_or_default();
+                    found.inventories.insert(class, total);
+                    found.generation += 1;
+                    let mut answer = inventory(total);
+                    answer["resource_provider_generation"] = json!(found.generation);
+                    (201, answer)
+                }
+                ("GET", ["traits"]) => {
+                    let generation = found.generation;
+                    (200, json!({"traits": ["COMPUTE_NODE"], "resource_provider_generation": generation}))
+                }
+                (_, ["inventories", class]) => one_inventory(found, asked, class),
+                _ => missing(),
+            }
+        }
+        _ => missing(),
+    }
+}
+
+fn error(status: u16, detail: &str, code: &str) -> Reply {
+    (status, json!({"errors": [{"status": status, "title": "Error", "detail": detail, "code": code}]}))
+}
+
+fn missing() -> Reply {
+    error(404, "The resource could not be found.", "placement.undefined_code")
+}
+
+fn provider((id, provider): (&String, &Provider)) -> Value {
+    json!({"uuid": id, "name": provider.name, "generation": provider.generation, "links": []})
+}
+
+fn inventory(total: u64) -> Value {
+    json!({
+        "total": total, "reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1, "allocation_ratio": 1.0,
+    })
+}
+
+fn create(state: &mut State, body: &Value) -> Reply {
+    let name = body["name"].as_str().unwrap_or_default().to_owned();
+    if state.providers.values().any(|other| other.name == name) {
+        return error(409, "Conflicting resource provider name", "placement.duplicate_name");
+    }
+    let id = uuid(state.number());
+    let made = Provider { name, generation: 0, inventories: BTreeMap::new(), root: false };
+    let answer = provider((&id, &made));
+    state.providers.insert(id, made);
+    (200, answer)
+}
+
+fn one_inventory(provider: &mut Provider, asked: &Asked<'_>, class: &str) -> Reply {
+    let told = |provider: &Provider, total: u64| {
+        let mut answer = inventory(total);
+        answer["resource_provider_generation"] = json!(provider.generation);
+        (200, answer)
+    };
+    match asked.method.as_str() {
+        "GET" => match provider.inventories.get(class) {
+            Some(total) => told(provider, *total),
+            None => missing(),
+        },
+        // What is not there is made by a POST.
+        "PUT" if !provider.inventories.contains_key(class) => {
+            error(400, "No inventory of that class found.", "placement.undefined_code")
+        }
+        "PUT" => {
+            if asked.body["resource_provider_generation"] != provider.generation {
+                return error(409, "resource provider generation conflict", "placement.concurrent_update");
+            }
+            let total = asked.body["total"].as_u64().unwrap_or_default();
+            provider.inventories.insert(class.to_owned(), total);
+            provider.generation += 1;
+            told(provider, total)
+        }
+        "DELETE" if provider.inventories.remove(class).is_some() => {
+            provider.generation += 1;
+            (204, Value::Null)
+        }
+        _ => missing(),
+    }
+}

@@ -1,0 +1,118 @@
+//! What is in the cloud, and what tests do to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The free pool's aggregate, which nobody has made.
+pub const FREE_POOL: &str = "freepool";
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub number: u64,
+    pub enabled: bool,
+    pub reason: Option<String>,
+    pub up: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub name: String,
+    pub zone: Option<String>,
+    pub hosts: BTreeSet<String>,
+    pub metadata: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub host: String,
+    pub project: String,
+    pub status: &'static str,
+    pub flavor: String,
+    pub preemptible: bool,
+    /// Nova says where it is; until then only Placement knows.
+    pub listed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Provider {
+    pub name: String,
+    pub generation: u64,
+    pub inventories: BTreeMap<String, u64>,
+    pub root: bool,
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct State {
+    pub hosts: BTreeMap<String, Host>,
+    pub aggregates: BTreeMap<u64, Aggregate>,
+    pub servers: BTreeMap<String, Server>,
+    /// By UUID.
+    pub providers: BTreeMap<String, Provider>,
+    pub classes: BTreeSet<String>,
+    /// With the projects that may use each.
+    pub flavors: BTreeMap<String, BTreeSet<String>>,
+    /// Deleted servers stay for so many looks.
+    pub slow_deletion: usize,
+    pub next: u64,
+    /// Hosts that were once in a pool and were then seen in none.
+    pub left_open: BTreeSet<String>,
+}
+
+/// A UUID.
+pub fn uuid(number: u64) -> String {
+    format!("{number:08x}-0000-4000-8000-000000000000")
+}
+
+impl State {
+    pub fn new(hosts: u64) -> Self {
+        let host = |number| Host { number, enabled: true, reason: None, up: true };
+        let provider = |number: u64| Provider {
+            name: format!("host{number}"),
+            generation: 1,
+            inventories: BTreeMap::from([("VCPU".to_owned(), 10), ("CUSTOM_FPGA".to_owned(), 2)]),
+            root: true,
+        };
+        Self {
+            hosts: (1..=hosts).map(|number| (format!("host{number}"), host(number))).collect(),
+            aggregates: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
+            classes: BTreeSet::new(),
+            flavors: BTreeMap::new(),
+            slow_deletion: 0,
+            next: 1_000_000,
+            left_open: BTreeSet::new(),
+        }
+    }
+
+    pub fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// A server runs on that host, past any scheduler.
+    pub fn boot(&mut self, host: &str, project: &str, preemptible: bool) -> String {
+        let id = uuid(self.number());
+        let flavor = if preemptible { "preempt" } else { "small" }.to_owned();
+        let server = Server {
+            host: host.to_owned(),
+            project: project.to_owned(),
+            status: "ACTIVE",
+            flavor,
+            preemptible,
+            listed: true,
+        };
+        self.servers.insert(id.clone(), server);
+        id
+    }
+
+    pub fn host(&mut self, name: &str) -> &mut Host {
+        self.hosts.get_mut(name).expect("a host")
+    }
+
+    /// The names of the aggregates that a host is in.
+    pub fn pools(&self, host: &str) -> Vec<String> {
+        let pools = self.aggregates.values().filter(|pool| pool.hosts.contains(host));
+        pools.map(|pool| pool.name.clone()).collect()
+    }
+}
