@@ -173,6 +173,12 @@ impl OpenStackFleet {
             )));
         }
         self.enter_free_pool(&look).await?;
+        // A crash may have come between the host that left last and the end of its pool.
+        let mut pools = look.aggregates().iter().filter_map(Pool::of);
+        let left = pools.find(|pool| pool.reservation == reservation && pool.whole);
+        if let Some(left) = left.filter(|pool| pool.aggregate.hosts.is_empty()) {
+            self.cloud.delete_aggregate(left.aggregate.id).await?;
+        }
         self.settle().await;
         self.open(&self.look_at(host).await?).await
     }
@@ -221,7 +227,9 @@ impl OpenStackFleet {
             if whole || aggregate.name == self.settings.free_pool {
                 self.cloud.remove_host(aggregate.id, look.host()).await?;
             }
-            if whole && aggregate.hosts.len() == 1 {
+            // Nova refuses unless this was its last host; going by what was listed, two that leave at once would both
+            // think that the other is still there.
+            if whole {
                 self.cloud.delete_aggregate(aggregate.id).await?;
             }
         }

@@ -73,7 +73,10 @@ impl OpenStackFleet {
         }
         self.cloud.remove_host(pool.aggregate.id, look.host()).await?;
         self.note_slots(pool.aggregate.id, look.host(), None).await?;
-        if pool.slot_hosts().all(|other| other == look.host()) {
+        // Other hosts may have left meanwhile: whoever is the last sees that nobody is left.
+        let aggregates = self.cloud.aggregates().await?;
+        let now = aggregates.iter().filter(|other| other.id == pool.aggregate.id).find_map(Pool::of);
+        if now.is_some_and(|pool| pool.slot_hosts().next().is_none()) {
             self.cloud.delete_flavor(&reservation.to_string()).await?;
             self.cloud.delete_aggregate(pool.aggregate.id).await?;
             self.cloud.delete_class(&class).await?;

@@ -195,3 +195,24 @@ async fn slots_are_a_flavor_an_aggregate_and_a_class_of_resources() {
     assert!(state.flavors.is_empty() && state.classes.is_empty() && state.aggregates.len() == 1);
     assert!(state.providers.values().all(|provider| !provider.inventories.contains_key(class)));
 }
+
+#[tokio::test]
+async fn hosts_that_go_back_at_the_same_time_leave_nothing_behind() {
+    let cloud = Standin::start(3).await;
+    let fleet = cloud.fleet();
+    let hosts = [1, 2, 3].map(HostId);
+    for host in hosts {
+        assert_eq!(adopt(&fleet, host).await, Ok(Outcome::Done));
+    }
+    futures::future::join_all(hosts.map(async |host| done(&fleet, &handover(host)).await)).await;
+    assert!(hosts.iter().all(|host| cloud.state().pools(&format!("host{host}")) == [MINE.to_string()]));
+    futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Release(host, MINE)]).await))
+        .await;
+    assert_eq!(cloud.state().aggregates.len(), 1);
+    futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Grant(host, MINE, 1)]).await))
+        .await;
+    futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Withdraw(host, MINE)]).await))
+        .await;
+    let state = cloud.state();
+    assert!(state.flavors.is_empty() && state.classes.is_empty() && state.aggregates.len() == 1);
+}

@@ -124,7 +124,7 @@ pub fn on_nova(
         until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
     cases.check("a lease of instances has a flavor that starts as many servers as were leased", || {
-        let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=";
+        let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=None";
         let reservation = site.lease("alice", "physics", "room", wanted)?;
         for name in ["room-1", "room-2"] {
             site.boot("alice", "physics", name, &["--flavor", &reservation])?;
