@@ -303,9 +303,15 @@ fn a_service_lets_only_those_in_that_it_knows() {
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 6] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
-        (&["--fleet", "openstack"], 2, "--fleet: \"openstack\" will not do: write simulated, or hooks:FILE"),
+        (
+            &["--fleet", "ganeti"],
+            2,
+            "--fleet: \"ganeti\" will not do: write simulated, openstack, or hooks:FILE",
+        ),
+        (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
+        (&["--openstack-fence", "traits"], 2, "the fence traits is not there yet; write blazar-filter"),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),
         (&["--tls-key", "key.pem"], 1, "tls.certificate and tls.key belong together"),
