@@ -72,6 +72,12 @@ pub fn escaped(text: &str) -> String {
     Escaped(text).to_string()
 }
 
+/// A number with its noun: `1 host`, `2 hosts`.
+pub fn counted(number: impl Into<u64>, one: &str, many: &str) -> String {
+    let number = number.into();
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use crate::hunt::HuntRefusal;
 use crate::ids::{HostId, ReservationId};
 use crate::quota::OverLeaseQuota;
 use crate::terms::{ReservationTerms, TermsError};
-use crate::text::{Quoted, quoted_list};
+use crate::text::{Quoted, counted, quoted_list};
 
 /// What there was not enough of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,13 +234,16 @@ impl Refusal {
                 let reservation = position + 1;
                 Some(match resource {
                     Resource::Hosts(report) => {
-                        format!("reservation {reservation} needs {needed} hosts: {report}")
+                        let hosts = counted(*needed, "host", "hosts");
+                        format!("reservation {reservation} needs {hosts}: {report}")
                     }
                     Resource::Slots(report) => {
-                        format!("reservation {reservation} needs {needed} instances, {found} fit: {report}")
+                        let instances = counted(*needed, "instance", "instances");
+                        format!("reservation {reservation} needs {instances}, {found} fit: {report}")
                     }
                     Resource::FloatingIps => {
-                        format!("reservation {reservation} needs {needed} addresses, {found} are free")
+                        let addresses = counted(*needed, "address", "addresses");
+                        format!("reservation {reservation} needs {addresses}, {found} are free")
                     }
                 })
             }
@@ -249,9 +252,10 @@ impl Refusal {
                 Some(format!("{first}{hunt}"))
             }
             Self::TooCostly(Costly { reservations, position, number, values, .. }) => Some(format!(
-                "the largest of {reservations} reservation(s) is the one in place {}: it asks for {number} and compares \
-                 with {values} value(s)",
-                position + 1
+                "the largest of {} is the one in place {}: it asks for {number} and compares with {}",
+                counted(*reservations as u64, "reservation", "reservations"),
+                position + 1,
+                counted(*values as u64, "value", "values"),
             )),
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),
             Self::WouldLoseHosts(hosts) => {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub use self::choice::{CustomFilter, Filter, Filters};
 use crate::hints::Hint;
 use crate::host::Host;
+use crate::text::counted;
 use crate::work::Budget;
 
 /// What can rule a host out. A host counts for the first that does.
@@ -106,7 +107,7 @@ impl FilterReport {
 
 impl fmt::Display for FilterReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} hosts left", self.left(), self.considered)?;
+        write!(f, "{} of {} left", self.left(), counted(self.considered as u64, "host", "hosts"))?;
         for (filter, count) in &self.removed {
             write!(f, ", {count} {}", filter.complaint())?;
             if let Some(name) = filter.name() {

@@ -52,7 +52,7 @@ fn fb_a_a_lease_has_so_many_more_hosts_that_enough_are_left() {
     }
     let refused = cloud.decide(window(0, 60), vec![surviving(1, 1, rack())]).expect_err("in one place");
     let hint =
-        "reservation 1 needs 1 hosts: 0 of 6 hosts left, 6 without the property that says where they are";
+        "reservation 1 needs 1 host: 0 of 6 hosts left, 6 without the property that says where they are";
     assert_eq!(refused.hint().as_deref(), Some(hint));
 }
 
