@@ -1,5 +1,6 @@
 //! How much is free when, in answers. Not in Blazar.
 
+use jiff::Timestamp;
 use leases::admission;
 use leases::window::Window;
 use serde::{Deserialize, Serialize};
@@ -24,13 +25,15 @@ pub struct Availability {
     pub best: Option<Vec<Span>>,
 }
 
-/// A time during which the same number is free.
+/// A time during which the same number is free. There are many of them, so that times become text only as they are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FreeStep {
     /// From when: UTC, RFC 3339.
-    pub start: String,
+    #[schema(value_type = String)]
+    pub start: Timestamp,
     /// Until when.
-    pub end: String,
+    #[schema(value_type = String)]
+    pub end: Timestamp,
     /// How many are free.
     pub free: u64,
 }
@@ -59,9 +62,10 @@ impl Availability {
         best: Option<&[Window]>,
     ) -> Self {
         let Span { start, end } = within.into();
-        let step = |(window, free): &(Window, u64)| {
-            let Span { start, end } = window.into();
-            FreeStep { start, end, free: *free }
+        let step = |(window, free): &(Window, u64)| FreeStep {
+            start: window.start(),
+            end: window.end(),
+            free: *free,
         };
         Self {
             resource_type: resource_type.to_owned(),

@@ -1,5 +1,7 @@
 //! Who has which hosts when, in answers. Not in Blazar.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use leases::window::Window;
 use serde::{Deserialize, Serialize};
@@ -50,9 +52,11 @@ pub struct CalendarHost {
     /// The value that it is grouped by; null if it has none, or hosts are not grouped.
     pub group: Option<String>,
     /// How it is at present: `open`, `closed`, `failed` or `maintenance`.
-    pub status: String,
+    #[schema(value_type = String)]
+    pub status: Cow<'static, str>,
     /// `on` or `off`; null where the caller may not know.
-    pub power: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub power: Option<Cow<'static, str>>,
     /// What is on it, by start; absent where buckets are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bars: Option<Vec<CalendarBar>>,
@@ -62,15 +66,18 @@ pub struct CalendarHost {
     pub buckets: Option<Vec<u16>>,
 }
 
-/// A time during which something is on a host.
+/// A time during which something is on a host. There are many of them, so that times become text only as they are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarBar {
     /// `lease`, `offer`, `maintenance`, `instance` (of no lease), `preemptible`, or `other`: what the caller may not know.
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: Cow<'static, str>,
     /// From when, also if that is before the start of the calendar.
-    pub start: String,
+    #[schema(value_type = String)]
+    pub start: Timestamp,
     /// Until when; null if there is no end. Of a preemptible instance, when it is asked to leave.
-    pub end: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub end: Option<Timestamp>,
     /// The position of the lease in `leases`; null if the caller may not know it, or there is none.
     pub lease: Option<usize>,
     /// How many instances there is room for; null of a whole host, or if the caller may not know.
@@ -91,9 +98,11 @@ pub struct CalendarLease {
     /// Its status, as of a lease.
     pub status: String,
     /// From when.
-    pub start_date: String,
+    #[schema(value_type = String)]
+    pub start_date: Timestamp,
     /// Until when.
-    pub end_date: String,
+    #[schema(value_type = String)]
+    pub end_date: Timestamp,
     /// Whether it is one of the caller's project.
     pub mine: bool,
 }
@@ -107,8 +116,8 @@ impl CalendarLease {
             name: lease.name.clone(),
             project_id: lease.owner.project.0.clone(),
             status: lease.status.name().to_owned(),
-            start_date: lease.window.start().to_string(),
-            end_date: lease.window.end().to_string(),
+            start_date: lease.window.start(),
+            end_date: lease.window.end(),
             mine,
         }
     }

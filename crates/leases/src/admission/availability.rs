@@ -1,7 +1,5 @@
 //! How much is free when: hosts, room for instances or addresses, in steps over a window.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use super::{Admission, Refusal};
@@ -26,9 +24,9 @@ pub struct Availability {
     pub steps: Vec<(Window, u64)>,
 }
 
-/// By how much more is free from an instant on.
+/// By how much more is free from an instant on, in any order.
 #[derive(Debug, Default)]
-struct Changes(BTreeMap<Timestamp, i64>);
+struct Changes(Vec<(Timestamp, i64)>);
 
 impl Changes {
     fn add(&mut self, window: &Window, number: u64) {
@@ -36,11 +34,10 @@ impl Changes {
             return;
         }
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        *self.0.entry(window.start()).or_default() += number;
-        *self.0.entry(window.end()).or_default() -= number;
+        self.0.extend([(window.start(), number), (window.end(), -number)]);
     }
 
-    fn steps(self, within: Window) -> Vec<(Window, u64)> {
+    fn steps(mut self, within: Window) -> Vec<(Window, u64)> {
         let mut steps: Vec<(Window, u64)> = Vec::new();
         let (mut since, mut free) = (within.start(), 0_i64);
         let mut push = |since: Timestamp, until: Timestamp, free: i64| {
@@ -56,6 +53,7 @@ impl Changes {
                 _ => steps.push((window, number)),
             }
         };
+        self.0.sort_unstable_by_key(|(at, _)| *at);
         for (at, change) in self.0 {
             push(since, at, free);
             (since, free) = (at, free + change);
@@ -127,37 +125,48 @@ impl Admission<'_> {
             &[(HostFilter::ResourceProperties, &suits)],
         );
         let (mut changes, mut total) = (Changes::default(), 0);
-        let cleaning = self.calendar.cleaning_time();
         for host in hosts {
             if !self.look_at(host.id, &within) {
                 break;
             }
             let capacity = host.capacity();
             total += u64::from(capacity.slots(&Resources::default(), &asked.size));
-            for part in self.parts(host.id, within) {
-                if self.calendar.host_open_to_slots(host.id, &part.widened(cleaning), None) {
-                    let used = self.calendar.peak_use(host.id, &part, None);
-                    changes.add(&part, capacity.slots(&used, &asked.size).into());
-                }
-            }
+            self.room(host.id, within, |part, used| {
+                changes.add(&part, capacity.slots(used, &asked.size).into());
+            });
         }
         Availability { total, steps: changes.steps(within) }
     }
 
-    /// The parts of the window during which the same is booked, or being cleaned, of the host.
-    fn parts(&self, host: HostId, within: Window) -> Vec<Window> {
+    /// Tells of each part of the window in which nobody has the whole host, or it is cleaned for or after such a lease, and
+    /// what is used of the host then. One sweep over starts and ends.
+    fn room(&self, host: HostId, within: Window, mut tell: impl FnMut(Window, &Resources)) {
         let cleaning = self.calendar.cleaning_time();
-        let mut bounds = vec![within.start(), within.end()];
-        for (window, booking) in self.calendar.bookings(host) {
-            let booked = if booking.used.is_some() { window } else { window.widened(cleaning) };
-            bounds.extend([booked.start(), booked.end()].into_iter().filter(|at| within.contains(*at)));
+        let mut turns = Vec::new();
+        for (window, booking) in self.calendar.bookings_in(host, within.widened(cleaning)) {
+            let taken = if booking.used.is_some() { window } else { window.widened(cleaning) };
+            if taken.overlaps(&within) {
+                turns.push((taken.start().max(within.start()), true, booking.used.as_ref()));
+                turns.push((taken.end().min(within.end()), false, booking.used.as_ref()));
+            }
         }
-        bounds.sort_unstable();
-        bounds.dedup();
-        // Each part is looked for among the bookings of the host.
-        let cost = LOOKING * bounds.len() as u64;
-        let parts = bounds.windows(2).take_while(|_| self.budget.spend(cost));
-        parts.filter_map(|pair| Window::new(pair[0], pair[1]).ok()).collect()
+        // What ends makes room for what begins at the same instant.
+        turns.sort_unstable_by_key(|(at, begins, _)| (*at, *begins));
+        let (mut whole, mut used, mut since) = (0_u32, Resources::default(), within.start());
+        for (at, begins, part) in turns.into_iter().chain([(within.end(), false, None)]) {
+            if let Ok(part) = Window::new(since, at)
+                && whole == 0
+            {
+                tell(part, &used);
+            }
+            since = at;
+            match (part, begins) {
+                (None, true) => whole += 1,
+                (None, false) => whole = whole.saturating_sub(1),
+                (Some(size), true) => used.add(1, size),
+                (Some(size), false) => used.subtract(1, size),
+            }
+        }
     }
 
     fn free_addresses(&self, asked: &FloatingIpsTerms, within: Window) -> Availability {

@@ -136,8 +136,8 @@ pub(crate) async fn show(
             name: host.name,
             pool: sees_pools.then_some(host.pool),
             group: host.group,
-            status: status_name(host.status).to_owned(),
-            power: host.power.map(|on| if on { "on" } else { "off" }.to_owned()),
+            status: status_name(host.status).into(),
+            power: host.power.map(|on| if on { "on" } else { "off" }.into()),
             bars,
             buckets,
         }
@@ -215,9 +215,9 @@ fn bar(bar: &Bar) -> CalendarBar {
         BarKind::Other => "other",
     };
     CalendarBar {
-        kind: kind.to_owned(),
-        start: bar.start.to_string(),
-        end: bar.end.map(|end| end.to_string()),
+        kind: kind.into(),
+        start: bar.start,
+        end: bar.end,
         lease: bar.lease,
         instances: bar.instances,
         whole: bar.whole,
