@@ -28,10 +28,11 @@ const LEASE: u64 = 30;
 /// What a span costs.
 const SPAN: u64 = 4;
 
-/// A page ends early with a host with which it has so many bars or spans, or has cost so much work: some 30 ms.
-const MOST_BARS: usize = 50_000;
-const MOST_SPANS: usize = 400_000;
-const PAGE_WORK: u64 = 3_000_000;
+/// A page ends early with a host with which it has so many bars or spans, or has cost so much work: with all that it takes
+/// to write it, that is less than 20 ms, so that a page of little does not wait long for one of much.
+const MOST_BARS: usize = 8_000;
+const MOST_SPANS: usize = 80_000;
+const PAGE_WORK: u64 = 1_000_000;
 
 /// What is asked of the calendar.
 #[derive(Clone, Debug)]
@@ -364,13 +365,16 @@ impl<'a> Drawing<'a> {
             self.maintenance == Some(project) && held.window.contains(self.now)
         });
         let own = held.iter().any(|held| held.record.lease.owner.project == viewer.project);
+        let offered = self.offered(host.id);
         let row = match bucket {
             Some(length) => {
                 self.spend(SPAN * spans(within, *length).unwrap_or(0))?;
-                let reserved: Vec<Reserved> = held.iter().filter_map(|held| held.reserved(host.id)).collect();
+                let reserved = held.iter().chain(&offered).filter_map(|held| held.reserved(host.id));
+                let reserved: Vec<Reserved> =
+                    reserved.chain(instances.iter().filter_map(|record| staying(record))).collect();
                 CalendarRow::Buckets(occupancy(&reserved, &host.capacity(), within, *length))
             }
-            None => CalendarRow::Bars(self.bars(host, &held, instances, leases)),
+            None => CalendarRow::Bars(self.bars(host, &held, &offered, instances, leases)),
         };
         let status = match (host.health, maintained, host.reservable) {
             (Health::Failed, ..) => CalendarStatus::Failed,
@@ -389,15 +393,30 @@ impl<'a> Drawing<'a> {
         })
     }
 
+    /// What is kept free on a host for offers that the caller may know of. Offers take nothing from anybody, so those of
+    /// others are nobody's business.
+    fn offered(&self, host: HostId) -> Vec<Held<'a>> {
+        let CalendarQuestion { within, viewer, .. } = self.question;
+        let offered = self.state.offered.bookings_in(host, within.since(within.start().max(self.now)));
+        let known = offered.filter_map(|(_, booking)| {
+            let record = self.state.proposals.get(booking.lease)?;
+            let reservation = record.lease.reservation(booking.reservation)?;
+            let known = viewer.knows(&record.lease.owner.project);
+            known.then_some(Held { record, reservation, window: record.lease.window })
+        });
+        known.collect()
+    }
+
     /// What is on a host within the window, by start.
     fn bars(
         &self,
         host: &Host,
         held: &[Held<'a>],
+        offered: &[Held<'a>],
         instances: &[&Arc<InstanceRecord>],
         leases: &mut LeaseTable,
     ) -> Vec<Bar> {
-        let CalendarQuestion { within, viewer, .. } = self.question;
+        let viewer = &self.question.viewer;
         let of_lease = |held: &Held<'a>| {
             let owner = &held.record.lease.owner.project;
             let known = viewer.knows(owner);
@@ -410,16 +429,7 @@ impl<'a> Drawing<'a> {
             held.bar(host.id, kind, lease, known)
         };
         let mut bars: Vec<Bar> = held.iter().filter_map(of_lease).collect();
-        // Offers take nothing from anybody, so those of others are nobody's business.
-        let offered = self.state.offered.bookings_in(host.id, within.since(within.start().max(self.now)));
-        bars.extend(offered.filter_map(|(_, booking)| {
-            let record = self.state.proposals.get(booking.lease)?;
-            let reservation = record.lease.reservation(booking.reservation)?;
-            let held = Held { record, reservation, window: record.lease.window };
-            viewer
-                .knows(&record.lease.owner.project)
-                .then(|| held.bar(host.id, BarKind::Offer, None, true))?
-        }));
+        bars.extend(offered.iter().filter_map(|held| held.bar(host.id, BarKind::Offer, None, true)));
         bars.extend(instances.iter().filter_map(|record| self.bar_of(record)));
         bars.sort_unstable();
         bars
@@ -437,13 +447,26 @@ impl<'a> Drawing<'a> {
             (false, true) => BarKind::Instance,
             (false, false) => BarKind::Other,
         };
-        let start = instance.launched_at.unwrap_or(record.created_at);
+        let start = since(record);
         let end = instance.departure.map(|departure| departure.asked_at.max(start));
         let within = &self.question.within;
         let seen = start < within.end() && end.is_none_or(|end| within.start() < end);
         let instances = known.then_some(1);
         seen.then_some(Bar { start, end, kind, lease: None, instances, whole: false })
     }
+}
+
+/// Since when an instance is on its host, as far as is known.
+fn since(record: &InstanceRecord) -> Timestamp {
+    record.instance.launched_at.unwrap_or(record.created_at)
+}
+
+/// What an instance takes that is not preempted: nobody knows until when.
+fn staying(record: &InstanceRecord) -> Option<Reserved> {
+    let instance = &record.instance;
+    let stays = instance.kind == InstanceKind::Regular;
+    let window = Window::new(since(record), Timestamp::MAX).ok().filter(|_| stays)?;
+    Some(Reserved { window, used: Some(instance.size.resources()) })
 }
 
 /// Leases in the order in which bars refer to them first.

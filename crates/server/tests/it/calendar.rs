@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use futures::StreamExt;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use server::{Config, Limits};
 use tower::ServiceExt;
@@ -158,104 +156,6 @@ async fn what_is_past_is_shown_from_its_beginning_and_after_its_end() {
     assert_eq!(bars(&past["calendar"]).len(), 2, "both had begun");
     let later = ask(&site, "any", "start=now").await.ok(200);
     assert_eq!(bars(&later["calendar"]), ["2030-01-01T14:00:00Z"]);
-}
-
-/// What a recount of all leases, minute by minute, finds reserved on a host, in thousandths.
-fn recounted(leases: &[Value], allocations: &Value, host: &str, from: i64, until: i64) -> u64 {
-    let minute = |text: &str| -> i64 {
-        let at: jiff::civil::DateTime = text.parse().expect("a date");
-        jiff::tz::TimeZone::UTC.to_timestamp(at).expect("in range").as_second() / 60
-    };
-    let allocation =
-        allocations["allocations"].as_array().expect("a list").iter().find(|of| of["resource_id"] == host);
-    let reservations = allocation.expect("the host")["reservations"].as_array().expect("a list").clone();
-    let on_host: Vec<(i64, i64, u64)> = reservations
-        .iter()
-        .map(|reservation| {
-            let lease =
-                leases.iter().find(|lease| lease["id"] == reservation["lease_id"]).expect("the lease");
-            let own = lease["reservations"].as_array().expect("a list");
-            let own = own.iter().find(|one| one["id"] == reservation["id"]).expect("the reservation");
-            let share = if own["resource_type"] == "physical:host" { 1000 } else { 0 };
-            let text = |name: &str| reservation[name].as_str().expect("text").to_owned();
-            (minute(&text("start_date")), minute(&text("end_date")), share)
-        })
-        .collect();
-    let share_at = |at: i64| -> u64 {
-        let now = on_host.iter().filter(|(start, end, _)| *start <= at && at < *end);
-        now.map(|(.., share)| *share).max().unwrap_or(0)
-    };
-    let total: u64 = (from..until).map(share_at).sum();
-    total.div_ceil(until.abs_diff(from))
-}
-
-/// Random leases: bars are the allocations that Blazar's list of them has, and buckets are what they come to.
-#[tokio::test]
-async fn bars_and_buckets_are_what_a_recount_of_the_allocations_finds() {
-    for seed in 0..6 {
-        let mut random = StdRng::seed_from_u64(seed);
-        let site = Site::open().await;
-        site.add_hosts(4).await;
-        for _ in 0..25 {
-            let start = random.random_range(0..20);
-            let hours = random.random_range(1..5);
-            let half = if random.random_bool(0.5) { 30 } else { 0 };
-            let at =
-                |hour: u32, minute: u32| format!("2030-01-{:02} {:02}:{minute:02}", 2 + hour / 24, hour % 24);
-            let count = random.random_range(1..3);
-            let body = hosts_lease(count, count, &at(start, half), &at(start + hours, 0));
-            let made = site.post("/v1/leases", &body).await;
-            assert!(matches!(made.status.as_u16(), 201 | 400), "{}", made.text);
-        }
-        let allocations = site.get("/v1/os-hosts/allocations").await.ok(200);
-        let leases = site.get("/v1/leases").await.ok(200)["leases"].as_array().expect("a list").clone();
-        let calendar = ask(&site, "any", "start=2030-01-02&end=2030-01-04").await.ok(200)["calendar"].clone();
-        let of_bars = |host: &Value| -> BTreeSet<(String, String, String)> {
-            let text = |value: &Value| value.as_str().expect("text")[..16].to_owned();
-            let bars = host["bars"].as_array().expect("a list").iter();
-            bars.map(|bar| {
-                let lease = usize::try_from(bar["lease"].as_u64().expect("a number")).expect("small");
-                let lease = calendar["leases"][lease]["id"].as_str().expect("text").to_owned();
-                (lease, text(&bar["start"]), text(&bar["end"]))
-            })
-            .collect()
-        };
-        let buckets = ask(&site, "any", "start=2030-01-02&end=2030-01-04&bucket=45").await.ok(200);
-        let first = jiff::Timestamp::from_second(1_893_542_400).expect("in range");
-        assert_eq!(calendar["start"], first.to_string());
-        let first = first.as_second() / 60;
-        let mut any = 0;
-        for (host, far) in calendar["hosts"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .zip(buckets["calendar"]["hosts"].as_array().expect("a list"))
-        {
-            let id = host["id"].as_str().expect("text");
-            let all = allocations["allocations"].as_array().expect("a list");
-            let own = all.iter().find(|of| of["resource_id"] == id).expect("the host");
-            let text = |value: &Value| value.as_str().expect("text")[..16].to_owned();
-            let expected: BTreeSet<_> = own["reservations"]
-                .as_array()
-                .expect("a list")
-                .iter()
-                .map(|of| {
-                    let lease = of["lease_id"].as_str().expect("text").to_owned();
-                    (lease, text(&of["start_date"]), text(&of["end_date"]))
-                })
-                .collect();
-            any += expected.len();
-            assert_eq!(of_bars(host), expected, "seed {seed}, host {id}");
-            let far = far["buckets"].as_array().expect("a list");
-            assert_eq!(far.len(), 64);
-            for (number, share) in (0..).zip(far) {
-                let from = first + number * 45;
-                let expected = recounted(&leases, &allocations, id, from, from + 45);
-                assert_eq!(share.as_u64(), Some(expected), "seed {seed}, host {id}, span {number}");
-            }
-        }
-        assert!(any > 10, "seed {seed} has {any} bars");
-    }
 }
 
 #[tokio::test]
