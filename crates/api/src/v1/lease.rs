@@ -15,7 +15,7 @@ use super::date::{created_at, date};
 use super::hints::SchedulerHints;
 use super::lease_request::end_action_name;
 use super::plan::PlanSummary;
-use super::usage::LeaseUsage;
+use super::usage::{Cost, LeaseUsage};
 
 /// A lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -72,6 +72,10 @@ pub struct Lease {
     /// Its usage; only where it is asked for with `?detail=true`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
+    /// What it comes to from its start to its end, as things stand; only where its usage is asked for or nothing is made or
+    /// changed (`dry_run`), and only where something has a price. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// A reservation of a lease.
@@ -240,6 +244,7 @@ impl From<&LeaseRecord> for Lease {
             events: lease.events().iter().map(|event| event_of(record, event)).collect(),
             series_id: lease.series.map(|series| series.to_string()),
             usage: None,
+            cost: None,
         }
     }
 }

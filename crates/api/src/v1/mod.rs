@@ -69,4 +69,4 @@ pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::{FindFlavor, read_asked};
 pub use session::SessionOf;
-pub use usage::{BillingLine, LeaseUsage, Reserved, Usage, UsageEvent, Used};
+pub use usage::{BillingLine, Cost, LeaseUsage, Reserved, Usage, UsageEvent, Used};

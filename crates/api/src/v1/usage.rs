@@ -203,6 +203,15 @@ impl Usage {
     }
 }
 
+/// What something costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cost {
+    /// A decimal number, rounded to six decimals.
+    pub amount: String,
+    /// The currency, as the operator has it.
+    pub currency: String,
+}
+
 /// A line of a bill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BillingLine {

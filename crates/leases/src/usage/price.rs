@@ -170,6 +170,15 @@ impl Prices {
         }
     }
 
+    /// What all of that comes to, to the nearest millionth a line; none if nothing has a price.
+    pub fn cost(&self, totals: &Totals) -> Option<Decimal> {
+        if Item::ALL.into_iter().all(|item| self.of(item) == Decimal::ZERO) {
+            return None;
+        }
+        let amounts = self.charges(totals).into_iter().map(|charge| charge.amount.millionths);
+        Some(Decimal { millionths: amounts.fold(0, u128::saturating_add) })
+    }
+
     /// The lines of a bill: of what there is, also where it costs nothing.
     pub fn charges(&self, totals: &Totals) -> Vec<Charge> {
         let charge = |item: Item| {

@@ -534,4 +534,7 @@ fn prices_are_decimal_and_amounts_exact_to_the_millionth() {
         .map(|line| format!("{} {} {}", line.item.name(), line.quantity, line.amount))
         .collect();
     assert_eq!(lines, ["lease 1 10", "host 3 0.3", "instance 0.333333 0.016667"]);
+    assert_eq!(prices.cost(&totals), Some(decimal("10.316667")));
+    assert_eq!(prices.cost(&Totals::default()), Some(Decimal::ZERO));
+    assert_eq!(Prices::default().cost(&totals), None, "nothing has a price");
 }

@@ -7,8 +7,8 @@ use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
 use api::v1::{
-    Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Names, Plan, PlanSummary, PlannedMove, Repeat, lease_id,
-    series_id,
+    Cost, Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Names, Plan, PlanSummary, PlannedMove, Repeat,
+    lease_id, series_id,
 };
 use axum::Json;
 use axum::extract::{Path, State};
@@ -21,6 +21,7 @@ use leases::lease_type::LeaseType;
 use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
+use leases::usage::Totals;
 use serde_json::Value;
 use service::{
     Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError,
@@ -138,7 +139,7 @@ pub(crate) async fn create(
             Ok(record) => record,
             Err(error) => return Err(not_made(&app, &session, &new, error, false).await),
         };
-        return Ok(Json(LeaseBody { lease: Lease::from(&record) }).into_response());
+        return Ok(Json(LeaseBody { lease: foreseen(&app, &record).await }).into_response());
     }
     let key = idempotency_key(&headers, &session, &body)?;
     if let Some(key) = &key {
@@ -327,8 +328,22 @@ async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease
     let usage = app.service().lease_usage(record).await;
     // The lease itself is known; that its usage is unknown is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
+    let cost = usage.as_ref().ok().and_then(|usage| cost(app, &usage.whole));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
-    Lease { usage, ..viewed(app, session, record) }
+    Lease { usage, cost, ..viewed(app, session, record) }
+}
+
+/// A lease as it would be, with what it would cost.
+async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
+    let usage = app.service().lease_usage(record).await.ok();
+    Lease { cost: usage.and_then(|usage| cost(app, &usage.whole)), ..Lease::from(record) }
+}
+
+/// What that comes to at the operator's prices, if there are any.
+fn cost(app: &App, totals: &Totals) -> Option<Cost> {
+    let prices = app.service().prices();
+    let amount = prices.cost(totals)?.to_string();
+    Some(Cost { amount, currency: prices.currency.clone() })
 }
 
 /// What hosts and addresses are called, for answers.
@@ -442,7 +457,7 @@ pub(crate) async fn update(
         let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
         let preview = session.consider(async move { service.preview_update(&caller, id, &asked).await });
         return match preview.await? {
-            Ok(record) => Ok(Json(LeaseBody { lease: Lease::from(record.as_ref()) })),
+            Ok(record) => Ok(Json(LeaseBody { lease: foreseen(&app, &record).await })),
             Err(error) => Err(not_changed(&app, &session, id, &changes, error, false).await),
         };
     }
