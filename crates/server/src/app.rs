@@ -15,6 +15,7 @@ use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
 use crate::metrics::{Metrics, TokenChecks};
+use crate::placement::Placement;
 use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
 use crate::serve::Certificates;
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     /// Streams of changes, by client, and of all together.
     pub streams: Arc<Unanswered>,
     pub all_streams: Arc<Semaphore>,
+    /// Questions about clusters.
+    pub placement: Placement,
     /// What tells the states of this run of the service from those of another, once that is asked for.
     pub run: OnceLock<String>,
     /// What connections take.
@@ -80,6 +83,7 @@ impl App {
         let unanswered = Unanswered::new(limits.requests_at_once);
         let streams = Unanswered::new(limits.streams_per_user);
         let all_streams = Arc::new(Semaphore::new(limits.streams.min(Semaphore::MAX_PERMITS)));
+        let placement = Placement::new(config.placement.clone());
         let stopping = watch::Sender::new(false);
         let inner = Inner {
             service,
@@ -96,6 +100,7 @@ impl App {
             unanswered,
             streams,
             all_streams,
+            placement,
             run: OnceLock::new(),
             places,
             stopping,

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::auth::AuthFileError;
+use crate::placement::PlacementConfig;
 use crate::policy::PolicyError;
 
 /// Settings of the server.
@@ -37,6 +38,9 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of everything that happens.
     pub webhook: Option<WebhookConfig>,
+    /// Questions about clusters.
+    #[serde(skip)]
+    pub placement: PlacementConfig,
     /// The status of answers that say that there is not enough of what is asked for.
     pub shortage_status: ShortageStatus,
 }
@@ -77,6 +81,7 @@ impl Default for Config {
             enforcement: EnforcementConfig::default(),
             limits: Limits::default(),
             webhook: None,
+            placement: PlacementConfig::default(),
             shortage_status: ShortageStatus::default(),
         }
     }

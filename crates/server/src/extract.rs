@@ -81,8 +81,15 @@ impl FromRequest<App> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let longest = longest(&app.inner.config.limits, request.uri().path());
+        Self::read(request, app, longest).await
+    }
+}
+
+impl Body {
+    /// Reads a body of so many bytes at most, as long as a client may take to send it.
+    pub async fn read(request: Request, app: &App, longest: usize) -> Result<Self, ApiError> {
         let limits = app.inner.config.limits;
-        let longest = longest(&limits, request.uri().path());
         let read = bytes(request.into_body(), longest);
         let time = |seconds: u32| Duration::from_secs(seconds.into());
         // Who does not finish a request keeps the server from ending no longer than that.

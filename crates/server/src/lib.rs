@@ -25,6 +25,7 @@ mod extract;
 mod listing;
 mod metrics;
 mod middleware;
+mod placement;
 mod policy;
 mod rate;
 mod router;
@@ -44,6 +45,7 @@ pub use config::{
     Limits, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
+pub use placement::PlacementConfig;
 pub use policy::{Policy, PolicyError, Rule, Target};
 pub use router::{openapi, router};
 pub use serve::{ServeError, bind, serve};

@@ -21,8 +21,8 @@ use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, compression, context, current, security, suffix, version};
 use crate::routes::{
     audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
-    instances, lease_pools, leases, maintenance, notifications, offers, operation, preemptible, series,
-    session, usage, versions, waitlist,
+    instances, lease_pools, leases, maintenance, notifications, offers, operation, placement, preemptible,
+    series, session, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -74,6 +74,11 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(availability::show))
         .routes(routes!(calendar::show))
         .routes(routes!(calendar::changes))
+        .routes(routes!(placement::clusters))
+        .routes(routes!(placement::balance))
+        .routes(routes!(placement::drain))
+        .routes(routes!(placement::whatif))
+        .routes(routes!(placement::fit))
         .routes(routes!(session::show, session::begin, session::end))
         .routes(routes!(energy::plan))
         .routes(routes!(energy::report))

@@ -14,8 +14,8 @@ use openstack::Interface;
 use server::ShortageStatus;
 
 use super::value::{
-    AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, Kept, LogFormat, Properties, Span, TimingChoice,
-    Value,
+    AuthChoice, Clusters, DatabaseChoice, FenceChoice, FleetChoice, Kept, LogFormat, Properties, Span,
+    TimingChoice, Value,
 };
 use super::{ConfigError, Values};
 
@@ -36,7 +36,7 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 19] = [
+const HEADINGS: [(&str, &str); 20] = [
     ("", "Service"),
     ("api", "Answers of the API"),
     ("keystone", "Keystone of a cloud"),
@@ -55,6 +55,7 @@ const HEADINGS: [(&str, &str); 19] = [
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
     ("limits", "Requests and the work behind them"),
+    ("placement", "Questions about Ganeti clusters"),
     ("log", "Log"),
 ];
 
@@ -497,6 +498,18 @@ settings! {
     "limits.longest_absence" longest_absence: Span = "400d" as "DURATION";
     /// How long notifications, audit records and keys of requests are kept
     "limits.keep_records" keep_records: Span = "30d" as "DURATION";
+
+    /// Clusters that may be asked about by name: `NAME=file:PATH`, `NAME=rapi:ADDRESS` or `NAME=luxi:SOCKET`, separated
+    /// by commas
+    "placement.clusters" clusters: Clusters = "" as "NAME=SOURCE,...";
+    /// Longest body of a question that has a cluster in it, in bytes
+    "placement.cluster_bytes" cluster_bytes: usize = "8388608" as "N";
+    /// How much time of a processor a question may take
+    "placement.compute_time" compute_time: Span = "20s" as "DURATION";
+    /// How much memory a question may take, in MiB
+    "placement.memory" placement_memory: u32 = "1024" as "N";
+    /// How many questions are computed at once; eight times as many are taken on, one of each user
+    "placement.at_once" placements_at_once: usize = "1" as "N";
 
     /// What is logged: error, warn, info, debug or trace, or by module, as info,service=debug
     "log.level" log_level: String = "info" as "LEVEL";

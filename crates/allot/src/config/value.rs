@@ -1,6 +1,6 @@
 //! Kinds of values, and how each is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -362,6 +362,37 @@ impl Value for Vec<Class> {
     }
 }
 
+/// Ganeti clusters by name, each with the option of the commands that says where it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clusters(pub BTreeMap<String, String>);
+
+impl Value for Clusters {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            "write NAME=file:PATH, NAME=rapi:ADDRESS or NAME=luxi:SOCKET, as prod=rapi:gnt.example.org";
+        let mut clusters = BTreeMap::new();
+        for cluster in <Vec<String>>::parse(text)? {
+            let (name, source) = cluster.split_once('=').ok_or(wrong)?;
+            let (kind, place) =
+                source.trim().split_once(':').filter(|(_, place)| !place.is_empty()).ok_or(wrong)?;
+            let option = match kind {
+                "file" => "--text-data",
+                "rapi" => "--master",
+                "luxi" => "--luxi",
+                _ => return Err(wrong.to_owned()),
+            };
+            if kind != "rapi" && !place.starts_with('/') {
+                return Err(format!("{name}: write the whole path, which begins with /"));
+            }
+            let name = name.trim();
+            if name.is_empty() || clusters.insert(name.to_owned(), format!("{option}={place}")).is_some() {
+                return Err(format!("a cluster needs a name of its own, and {name:?} is none"));
+            }
+        }
+        Ok(Self(clusters))
+    }
+}
+
 impl Value for BTreeSet<Filter> {
     fn parse(text: &str) -> Result<Self, String> {
         let names = <Vec<String>>::parse(text)?;
@@ -421,6 +452,17 @@ mod tests {
         }
         let error = <Vec<CustomFilter>>::parse(r#"A=["like", "$a", "1"]"#).expect_err("no operator");
         assert!(error.starts_with("A: 'like' is no operator"), "{error}");
+    }
+
+    #[test]
+    fn clusters_have_a_name_and_a_place_each() {
+        let clusters = Clusters::parse("a=file:/var/lib/a.data, b=rapi:gnt.example.org:5080").expect("two").0;
+        let options: Vec<&str> = clusters.values().map(String::as_str).collect();
+        assert_eq!(options, ["--text-data=/var/lib/a.data", "--master=gnt.example.org:5080"]);
+        assert_eq!(Clusters::parse(""), Ok(Clusters::default()));
+        for wrong in ["a", "a=", "a=file:", "a=file:b", "=file:/a", "a=ssh:/b", "a=file:/a,a=file:/b"] {
+            assert!(Clusters::parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -24,8 +24,8 @@ use leases::requirement::Requirement;
 use leases::usage::Prices;
 use secrecy::SecretString;
 use server::{
-    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, RateLimit,
-    TlsConfig, WebhookConfig,
+    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, PlacementConfig,
+    RateLimit, TlsConfig, WebhookConfig,
 };
 use service::{EnergyMode, EnergySettings, Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
@@ -490,8 +490,24 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             ..server::Limits::default()
         },
         webhook: webhook(configuration)?,
+        placement: placement(configuration),
         shortage_status: configuration.shortage_status,
     })
+}
+
+/// Questions about clusters, which this program answers in processes of its own.
+fn placement(configuration: &Configuration) -> PlacementConfig {
+    // Where there is such a link, it stands for the program that runs even if another is in its place by now.
+    let link = PathBuf::from("/proc/self/exe");
+    let program = if link.exists() { Some(link) } else { std::env::current_exe().ok() };
+    PlacementConfig {
+        program,
+        clusters: configuration.clusters.0.clone(),
+        cluster_bytes: configuration.cluster_bytes,
+        compute_seconds: configuration.compute_time.seconds(),
+        memory_mib: configuration.placement_memory,
+        at_once: configuration.placements_at_once,
+    }
 }
 
 /// Whether others may come in, and nothing limits what they may have.

@@ -11,6 +11,7 @@ mod hostile_service;
 mod leasing;
 mod output;
 mod personality;
+mod placement;
 mod questions;
 mod reload;
 mod service;

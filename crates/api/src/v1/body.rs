@@ -119,6 +119,30 @@ pub struct AvailabilityBody {
     pub availability: Availability,
 }
 
+/// Names of clusters.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClustersBody {
+    /// The names, in order.
+    pub clusters: Vec<String>,
+}
+
+/// An answer about a cluster: the document that the command prints, in the field that has the question's name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PlacementAnswer {
+    /// Of `allot hbal --json --explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<Value>,
+    /// Of `allot drain --json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Value>,
+    /// Of `allot whatif --json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whatif: Option<Value>,
+    /// Of `allot fit --json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Value>,
+}
+
 /// Who has which hosts when.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CalendarBody {

@@ -25,6 +25,7 @@ pub mod limits;
 mod maintenance;
 mod notification;
 mod offer;
+mod placement;
 mod plan;
 mod preemptible;
 mod python;
@@ -63,6 +64,10 @@ pub use limits::Limits;
 pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
 pub use offer::{Offer, WaitlistEntry};
+pub use placement::{
+    AskedCluster, BalanceQuestion, DrainQuestion, FitQuestion, PlacementQuestion, PlacementRequest,
+    RapiDocuments, WhatifQuestion,
+};
 pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use preemptible::{PreemptibleProject, PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};

@@ -116,6 +116,10 @@ rules! {
     CalendarGet "blazar:calendar:get" READER;
     /// Seeing there what is of other projects.
     CalendarGetNames "blazar:calendar:get_names" ADMIN;
+    /// Asking about a Ganeti cluster that is sent along.
+    PlacementPost "blazar:placement:post" MEMBER;
+    /// Asking about clusters that the operator has named, and seeing their names.
+    PlacementClusters "blazar:placement:clusters" ADMIN;
     /// Seeing how power is saved.
     EnergyGet "blazar:energy:get" ADMIN;
     /// Booking maintenance of hosts.

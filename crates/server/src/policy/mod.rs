@@ -249,6 +249,8 @@ mod tests {
             ("blazar:availability:get", reader),
             ("blazar:calendar:get", reader),
             ("blazar:calendar:get_names", admin),
+            ("blazar:placement:post", member),
+            ("blazar:placement:clusters", admin),
             ("blazar:energy:get", admin),
             ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),

@@ -27,6 +27,7 @@ pub(crate) mod notifications;
 pub(crate) mod offers;
 pub(crate) mod operation;
 mod paging;
+pub(crate) mod placement;
 pub(crate) mod preemptible;
 pub(crate) mod series;
 pub(crate) mod session;

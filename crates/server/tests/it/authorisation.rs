@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 90] = [
+const MATRIX: [(&str, &str, &str); 95] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -87,6 +87,11 @@ const MATRIX: [(&str, &str, &str); 90] = [
     ("GET", "/v1/availability", "admin member reader foreign"),
     ("GET", "/v1/calendar", "admin member reader foreign"),
     ("GET", "/v1/calendar/changes", "admin member reader foreign"),
+    ("GET", "/v1/placement/clusters", "admin"),
+    ("POST", "/v1/placement/balance", "admin member foreign"),
+    ("POST", "/v1/placement/drain", "admin member foreign"),
+    ("POST", "/v1/placement/whatif", "admin member foreign"),
+    ("POST", "/v1/placement/fit", "admin member foreign"),
     ("POST", "/v1/session", "everybody"),
     ("GET", "/v1/session", "admin member reader other foreign"),
     ("DELETE", "/v1/session", "admin member reader other foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 90] = [
+const ROWS: [Row; 95] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -99,6 +99,11 @@ const ROWS: [Row; 90] = [
         ("If-None-Match", "*"),
     ]),
     row("GET", "/v1/calendar/changes").with(&[("Last-Event-ID", "1")]),
+    row("GET", "/v1/placement/clusters"),
+    row("POST", "/v1/placement/balance").sending(|_| json!({"cluster": "theirs"})),
+    row("POST", "/v1/placement/drain").sending(|_| json!({"text": "", "nodes": ["n1"]})),
+    row("POST", "/v1/placement/whatif").sending(|_| json!({"text": "", "lose": ["n1"]})),
+    row("POST", "/v1/placement/fit").sending(|_| json!({"text": "", "shape": "1g,1g,1"})),
     row("POST", "/v1/session").with(&[("X-Allot-Console", "1")]).sending(|_| json!({"token": "member"})),
     row("GET", "/v1/session"),
     row("DELETE", "/v1/session"),

@@ -1,0 +1,430 @@
+//! Questions about a Ganeti cluster: its description, which is sent along or which the operator has named, and options
+//! as the commands `allot hbal`, `drain`, `whatif` and `fit` have them. Not in Blazar.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::error::RequestError;
+use super::fields::{Fields, boolean, count, list, strict_text};
+use super::limits::Limits;
+
+/// A question about a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacementQuestion {
+    /// Which moves balance a group (`hbal`).
+    Balance,
+    /// Whether nodes can be emptied.
+    Drain,
+    /// What the cluster would be like after changes.
+    Whatif,
+    /// How many instances of a shape fit.
+    Fit,
+}
+
+impl PlacementQuestion {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Balance, Self::Drain, Self::Whatif, Self::Fit];
+
+    /// Its name in addresses, and the field that an answer is in.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balance => "balance",
+            Self::Drain => "drain",
+            Self::Whatif => "whatif",
+            Self::Fit => "fit",
+        }
+    }
+
+    /// The command that answers it.
+    pub fn command(self) -> &'static str {
+        if self == Self::Balance { "hbal" } else { self.name() }
+    }
+
+    /// Its own options.
+    fn options(self) -> &'static [Field] {
+        match self {
+            Self::Balance => &BALANCE,
+            Self::Drain => &DRAIN,
+            Self::Whatif => &WHATIF,
+            Self::Fit => &FIT,
+        }
+    }
+}
+
+/// A field of a question, and the option of the command that it stands for.
+type Field = (&'static str, Kind, &'static str);
+
+/// How a field becomes words of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Text, after the option.
+    Text,
+    /// A number, after the option.
+    Number,
+    /// A count, after the option.
+    Count,
+    /// The option, if it is true.
+    On,
+    /// The option, if it is false.
+    Off,
+    /// The option for each text of a list.
+    Each,
+    /// Words without an option; they must be there.
+    Operands,
+    /// One word without an option; it must be there.
+    Operand,
+}
+
+/// How the cluster is looked at, whatever is asked.
+const VIEW: [Field; 4] = [
+    ("offline", Kind::Each, "--offline"),
+    ("max_cpu", Kind::Number, "--max-cpu"),
+    ("min_disk", Kind::Number, "--min-disk"),
+    ("n1_initial", Kind::Text, "--n1-initial"),
+];
+const BALANCE: [Field; 6] = [
+    ("group", Kind::Text, "--group"),
+    ("moves", Kind::Count, "--max-length"),
+    ("disk_moves", Kind::Off, "--no-disk-moves"),
+    ("instance_moves", Kind::Off, "--no-instance-moves"),
+    ("evacuate", Kind::On, "--evac-mode"),
+    ("ignore_soft_errors", Kind::On, "--ignore-soft-errors"),
+];
+const DRAIN: [Field; 4] = [
+    ("nodes", Kind::Operands, ""),
+    ("reboot", Kind::On, "--reboot"),
+    ("disk_moves", Kind::Off, "--no-disk-moves"),
+    ("ignore_soft_errors", Kind::On, "--ignore-soft-errors"),
+];
+const WHATIF: [Field; 10] = [
+    ("lose", Kind::Each, "--lose"),
+    ("add_nodes", Kind::Each, "--add-nodes"),
+    ("resize", Kind::Each, "--resize"),
+    ("add_instances", Kind::Each, "--add-instances"),
+    ("remove_instances", Kind::Each, "--remove-instance"),
+    ("rebalance", Kind::On, "--rebalance"),
+    ("disk_template", Kind::Text, "--disk-template"),
+    ("capacity_checks", Kind::Off, "--no-capacity-checks"),
+    ("independent_groups", Kind::On, "--independent-groups"),
+    ("limit", Kind::Count, "--limit"),
+];
+const FIT: [Field; 7] = [
+    ("shape", Kind::Operand, ""),
+    ("count", Kind::Count, "--count"),
+    ("disk_template", Kind::Text, "--disk-template"),
+    ("group", Kind::Text, "--group"),
+    ("capacity_checks", Kind::Off, "--no-capacity-checks"),
+    ("independent_groups", Kind::On, "--independent-groups"),
+    ("limit", Kind::Count, "--limit"),
+];
+
+/// The cluster that is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedCluster {
+    /// The one that the operator has given this name.
+    Named(String),
+    /// One in the text format.
+    Text(String),
+    /// Answers of the remote API, each with the name of its file.
+    Rapi([(&'static str, String); 4]),
+}
+
+/// A question about a cluster that can be put to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacementRequest {
+    /// About which cluster.
+    pub cluster: AskedCluster,
+    /// Options of the command. None of them says where a cluster is.
+    pub options: Vec<String>,
+    /// What follows the options, never taken for one.
+    pub operands: Vec<String>,
+}
+
+impl PlacementRequest {
+    /// Reads the body of `POST /placement/...`. The cluster's description may be as long as the body; everything else is
+    /// as large as the limits allow.
+    pub fn read(question: PlacementQuestion, body: Value, limits: &Limits) -> Result<Self, RequestError> {
+        let Value::Object(mut object) = body else {
+            return Err(RequestError::malformed("body", "a JSON object"));
+        };
+        let cluster = cluster(&mut object)?;
+        let body = Value::Object(object);
+        limits.check(&body)?;
+        let (mut options, mut operands) = (Vec::new(), Vec::new());
+        let mut fields = Fields::body(&body)?;
+        for (name, kind, option) in question.options().iter().chain(&VIEW) {
+            let Some(value) = fields.given(name) else {
+                if matches!(kind, Kind::Operand | Kind::Operands) {
+                    return Err(RequestError::Missing((*name).to_owned()));
+                }
+                continue;
+            };
+            match kind {
+                Kind::Text => options.push(format!("{option}={}", strict_text(name, value)?)),
+                Kind::Count => options.push(format!("{option}={}", count(name, value, 0)?)),
+                Kind::Number => {
+                    let number = value.as_f64().ok_or_else(|| RequestError::malformed(*name, "a number"))?;
+                    options.push(format!("{option}={number}"));
+                }
+                Kind::On | Kind::Off => {
+                    if boolean(name, value)? == (*kind == Kind::On) {
+                        options.push((*option).to_owned());
+                    }
+                }
+                Kind::Each => {
+                    for value in list(name, Some(value))? {
+                        options.push(format!("{option}={}", strict_text(name, value)?));
+                    }
+                }
+                Kind::Operands => {
+                    for value in list(name, Some(value))? {
+                        operands.push(strict_text(name, value)?);
+                    }
+                    if operands.is_empty() {
+                        return Err(RequestError::malformed(*name, "a list of at least one name"));
+                    }
+                }
+                Kind::Operand => operands.push(strict_text(name, value)?),
+            }
+        }
+        fields.finish()?;
+        Ok(Self { cluster, options, operands })
+    }
+}
+
+/// Takes the cluster out of a body: one of `cluster`, `text` and `rapi`.
+fn cluster(object: &mut Map<String, Value>) -> Result<AskedCluster, RequestError> {
+    let mut given = ["cluster", "text", "rapi"].into_iter().filter_map(|name| {
+        let value = object.remove(name).filter(|value| !value.is_null())?;
+        Some((name, value))
+    });
+    let first = given.next();
+    if let Some((more, _)) = given.next() {
+        return Err(RequestError::malformed(more, "absent: give one of cluster, text and rapi"));
+    }
+    match first {
+        Some(("cluster", Value::String(name))) => Ok(AskedCluster::Named(name)),
+        Some(("text", Value::String(text))) => Ok(AskedCluster::Text(text)),
+        Some(("rapi", Value::Object(mut documents))) => {
+            let mut document = |name: &'static str, file: &'static str| {
+                let value =
+                    documents.remove(name).ok_or_else(|| RequestError::Missing(format!("rapi.{name}")))?;
+                Ok::<_, RequestError>((file, value.to_string()))
+            };
+            let all = [
+                document("groups", "groups.json")?,
+                document("nodes", "nodes.json")?,
+                document("instances", "instances.json")?,
+                document("info", "info.json")?,
+            ];
+            match documents.keys().next() {
+                Some(name) => Err(RequestError::Unknown {
+                    parameter: format!("rapi.{name}"),
+                    known: vec!["groups", "nodes", "instances", "info"],
+                }),
+                None => Ok(AskedCluster::Rapi(all)),
+            }
+        }
+        Some(("rapi", _)) => Err(RequestError::malformed("rapi", "an object")),
+        Some((name, _)) => Err(RequestError::malformed(name, "text")),
+        None => Err(RequestError::Missing("cluster, text or rapi".to_owned())),
+    }
+}
+
+/// Answers of a cluster's remote API, version 2.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RapiDocuments {
+    /// That to `/2/groups?bulk=1`.
+    pub groups: Value,
+    /// That to `/2/nodes?bulk=1`.
+    pub nodes: Value,
+    /// That to `/2/instances?bulk=1`.
+    pub instances: Value,
+    /// That to `/2/info`.
+    pub info: Value,
+}
+
+macro_rules! questions {
+    ($( $(#[doc = $doc:literal])+ $name:ident { $( $(#[doc = $about:literal])+ $field:ident: $kind:ty, )+ } )+) => { $(
+        $(#[doc = $doc])+
+        ///
+        /// One of `cluster`, `text` and `rapi` says about which cluster.
+        #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// The name that the operator has given a cluster.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub cluster: Option<String>,
+            /// A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[schema(max_length = 8_388_608, pattern = r"^[\s\S]*$")]
+            pub text: Option<String>,
+            /// A cluster as its remote API describes it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub rapi: Option<RapiDocuments>,
+            /// Nodes that are to be taken for offline.
+            #[serde(default)]
+            pub offline: Vec<String>,
+            /// Allow so many virtual CPUs per physical one, instead of what the policy allows.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub max_cpu: Option<f64>,
+            /// Keep this share of each node's disk free, from 0 to 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub min_disk: Option<f64>,
+            /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub n1_initial: Option<String>,
+            $( $(#[doc = $about])+
+            #[serde(default)]
+            pub $field: $kind, )+
+        }
+    )+ };
+}
+
+questions! {
+    /// Which moves balance a group, as `allot hbal` has them.
+    BalanceQuestion {
+        /// The group; it need not be said where only one has nodes.
+        group: Option<String>,
+        /// At most so many moves.
+        moves: Option<u32>,
+        /// Whether disks may be copied; they may if it is not said.
+        disk_moves: Option<bool>,
+        /// Whether instances may be migrated; they may if it is not said.
+        instance_moves: Option<bool>,
+        /// Only move instances off offline nodes.
+        evacuate: Option<bool>,
+        /// Do not insist on limits that are exceeded already.
+        ignore_soft_errors: Option<bool>,
+    }
+    /// Whether nodes can be emptied, as `allot drain` has it.
+    DrainQuestion {
+        /// The nodes. At least one must be named.
+        nodes: Vec<String>,
+        /// The nodes will only be restarted.
+        reboot: Option<bool>,
+        /// Whether disks may be copied; they may if it is not said.
+        disk_moves: Option<bool>,
+        /// Accept moves that violate policies, exclusion tags or N+1 where they are violated already.
+        ignore_soft_errors: Option<bool>,
+    }
+    /// What the cluster would be like after changes, as `allot whatif` has it. At least one change must be given.
+    WhatifQuestion {
+        /// Nodes that die.
+        lose: Vec<String>,
+        /// Empty nodes that join: `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]` each.
+        add_nodes: Vec<String>,
+        /// Instances that get other sizes: `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE` each.
+        resize: Vec<String>,
+        /// Instances that are created: `COUNT,DISK,RAM,CPUS[,TEMPLATE]` each.
+        add_instances: Vec<String>,
+        /// Instances that are removed.
+        remove_instances: Vec<String>,
+        /// The groups are balanced in the end.
+        rebalance: Option<bool>,
+        /// Disk template of the instances that room is counted for.
+        disk_template: Option<String>,
+        /// Whether instances are placed only where every node can still be emptied; so it is if it is not said.
+        capacity_checks: Option<bool>,
+        /// Judge redundancy group by group.
+        independent_groups: Option<bool>,
+        /// Count room for at most so many instances of a size.
+        limit: Option<u32>,
+    }
+    /// How many instances of a shape fit, as `allot fit` has it.
+    FitQuestion {
+        /// The shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. It must be given.
+        shape: String,
+        /// Whether so many fit.
+        count: Option<u32>,
+        /// Their disk template.
+        disk_template: Option<String>,
+        /// Only in this group.
+        group: Option<String>,
+        /// Whether instances are placed only where every node can still be emptied; so it is if it is not said.
+        capacity_checks: Option<bool>,
+        /// Judge redundancy group by group.
+        independent_groups: Option<bool>,
+        /// Count at most so many.
+        limit: Option<u32>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use utoipa::PartialSchema;
+
+    use super::*;
+
+    fn read(question: PlacementQuestion, body: Value) -> Result<PlacementRequest, RequestError> {
+        PlacementRequest::read(question, body, &Limits::default())
+    }
+
+    #[test]
+    fn fields_become_options_and_text_never_becomes_one() {
+        let asked = json!({"text": "a|b", "nodes": ["-S/etc/x", "n1"], "reboot": true, "disk_moves": false,
+            "ignore_soft_errors": false, "offline": ["n2", "--json"], "max_cpu": 4.5});
+        let read = read(PlacementQuestion::Drain, asked).expect("a question");
+        assert_eq!(read.cluster, AskedCluster::Text("a|b".to_owned()));
+        assert_eq!(
+            read.options,
+            ["--reboot", "--no-disk-moves", "--offline=n2", "--offline=--json", "--max-cpu=4.5"]
+        );
+        assert_eq!(read.operands, ["-S/etc/x", "n1"]);
+    }
+
+    #[test]
+    fn a_cluster_is_named_or_sent_and_nothing_else() {
+        for (body, message) in [
+            (json!({}), "Missing parameter cluster, text or rapi"),
+            (json!({"text": "a", "cluster": "b"}), "Malformed parameter text"),
+            (json!({"text": 1}), "Malformed parameter text"),
+            (json!({"rapi": {"groups": []}}), "Missing parameter rapi.nodes"),
+            (
+                json!({"rapi": {"groups": [], "nodes": [], "instances": [], "info": {}, "x": 1}}),
+                "Unknown parameter rapi.x",
+            ),
+            (json!({"master": "192.0.2.1"}), "Missing parameter cluster, text or rapi"),
+            (json!({"text": "", "master": "192.0.2.1"}), "Unknown parameter master"),
+            (
+                json!({"text": "", "group": "a\u{0}b"}),
+                "Malformed parameter group: it has the control character U+0000",
+            ),
+            (json!([]), "Malformed parameter body"),
+        ] {
+            let error = read(PlacementQuestion::Balance, body).expect_err("it is wrong");
+            assert_eq!(error.to_string(), message);
+        }
+        assert_eq!(
+            read(PlacementQuestion::Drain, json!({"text": "", "nodes": []}))
+                .expect_err("no node")
+                .to_string(),
+            "Malformed parameter nodes"
+        );
+        let missing = read(PlacementQuestion::Fit, json!({"text": ""})).expect_err("no shape");
+        assert_eq!(missing.to_string(), "Missing parameter shape");
+    }
+
+    #[test]
+    fn the_document_has_every_field_that_is_read_and_no_other() {
+        let schemas = [
+            BalanceQuestion::schema(),
+            DrainQuestion::schema(),
+            WhatifQuestion::schema(),
+            FitQuestion::schema(),
+        ];
+        for (question, schema) in PlacementQuestion::ALL.into_iter().zip(schemas) {
+            let schema = serde_json::to_value(schema).expect("JSON");
+            let mut described: Vec<&str> =
+                schema["properties"].as_object().expect("properties").keys().map(String::as_str).collect();
+            let mut known = vec!["cluster", "text", "rapi"];
+            known.extend(question.options().iter().chain(&VIEW).map(|(name, ..)| name));
+            described.sort_unstable();
+            known.sort_unstable();
+            assert_eq!(described, known, "{question:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Questions about clusters: who may ask, and what one may cost. A script stands for the program; the program's answers
+//! are tested with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use axum::http::Method;
+use serde_json::json;
+use server::{Config, PlacementConfig};
+
+use crate::site::{Site, TempFile};
+
+/// A script for a program, with what is allowed.
+fn answering(script: &str) -> (PlacementConfig, TempFile) {
+    let file = TempFile::new("sh", &format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(&file.0, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let config = PlacementConfig {
+        program: Some(file.0.clone()),
+        clusters: BTreeMap::from([("lab".to_owned(), "--master=lab.example.org".to_owned())]),
+        ..PlacementConfig::default()
+    };
+    (config, file)
+}
+
+async fn site(placement: PlacementConfig) -> Site {
+    Site::guarded_with(Config { placement, ..Config::default() }).await
+}
+
+const PATH: &str = "/v1/placement/drain";
+
+#[tokio::test]
+async fn the_program_is_told_of_a_file_and_of_options_and_of_nothing_else() {
+    let (config, _script) = answering(
+        r#"for word; do words="$words\"$word\", "; done; echo "{\"words\": [$words\"\"], \"text\": \"$(cat cluster.data)\", \"env\": $(env | grep -c -v -E '^(PWD|SHLVL|_|OLDPWD)=')}""#,
+    );
+    let site = site(config).await;
+    let body = json!({"text": "a cluster", "nodes": ["--save=x"], "offline": ["n2"]});
+    let answer = site.send_as("member", Method::POST, PATH, Some(&body)).await.ok(200);
+    let words: Vec<&str> =
+        answer["drain"]["words"].as_array().expect("a list").iter().filter_map(|w| w.as_str()).collect();
+    assert!(words[2].starts_with("--text-data=/") && words[2].ends_with("/cluster.data"), "{words:?}");
+    assert_eq!(
+        (&words[..2], &words[3..]),
+        (&["drain", "--json"][..], &["--offline=n2", "--", "--save=x", ""][..])
+    );
+    assert_eq!(answer["drain"]["text"], "a cluster");
+    assert_eq!(answer["drain"]["env"], 0, "no setting of the service is told");
+    let directory =
+        std::path::Path::new(words[2].split_once('=').expect("an option").1).parent().expect("a directory");
+    assert!(!directory.exists(), "nothing is left");
+}
+
+#[tokio::test]
+async fn named_clusters_are_for_those_who_may_know_them() {
+    let (config, _script) = answering(r#"[ "$3" = --master=lab.example.org ] && echo '{"ok": true}'"#);
+    let site = site(config).await;
+    let names = site.send_as("admin", Method::GET, "/v1/placement/clusters", None).await.ok(200);
+    assert_eq!(names, json!({"clusters": ["lab"]}));
+    let body = json!({"cluster": "lab", "nodes": ["n1"]});
+    let answer = site.send_as("admin", Method::POST, PATH, Some(&body)).await.ok(200);
+    assert_eq!(answer, json!({"drain": {"ok": true}}));
+    for cluster in ["lab", "nosuch"] {
+        let body = json!({"cluster": cluster, "nodes": ["n1"]});
+        let refused = site.send_as("member", Method::POST, PATH, Some(&body)).await;
+        assert_eq!(
+            refused.error(),
+            (403, "Policy doesn't allow blazar:placement:clusters to be performed".to_owned())
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_named_cluster_complains_of_is_for_the_operator() {
+    let (config, _script) =
+        answering("echo 'Error: failed to load data, aborting: lab.example.org: refused' >&2; exit 2");
+    let site = site(config).await;
+    let body = json!({"cluster": "lab", "nodes": ["n1"]});
+    let answer = site.send_as("admin", Method::POST, PATH, Some(&body)).await;
+    assert_eq!(answer.error(), (503, "The cluster lab cannot be read at present".to_owned()));
+    let body = json!({"text": "", "nodes": ["n1"]});
+    let answer = site.send_as("admin", Method::POST, PATH, Some(&body)).await;
+    assert_eq!(answer.error(), (400, "failed to load data, aborting: lab.example.org: refused".to_owned()));
+}
+
+#[tokio::test]
+async fn a_question_that_computes_for_too_long_ends() {
+    let (config, _script) = answering("while :; do :; done");
+    let site = site(PlacementConfig { compute_seconds: 1, ..config }).await;
+    let body = json!({"text": "", "nodes": ["n1"]});
+    let answer = site.send_as("member", Method::POST, PATH, Some(&body)).await;
+    let (status, message) = answer.error();
+    assert!(
+        status == 400 && message.starts_with("The question takes more than 1 s of computing"),
+        "{message}"
+    );
+    assert_eq!(answer.json()["hint"], "the operator's setting is placement.compute_time");
+}
+
+#[tokio::test]
+async fn bodies_and_answers_have_limits() {
+    let (config, _script) = answering("head -c 20000000 /dev/zero");
+    let site = site(PlacementConfig { cluster_bytes: 2 << 20, ..config }).await;
+    let sized = |bytes: usize| json!({"text": "x".repeat(bytes), "nodes": ["n1"]});
+    let answer = site.send_as("member", Method::POST, PATH, Some(&sized(3 << 20))).await;
+    assert_eq!(answer.error(), (413, "The body of a request may be 2097152 bytes long".to_owned()));
+    let answer = site.send_as("member", Method::POST, PATH, Some(&sized(1 << 20))).await;
+    assert_eq!(
+        answer.error(),
+        (400, "The answer would be longer than 16777216 bytes: ask for less".to_owned())
+    );
+    let long = json!({"text": "", "nodes": ["n".repeat(256)]});
+    let answer = site.send_as("member", Method::POST, PATH, Some(&long)).await;
+    assert_eq!(
+        answer.error(),
+        (400, "Malformed parameter nodes[0]: it has 256 characters and may have 255".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
+    // It goes on until the test has seen what others are told meanwhile.
+    let gate = TempFile::new("gate", "");
+    let (config, _script) =
+        answering(&format!("while [ -e {} ]; do sleep 0.02; done; echo '{{}}'", gate.0.display()));
+    let site = std::sync::Arc::new(site(config).await);
+    let body = json!({"text": "", "nodes": ["n1"]});
+    let ask = |token: &'static str| {
+        let (site, body) = (std::sync::Arc::clone(&site), body.clone());
+        tokio::spawn(async move { site.send_as(token, Method::POST, PATH, Some(&body)).await })
+    };
+    let first = ask("member");
+    let second = loop {
+        // Whichever comes first, the other is one too many.
+        tokio::task::yield_now().await;
+        let refused = site.send_as("member", Method::POST, PATH, Some(&json!({}))).await;
+        if refused.status == 429 {
+            break refused;
+        }
+    };
+    assert_eq!(second.error().1, "Too many requests at once: wait for answers");
+    let other = ask("foreign");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!first.is_finished() && !other.is_finished());
+    drop(gate);
+    assert_eq!(first.await.expect("no panic").ok(200), json!({"drain": {}}));
+    assert_eq!(other.await.expect("no panic").ok(200), json!({"drain": {}}));
+}
+
+#[tokio::test]
+async fn a_service_without_the_program_says_so() {
+    let site = Site::open().await;
+    let answer = site.post(PATH, &json!({"text": "", "nodes": ["n1"]})).await;
+    assert_eq!(answer.error(), (404, "This service answers no questions about clusters".to_owned()));
+    assert_eq!(site.get("/v1/placement/clusters").await.ok(200), json!({"clusters": []}));
+}
