@@ -106,6 +106,9 @@ Measurements
   bench leases [--json]         the leasing service under load, beside what is wanted
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
+  bench calendar [--json]       how long the calendar and what is free take, with 2,000 hosts and 20,000
+      --hosts N --leases N        leases
+      --samples N --ours PATH
   bench hostile [--json]        what others wait for while members ask for all that is costly:
       --hosts N --leases N        (default 1,000 and 3,000), a minute for each scenario;
       --only TEXT                 only those whose name contains TEXT

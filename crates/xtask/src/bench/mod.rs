@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the programs cost.
 
+mod calendar;
 mod fill;
 mod hostile;
 mod hunts;
@@ -18,6 +19,7 @@ use crate::arguments::Arguments;
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
+        Some("calendar") => calendar::main(arguments),
         Some("fill") => fill::main(arguments),
         Some("hostile") => hostile::main(arguments),
         Some("hunts") => hunts::main(arguments),
@@ -28,7 +30,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         Some("instructions") => instructions::main(arguments),
         Some("workload") => workload::main(arguments),
         _ => bail!(
-            "bench what? fill, hostile, hunts, leases, placement, quality, scaling, instructions or workload"
+            "bench what? calendar, fill, hostile, hunts, leases, placement, quality, scaling, instructions or workload"
         ),
     }
 }

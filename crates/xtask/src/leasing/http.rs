@@ -84,6 +84,13 @@ impl Http {
         fetched(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
     }
 
+    /// Sends a request as a browser does, which takes compressed answers; the status and the body as it came.
+    pub async fn fetch_compressed(&self, path: &str) -> Result<(u16, Vec<u8>)> {
+        let request =
+            self.request(&Method::GET, path, None).header("accept-encoding", "gzip, deflate, br, zstd");
+        fetched(request).await.with_context(|| format!("GET {path}"))
+    }
+
     fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
         let request = self.client.request(method.clone(), format!("{}{path}", self.base));
         let mut request = request.header("accept", "application/json");

@@ -40,6 +40,11 @@ impl Cloud {
         Self { hosts, random: Random::new(1), origin: Minute::now().plus(AHEAD_HOURS * 60) }
     }
 
+    /// The minute in which leases that were asked for begin at the earliest.
+    pub fn origin(&self) -> Minute {
+        self.origin
+    }
+
     /// How many hosts it has.
     pub fn hosts(&self) -> usize {
         self.hosts
@@ -88,6 +93,21 @@ impl Cloud {
             }
         }
         Ok(())
+    }
+
+    /// Asks for so many leases of some hosts that begin at once and last for some days.
+    pub fn begin(&mut self, caller: &Caller, leases: usize) -> Result<()> {
+        let lease = |_| {
+            let hosts = self.random.between(1, 3) as usize;
+            let end = Minute::now().plus(60 * self.random.between(48, 24 * 20));
+            json!({"name": "measured", "start_date": "now", "end_date": end.sent(),
+                   "reservations": [whole_hosts(hosts, hosts)]})
+        };
+        let requests: Vec<Value> = (0..leases).map(lease).collect();
+        together(caller, "/v1/leases", requests).into_iter().try_for_each(|answer| {
+            let answer = answer?;
+            if answer.is_shortage() { Ok(()) } else { answer.expect(201).map(drop) }
+        })
     }
 
     /// A lease as people ask for: some hosts, perhaps with a certain capability, or room for some instances.

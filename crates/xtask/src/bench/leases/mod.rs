@@ -7,7 +7,7 @@ pub mod cloud;
 mod latency;
 mod preemptible;
 mod refusals;
-mod report;
+pub mod report;
 mod starts;
 mod throughput;
 mod usage;
