@@ -239,3 +239,30 @@ async fn usage_e_leases_count_where_their_hosts_are_and_nothing_has_no_row() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_dry_run_says_what_a_lease_would_cost() {
+    let price = |text: &str| text.parse::<Decimal>().expect("a price");
+    let prices = Prices {
+        currency: "EUR".to_owned(),
+        lease: price("10"),
+        host_hour: price("0.5"),
+        ..Prices::default()
+    };
+    let site = Site::of_settings(Settings { prices, ..Settings::default() }).await;
+    site.add_hosts(2).await;
+    let lease = hosts_lease(2, 2, "2030-01-02 10:00", "2030-01-02 13:00");
+    let cost = |answer: &Value| answer["lease"]["cost"].clone();
+    let dry = site.post("/v1/leases?dry_run=true", &lease).await.ok(200);
+    assert_eq!(cost(&dry), json!({"amount": "13", "currency": "EUR"}), "a lease, and six host-hours");
+    let made = site.lease(&lease).await;
+    assert!(made.get("cost").is_none(), "clients of Blazar print all fields that they get: {made}");
+    let path = format!("/v1/leases/{}", made["id"].as_str().expect("text"));
+    let longer = json!({"end_date": "2030-01-02 14:00"});
+    assert_eq!(cost(&site.put(&format!("{path}?dry_run=true"), &longer).await.ok(200))["amount"], "14");
+    assert_eq!(cost(&site.get(&format!("{path}?detail=true")).await.ok(200))["amount"], "13");
+    let free = Site::open().await;
+    free.add_hosts(2).await;
+    let dry = free.post("/v1/leases?dry_run=true", &lease).await.ok(200);
+    assert_eq!(cost(&dry), Value::Null, "nothing has a price");
+}
