@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get, type Offer, path, period, request } from "./api/client";
 import { parse, stamp } from "./calendar/zone";
-import { LoadState, Name, Refusal, Time, whatOfLease } from "./parts";
+import { LoadState, Name, Refusal, Time, usePart, whatOfLease } from "./parts";
 import { href } from "./route";
 import { changes, type Loaded, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -16,6 +16,7 @@ export function AdminView(): JSX.Element {
         <h1>{t.admin.title}</h1>
       </header>
       <Pools />
+      <LeasePools />
       <Waitlist />
       <OffersHeld />
       <Audit />
@@ -82,6 +83,48 @@ function Pools(): JSX.Element {
           ))}
         </Table>
       )}
+    </Part>
+  );
+}
+
+function LeasePools(): JSX.Element {
+  const loaded = useLoaded<Bodies["LeasePoolsBody"]>("leasepools", (signal) => get("/v1/leasepools", {}, signal));
+  const columns = t.admin.leasePoolColumns;
+  const [part, more] = usePart(loaded.data?.leasepools ?? [], 50);
+  return (
+    <Part title={t.admin.leasePools} loaded={loaded}>
+      {({ leasepools }) =>
+        leasepools.length === 0 ? (
+          <p class="note">{t.admin.noLeasePools}</p>
+        ) : (
+          <>
+            <Table columns={Object.values(columns)}>
+              {part.map((pool) => (
+                <tr key={pool.id}>
+                  <td data-label={columns.name}>
+                    <Name text={pool.name} />
+                  </td>
+                  <td data-label={columns.project}>
+                    <Name text={pool.project_id} />
+                  </td>
+                  <td data-label={columns.hosts}>{pool.hosts}</td>
+                  <td data-label={columns.lease}>
+                    <a href={href(["leases", pool.lease_id])}>
+                      <code>{pool.lease_id}</code>
+                    </a>
+                  </td>
+                  <td data-label={columns.ratios}>
+                    {pool.cpu_allocation_ratio || pool.ram_allocation_ratio
+                      ? t.admin.ratios(String(pool.cpu_allocation_ratio ?? 1), String(pool.ram_allocation_ratio ?? 1))
+                      : "–"}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+            {more}
+          </>
+        )
+      }
     </Part>
   );
 }

@@ -12,6 +12,7 @@ import { InstancesView } from "./instances";
 import { LeaseView } from "./lease";
 import { LeasesView } from "./leases";
 import { Empty, Failure, Waiting } from "./parts";
+import { PlacementView } from "./placement";
 import { go, href, type Route, useRoute } from "./route";
 import { SignIn } from "./signin";
 import { changes, ContextOf, may, usePreference } from "./state";
@@ -103,8 +104,13 @@ function Frame(props: {
   const route = useRoute();
   const [first = "calendar"] = route.parts;
   const context = useMemo(() => ({ session, zone }), [session, zone]);
-  const views = (["calendar", "leases", "fleet", "instances", "usage", "admin"] as const).filter((view) =>
-    view === "fleet" ? may(session, "oshosts:get") : view === "admin" ? may(session, "freepools:get") : true,
+  const needs: Record<string, string> = {
+    fleet: "oshosts:get",
+    placement: "placement:post",
+    admin: "freepools:get",
+  };
+  const views = (["calendar", "leases", "fleet", "instances", "placement", "usage", "admin"] as const).filter(
+    (view) => !needs[view] || may(session, needs[view]),
   );
   useEffect(() => {
     const name = t.nav[first as keyof typeof t.nav] ?? "";
@@ -196,6 +202,8 @@ function View({ route, theme }: { route: Route; theme: string }): JSX.Element {
       return <FleetView route={route} />;
     case "instances":
       return <InstancesView route={route} />;
+    case "placement":
+      return <PlacementView route={route} />;
     case "usage":
       return <UsageView />;
     case "admin":

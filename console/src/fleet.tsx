@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get, type Host, type Instance, path, request } from "./api/client";
-import { parse } from "./calendar/zone";
+import { DAY } from "./calendar/geometry";
+import { parse, rfc3339 } from "./calendar/zone";
 import { Confirm, gib, LoadState, Name, NothingListed, Refusal, Search, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { changes, may, useContextOf, useLoaded, useNow } from "./state";
@@ -232,6 +233,8 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
         </table>
       )}
       {more}
+      {may(session, "energy:get") && <Energy />}
+      {may(session, "drift:get") && <Drift />}
       {closing && (
         <Confirm
           text={t.fleet.closing(closing.hypervisor_hostname)}
@@ -246,5 +249,116 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
         />
       )}
     </div>
+  );
+}
+
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+/** How long hosts worked, waited and were off, what they used, and what was saved. */
+function Energy(): JSX.Element | null {
+  const loaded = useLoaded<Bodies["EnergyReportBody"]>("energy", (signal) =>
+    get("/v1/energy/report", { start: rfc3339(clock.now() - 7 * DAY) }, signal),
+  );
+  const report = loaded.data;
+  if (!report || report.pools.length === 0) return null;
+  const unknown = report.pools.reduce((sum, pool) => sum + pool.hosts_without_watts, 0);
+  const columns = t.fleet.energyColumns;
+  return (
+    <section>
+      <h2>{t.fleet.energy}</h2>
+      {report.total_kwh > 0 && (
+        <p>{t.fleet.energyText(number.format(report.total_kwh), number.format(report.saved_kwh))}</p>
+      )}
+      {unknown > 0 && <p class="note">{t.fleet.energyUnknown(unknown)}</p>}
+      <table class="list figures">
+        <thead>
+          <tr>
+            {Object.values(columns).map((column) => (
+              <th key={column}>{column}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {report.pools.map((pool) => (
+            <tr key={pool.pool_id ?? ""}>
+              <th scope="row" data-label={columns.pool}>
+                <Name text={pool.pool ?? ""} />
+              </th>
+              <td data-label={columns.busy}>{number.format(pool.busy_host_hours)}</td>
+              <td data-label={columns.idle}>{number.format(pool.idle_host_hours)}</td>
+              <td data-label={columns.off}>{number.format(pool.off_host_hours)}</td>
+              <td data-label={columns.total}>{number.format(pool.total_kwh)}</td>
+              <td data-label={columns.saved}>{number.format(pool.saved_kwh)}</td>
+              <td data-label={columns.failed}>{pool.boots_failed}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** What `allot doctor` says. All machines are looked at for it, so only when somebody asks. */
+function Drift(): JSX.Element {
+  const { session } = useContextOf();
+  const [found, setFound] = useState<Bodies["DriftEntry"][] | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const [failure, setFailure] = useState<ApiError | null>(null);
+  const look = async (method: "GET" | "POST", url: string): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      setFound((await request<Bodies["DriftBody"]>(method, url)).drift);
+      setAsking(false);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const repairable = found?.filter((entry) => entry.repairable).length ?? 0;
+  return (
+    <section>
+      <h2>{t.fleet.drift}</h2>
+      {failure && !asking && <Refusal error={failure} />}
+      {found?.length === 0 && <p class="ok">{t.fleet.driftNone}</p>}
+      {found && found.length > 0 && (
+        <>
+          <ul>
+            {found.slice(0, 200).map((entry, at) => (
+              <li key={at}>
+                <strong>{entry.kind.replaceAll("_", " ")}</strong>: {entry.message}
+              </li>
+            ))}
+          </ul>
+          {repairable < found.length && <p class="note">{t.fleet.driftLeft}</p>}
+        </>
+      )}
+      <div class="row">
+        <button type="button" disabled={busy} onClick={() => void look("GET", "/v1/drift")}>
+          {busy ? t.fleet.driftLooking : t.fleet.driftLook}
+        </button>
+        {repairable > 0 && may(session, "drift:repair") && (
+          <button type="button" disabled={busy} onClick={() => setAsking(true)}>
+            {t.fleet.driftRepair}
+          </button>
+        )}
+      </div>
+      {asking && (
+        <Confirm
+          text={t.fleet.driftRepairing(repairable)}
+          verb={t.fleet.driftRepair}
+          busy={busy}
+          error={failure}
+          no={() => {
+            setAsking(false);
+            setFailure(null);
+          }}
+          yes={() => void look("POST", "/v1/drift/repair")}
+        />
+      )}
+    </section>
   );
 }

@@ -448,9 +448,14 @@ function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (off
       const { start, end } = period(answer.lease);
       const moved = props.draft.type !== "SCHEDULE";
       return (
-        <p class="ok" role="status">
-          {moved ? t.form.acceptedFrom(stamp(start, zone), stamp(end, zone)) : t.form.accepted}
-        </p>
+        <>
+          <p class="ok" role="status">
+            {moved ? t.form.acceptedFrom(stamp(start, zone), stamp(end, zone)) : t.form.accepted}
+          </p>
+          {answer.lease.cost && (
+            <p>{t.form.willCost(Number(answer.lease.cost.amount).toFixed(2), answer.lease.cost.currency)}</p>
+          )}
+        </>
       );
     }
     case "cannot":

@@ -295,7 +295,8 @@ function Usage({ lease }: { lease: Lease }): JSX.Element | null {
           ))}
         </tbody>
       </table>
-      {billing.data && (
+      {lease.cost && <p>{t.lease.costInAll(Number(lease.cost.amount).toFixed(2), lease.cost.currency)}</p>}
+      {lease.cost && billing.data && (
         <p>
           {t.lease.cost(
             billing.data.billing.reduce((sum, line) => sum + Number(line.amount), 0).toFixed(2),

@@ -24,6 +24,7 @@ export const t = {
     leases: "Leases",
     fleet: "Fleet",
     instances: "Instances",
+    placement: "Placement",
     usage: "Usage",
     admin: "Admin",
   },
@@ -194,7 +195,8 @@ export const t = {
     events: "Events",
     happened: "History",
     usage: "Usage",
-    cost: (amount: string, currency: string): string => `Cost so far: ${amount} ${currency}`,
+    cost: (amount: string, currency: string): string => `Cost so far: ${amount} ${currency}`.trim(),
+    costInAll: (amount: string, currency: string): string => `Cost in all: ${amount} ${currency}`.trim(),
     usageRow: { reserved: "Reserved in all", reserved_so_far: "So far", used: "Used" },
     units: {
       host_hours: "host-hours",
@@ -281,6 +283,7 @@ export const t = {
     accepted: "Yes, this can be had.",
     makesRoom: "Leases that have not started get other hosts for it.",
     acceptedFrom: (from: string, to: string): string => `Yes, from ${from} to ${to}.`,
+    willCost: (amount: string, currency: string): string => `It will cost ${amount} ${currency}`.trim() + ".",
     refused: "Not as it is",
     matches: (total: number, free: number): string =>
       `${plural(total, "host matches", "hosts match")}; at least ${free} free at every moment of that time.`,
@@ -336,6 +339,27 @@ export const t = {
     summary: (hosts: number, open: number, leased: number, off: number): string =>
       `${plural(hosts, "host", "hosts")}: ${open} open, ${leased} leased now${off ? `, ${off} off` : ""}`,
     noneMatch: "No host matches.",
+    drift: "Differences between what is stored and what the machines show",
+    driftLook: "Look at all machines",
+    driftLooking: "Looking …",
+    driftNone: "None: what is stored is what the machines show.",
+    driftRepair: "Repair",
+    driftRepairing: (count: number): string =>
+      `${plural(count, "difference is", "differences are")} set right: machines of hosts are taken on, machines of no host are given back.`,
+    driftLeft: "What cannot be repaired says what to do.",
+    energy: "Power, last 7 days",
+    energyText: (used: string, saved: string): string => `${used} kWh used, ${saved} kWh saved by switching hosts off.`,
+    energyUnknown: (hosts: number): string =>
+      `Of ${plural(hosts, "host", "hosts")} nobody has said what they draw (capability power_idle_watts).`,
+    energyColumns: {
+      pool: "Pool",
+      busy: "At work, host-hours",
+      idle: "Idle, host-hours",
+      off: "Off, host-hours",
+      total: "Used, kWh",
+      saved: "Saved, kWh",
+      failed: "Boots that failed",
+    },
   },
 
   instances: {
@@ -361,6 +385,122 @@ export const t = {
     forever: "no end known",
   },
 
+  placement: {
+    title: "Placement",
+    lead: "Ask about a Ganeti cluster. Nothing in it is changed, and nothing of a file is kept.",
+    named: "Cluster",
+    none: "choose one",
+    file: "File",
+    orFile: "or file",
+    wrongFile: "The file is neither in Ganeti's text format nor a JSON object with groups, nodes, instances and info.",
+    noCluster: "Choose a cluster first: a file as `hscan` or `hbal -S` writes it, or a remote API's answers as JSON.",
+    questions: "Questions",
+    names: { balance: "Balance", drain: "Drain", whatif: "What if", fit: "Fit" },
+    about: {
+      balance: "Which moves balance a group, one after another, and what each improves.",
+      drain: "Whether nodes can be emptied, by which moves, and what must stay.",
+      whatif: "What the cluster would be like after changes.",
+      fit: "How many instances of a shape fit, and what would make room for more.",
+    },
+    fields: {
+      group: "Group",
+      moves: "Moves at most",
+      no_disk_moves: "Copy no disks",
+      nodes: "Nodes",
+      reboot: "They are only restarted",
+      lose: "Nodes that die",
+      add_nodes: "Nodes that join",
+      remove_instances: "Instances that go",
+      add_instances: "New instances",
+      resize: "Instances that get other sizes",
+      rebalance: "Balance the groups in the end",
+      shape: "Shape of an instance",
+      count: "How many",
+    },
+    hints: {
+      group: "Empty: the only one that has nodes",
+      moves: "Empty: as many as it takes",
+      nodes: "Names, with commas between them",
+      instances: "Names, with commas between them",
+      addNodes: "COUNT,DISK,RAM,CPUS, as 2,500g,64g,16",
+      addInstances: "COUNT,DISK,RAM,CPUS, as 10,20g,4g,2",
+      resize: "NAME:mem=8g,vcpus=4,disk=40g",
+      shape: "DISK,RAM,CPUS, as 20g,4g,2",
+      count: "Empty: as many as there is room for",
+    },
+    ask: "Ask",
+    computing: "Computing …",
+    columns: {
+      number: "#",
+      instance: "Instance",
+      from: "From",
+      to: "To",
+      action: "Action",
+      score: "Score",
+      improves: "Improves",
+      copied: "Copied",
+      failing: "Fail N+1",
+      figure: "Figure",
+      before: "Before",
+      after: "After",
+      ofScore: "In the score",
+    },
+    rows: {
+      score: "Score",
+      failing: "Nodes failing N+1",
+      stuck: "Nodes stuck",
+      online: "Online nodes",
+      instances: "Instances on them",
+      memory: "Free memory",
+      disk: "Free disk",
+      vcpus: "Free vCPUs",
+      room: (shape: string): string => `Room for ${shape}`,
+      violations: "Broken rules",
+    },
+    empty: "There are no instances.",
+    balanced: (moves: number, group: string): string => `${plural(moves, "move", "moves")} in group ${group}`,
+    scores: (before: string, after: string, best: string): string =>
+      `Score ${before} before, ${after} after; ${best} at best. Less is better.`,
+    nothingToMove: "No move improves it.",
+    components: "Score by component",
+    drains: (moves: number): string =>
+      moves === 0 ? "Yes, as things are." : `Yes, after ${plural(moves, "move", "moves")}.`,
+    stays: (count: number): string => `No: ${plural(count, "instance or mirror stays", "instances and mirrors stay")}.`,
+    others: "The other nodes",
+    stuckMeans: "Stuck: not everything on the node would find a place if it died.",
+    shape: (disk: string, memory: string, vcpus: number, template: string): string =>
+      `${disk} disk, ${memory} memory, ${plural(vcpus, "vCPU", "vCPUs")}, ${template}`,
+    noLimit: "no limit",
+    scoreChanges: "What changes the score",
+    balancingTakes: (moves: number): string => `Balancing takes ${plural(moves, "move", "moves")}`,
+    fits: (count: number, wanted: number | null, exact: boolean): string =>
+      wanted !== null
+        ? count >= wanted
+          ? `Yes: ${plural(count, "instance fits", "instances fit")}`
+          : `No: only ${count} of ${plural(wanted, "instance", "instances")} fit`
+        : `${plural(count, "instance", "instances")}${exact ? "" : " or more"} ${count === 1 ? "fits" : "fit"}`,
+    stops: "What stops the next one",
+    remedies: "What would make room, each alone",
+    noRemedy: "No single change was found that makes room.",
+    remedy: (action: string, of: Record<string, unknown>): string => {
+      switch (action) {
+        case "moves":
+          return plural(Array.isArray(of.moves) ? of.moves.length : 0, "move", "moves");
+        case "policy":
+          return of.template
+            ? `policy of ${String(of.group)}: allow disk template ${String(of.template)}`
+            : `policy of ${String(of.group)}: ${String(of.bound)} ${String(of.to)} instead of ${String(of.from)}`;
+        case "no-capacity-check":
+          return "no capacity check";
+        case "add-node":
+          return `one more node like ${String(of.like)} in group ${String(of.group)}`;
+        default:
+          return action;
+      }
+    },
+    more: (count: number): string => `${count} more`,
+  },
+
   usage: {
     title: "Usage",
     period: "Period",
@@ -384,6 +524,10 @@ export const t = {
 
   admin: {
     title: "Admin",
+    leasePools: "Lease pools",
+    leasePoolColumns: { name: "Name", project: "Project", hosts: "Hosts", lease: "Lease", ratios: "Over-committed" },
+    noLeasePools: "No lease has hosts of its own now.",
+    ratios: (cpu: string, ram: string): string => `CPU ${cpu}, memory ${ram}`,
     pools: "Free pools",
     poolColumns: { name: "Name", hosts: "Hosts", end: "End action", specs: "Capabilities" },
     waitlist: "Waitlist",

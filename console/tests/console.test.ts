@@ -1,26 +1,23 @@
 // The console in a browser, with the real service.
 
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { target, typesOf } from "../scripts/schema.mjs";
+import { drag, faults, HOUR, hosts, point, rfc3339, settled, visit } from "./page";
 import { browser as launch, open, out, pause, Service } from "./service";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = {
   calendar: "#/",
   leases: "#/leases",
   new: "#/leases/new",
   fleet: "#/fleet",
   instances: "#/instances",
+  placement: "#/placement",
   usage: "#/usage",
   admin: "#/admin",
 };
-/** Where names of rows end and time begins, and the height of the axis. */
-const [LEFT, AXIS] = [168, 46];
-const HOUR = 3_600_000;
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>hacked=1</script> \u05d0\u05d1\u05d2 {{7}}`;
 
 let browser: Browser;
@@ -40,84 +37,7 @@ interface Lease {
   reservations: { min?: number; hosts?: string[] }[];
 }
 
-const rfc3339 = (time: number): string => new Date(time).toISOString().replace(/\.\d+Z/, "Z");
 const forInput = (time: number): string => new Date(time).toISOString().slice(0, 16);
-const hosts = (min: number, more: object = {}) => ({
-  resource_type: "physical:host",
-  min,
-  max: min,
-  hypervisor_properties: "",
-  resource_properties: "",
-  ...more,
-});
-
-/** Faults that people with disabilities would meet. */
-async function faults(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    const { axe: run } = window as unknown as {
-      axe: {
-        run: (
-          where: Document,
-          options: object,
-        ) => Promise<{
-          violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
-        }>;
-      };
-    };
-    const { violations } = await run.run(document, { resultTypes: ["violations"] });
-    const serious = violations.filter((violation) => violation.impact === "serious" || violation.impact === "critical");
-    return serious.flatMap((violation) =>
-      violation.nodes.slice(0, 5).map((node) => `${violation.id}: ${node.target.join(" ")}: ${node.failureSummary}`),
-    );
-  });
-}
-
-/** The view is there: nothing waits any more. */
-async function settled(page: Page): Promise<void> {
-  await page.locator("#content").waitFor();
-  await page.waitForFunction(
-    () => !document.querySelector(".waiting") && document.querySelector("#content")?.textContent !== "",
-  );
-}
-
-async function visit(page: Page, service: Service, hash: string): Promise<void> {
-  await page.goto(`${service.url}/${hash}`);
-  await settled(page);
-}
-
-/** Where the row of a host, at a time, is on the page. */
-async function point(page: Page, host: string, time: number): Promise<{ x: number; y: number }> {
-  await page.waitForFunction(() => location.hash.includes("from="));
-  await page
-    .locator("[role=rowheader]")
-    .filter({ hasText: new RegExp(`^${host}$`) })
-    .first()
-    .waitFor({ state: "attached" });
-  return page.evaluate(
-    ([wanted, at, left, axis]) => {
-      const query = new URLSearchParams(location.hash.split("?")[1]);
-      const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
-      const box = document.querySelector(".scroller canvas")!.getBoundingClientRect();
-      const rows = [...document.querySelectorAll<HTMLElement>("[role=rowgroup] > [role=row]")];
-      const row = rows.find((candidate) => candidate.querySelector("[role=rowheader]")?.textContent === wanted);
-      const scrolled = document.querySelector(".scroller")!.scrollTop;
-      return {
-        x: box.left + left + ((at - from) / (to - from)) * (box.width - left),
-        y: box.top + axis + Number(row?.dataset.middle) - scrolled,
-      };
-    },
-    [host, time, LEFT, AXIS] as const,
-  );
-}
-
-async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
-  await page.mouse.move(from.x, from.y);
-  await page.mouse.down();
-  await page.mouse.move((from.x + to.x) / 2, (from.y + to.y) / 2, { steps: 4 });
-  await page.mouse.move(to.x, to.y, { steps: 4 });
-  await page.mouse.up();
-}
 
 describe("with the demonstration's fleet", () => {
   let service: Service;

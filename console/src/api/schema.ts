@@ -105,6 +105,47 @@ export interface components {
             /** @description How much is free when. */
             availability: components["schemas"]["Availability"];
         };
+        /**
+         * @description Which moves balance a group, as `allot hbal` has them.
+         *
+         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         */
+        BalanceQuestion: {
+            /** @description The name that the operator has given a cluster. */
+            cluster?: string | null;
+            /** @description Whether disks may be copied; they may if it is not said. */
+            disk_moves?: boolean | null;
+            /** @description Only move instances off offline nodes. */
+            evacuate?: boolean | null;
+            /** @description The group; it need not be said where only one has nodes. */
+            group?: string | null;
+            /** @description Do not insist on limits that are exceeded already. */
+            ignore_soft_errors?: boolean | null;
+            /** @description Whether instances may be migrated; they may if it is not said. */
+            instance_moves?: boolean | null;
+            /**
+             * Format: double
+             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             */
+            max_cpu?: number | null;
+            /**
+             * Format: double
+             * @description Keep this share of each node's disk free, from 0 to 1.
+             */
+            min_disk?: number | null;
+            /**
+             * Format: int32
+             * @description At most so many moves.
+             */
+            moves?: number | null;
+            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            n1_initial?: string | null;
+            /** @description Nodes that are to be taken for offline. */
+            offline?: string[];
+            rapi?: components["schemas"]["RapiDocuments"] | null;
+            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            text?: string | null;
+        };
         /** @description What leases cost. */
         BillingBody: {
             /** @description The lines. */
@@ -163,7 +204,7 @@ export interface components {
             /** @description From when: UTC, RFC 3339, as all times here. */
             start: string;
         };
-        /** @description A time during which something is on a host. */
+        /** @description A time during which something is on a host. There are many of them, so that times become text only as they are sent. */
         CalendarBar: {
             /** @description Until when; null if there is no end. Of a preemptible instance, when it is asked to leave. */
             end?: string | null;
@@ -234,6 +275,18 @@ export interface components {
             /** @description Its status, as of a lease. */
             status: string;
         };
+        /** @description Names of clusters. */
+        ClustersBody: {
+            /** @description The names, in order. */
+            clusters: string[];
+        };
+        /** @description What something costs. */
+        Cost: {
+            /** @description A decimal number, rounded to six decimals. */
+            amount: string;
+            /** @description The currency, as the operator has it. */
+            currency: string;
+        };
         /** @description When a preemptible instance is preempted for a lease. */
         Departure: {
             /** @description When it is asked to shut down: UTC to the second. */
@@ -242,6 +295,40 @@ export interface components {
             gone_by: string;
             /** @description Whether it is to be moved to another host before that, so that it need not leave. */
             moves: boolean;
+        };
+        /**
+         * @description Whether nodes can be emptied, as `allot drain` has it.
+         *
+         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         */
+        DrainQuestion: {
+            /** @description The name that the operator has given a cluster. */
+            cluster?: string | null;
+            /** @description Whether disks may be copied; they may if it is not said. */
+            disk_moves?: boolean | null;
+            /** @description Accept moves that violate policies, exclusion tags or N+1 where they are violated already. */
+            ignore_soft_errors?: boolean | null;
+            /**
+             * Format: double
+             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             */
+            max_cpu?: number | null;
+            /**
+             * Format: double
+             * @description Keep this share of each node's disk free, from 0 to 1.
+             */
+            min_disk?: number | null;
+            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            n1_initial?: string | null;
+            /** @description The nodes. At least one must be named. */
+            nodes?: string[];
+            /** @description Nodes that are to be taken for offline. */
+            offline?: string[];
+            rapi?: components["schemas"]["RapiDocuments"] | null;
+            /** @description The nodes will only be restarted. */
+            reboot?: boolean | null;
+            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            text?: string | null;
         };
         /** @description All differences between what is stored and what the fleet shows. */
         DriftBody: {
@@ -484,6 +571,52 @@ export interface components {
             /** @description When it was last changed. */
             updated_at?: string | null;
         };
+        /**
+         * @description How many instances of a shape fit, as `allot fit` has it.
+         *
+         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         */
+        FitQuestion: {
+            /** @description Whether instances are placed only where every node can still be emptied; so it is if it is not said. */
+            capacity_checks?: boolean | null;
+            /** @description The name that the operator has given a cluster. */
+            cluster?: string | null;
+            /**
+             * Format: int32
+             * @description Whether so many fit.
+             */
+            count?: number | null;
+            /** @description Their disk template. */
+            disk_template?: string | null;
+            /** @description Only in this group. */
+            group?: string | null;
+            /** @description Judge redundancy group by group. */
+            independent_groups?: boolean | null;
+            /**
+             * Format: int32
+             * @description Count at most so many.
+             */
+            limit?: number | null;
+            /**
+             * Format: double
+             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             */
+            max_cpu?: number | null;
+            /**
+             * Format: double
+             * @description Keep this share of each node's disk free, from 0 to 1.
+             */
+            min_disk?: number | null;
+            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            n1_initial?: string | null;
+            /** @description Nodes that are to be taken for offline. */
+            offline?: string[];
+            rapi?: components["schemas"]["RapiDocuments"] | null;
+            /** @description The shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. It must be given. */
+            shape?: string;
+            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            text?: string | null;
+        };
         /** @description A flavor. */
         Flavor: {
             /**
@@ -667,7 +800,7 @@ export interface components {
             /** @description All free pools. */
             freepools: components["schemas"]["FreePool"][];
         };
-        /** @description A time during which the same number is free. */
+        /** @description A time during which the same number is free. There are many of them, so that times become text only as they are sent. */
         FreeStep: {
             /** @description Until when. */
             end: string;
@@ -967,6 +1100,7 @@ export interface components {
         Lease: {
             /** @description Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar. */
             backfill?: boolean;
+            cost?: components["schemas"]["Cost"] | null;
             /** @description When it was made: UTC to the second, `2030-01-02 10:00:00`. */
             created_at: string;
             /** @description Whether it has less than it was promised. */
@@ -1364,6 +1498,17 @@ export interface components {
             /** @description Offers that hold. */
             offers: components["schemas"]["Offer"][];
         };
+        /** @description An answer about a cluster: the document that the command prints, in the field that has the question's name. */
+        PlacementAnswer: {
+            /** @description Of `allot hbal --json --explain`. */
+            balance?: unknown;
+            /** @description Of `allot drain --json`. */
+            drain?: unknown;
+            /** @description Of `allot fit --json`. */
+            fit?: unknown;
+            /** @description Of `allot whatif --json`. */
+            whatif?: unknown;
+        };
         /** @description What is planned for a lease, and how far it is. */
         Plan: {
             /**
@@ -1513,6 +1658,17 @@ export interface components {
         PropertyChange: {
             /** @description Whether it is to be left out of lists unless all are asked for. */
             private: boolean;
+        };
+        /** @description Answers of a cluster's remote API, version 2. */
+        RapiDocuments: {
+            /** @description That to `/2/groups?bulk=1`. */
+            groups: unknown;
+            /** @description That to `/2/info`. */
+            info: unknown;
+            /** @description That to `/2/instances?bulk=1`. */
+            instances: unknown;
+            /** @description That to `/2/nodes?bulk=1`. */
+            nodes: unknown;
         };
         /** @description How a lease recurs. */
         RepeatCreate: {
@@ -2024,6 +2180,55 @@ export interface components {
         WaitlistEntryBody: {
             /** @description A request that waits. */
             waitlist_entry: components["schemas"]["WaitlistEntry"];
+        };
+        /**
+         * @description What the cluster would be like after changes, as `allot whatif` has it. At least one change must be given.
+         *
+         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         */
+        WhatifQuestion: {
+            /** @description Instances that are created: `COUNT,DISK,RAM,CPUS[,TEMPLATE]` each. */
+            add_instances?: string[];
+            /** @description Empty nodes that join: `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]` each. */
+            add_nodes?: string[];
+            /** @description Whether instances are placed only where every node can still be emptied; so it is if it is not said. */
+            capacity_checks?: boolean | null;
+            /** @description The name that the operator has given a cluster. */
+            cluster?: string | null;
+            /** @description Disk template of the instances that room is counted for. */
+            disk_template?: string | null;
+            /** @description Judge redundancy group by group. */
+            independent_groups?: boolean | null;
+            /**
+             * Format: int32
+             * @description Count room for at most so many instances of a size.
+             */
+            limit?: number | null;
+            /** @description Nodes that die. */
+            lose?: string[];
+            /**
+             * Format: double
+             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             */
+            max_cpu?: number | null;
+            /**
+             * Format: double
+             * @description Keep this share of each node's disk free, from 0 to 1.
+             */
+            min_disk?: number | null;
+            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            n1_initial?: string | null;
+            /** @description Nodes that are to be taken for offline. */
+            offline?: string[];
+            rapi?: components["schemas"]["RapiDocuments"] | null;
+            /** @description The groups are balanced in the end. */
+            rebalance?: boolean | null;
+            /** @description Instances that are removed. */
+            remove_instances?: string[];
+            /** @description Instances that get other sizes: `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE` each. */
+            resize?: string[];
+            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            text?: string | null;
         };
     };
     responses: never;

@@ -1,0 +1,186 @@
+// What operators see in a browser: questions about clusters, drift, prices, and a large fleet from afar.
+
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { faults, HOUR, hosts, point, rfc3339, visit } from "./page";
+import { browser as launch, open, out, pause, Service } from "./service";
+
+const node = (name: string, role: string, free: number): string =>
+  `${name}.x|16384|0|${free}|100000|90000|8|${role}|u|1||N|0|0|1.0`;
+const instance = (name: string, secondary: string): string =>
+  `${name}.x|1024|1024|1|running|Y|n1.x|${secondary}.x|drbd||1|-|N`;
+/** Three nodes, of which the first has all instances. */
+const CLUSTER = [
+  "g|u|preferred||",
+  "",
+  node("n1", "M", 12_288),
+  node("n2", "N", 16_384),
+  node("n3", "N", 16_384),
+  "",
+  instance("i1", "n2"),
+  instance("i2", "n3"),
+  instance("i3", "n2"),
+  instance("i4", "n3"),
+  "",
+  "",
+  "|1024,1,1024,1,1,1|128,1,1024,1,1,1;8192,4,65536,16,8,12|drbd,plain|4.0|32.0",
+  "",
+].join("\n");
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(async () => {
+  await browser?.close();
+});
+
+describe("with the demonstration's fleet", () => {
+  let service: Service;
+  let page: Page & { wrong: string[] };
+  beforeAll(async () => {
+    service = await Service.demo().start();
+    page = await open(browser);
+  });
+  afterAll(async () => {
+    await page?.context().close();
+    await service?.end();
+  });
+  const choose = (of: Page): Promise<void> =>
+    of
+      .locator("input[type=file]")
+      .setInputFiles({ name: "cluster.data", mimeType: "text/plain", buffer: Buffer.from(CLUSTER) });
+
+  it("the questions about a cluster are answered as the commands answer them", async () => {
+    await visit(page, service, "#/placement");
+    expect(await page.getByRole("button", { name: "Ask" }).isDisabled()).toBe(true);
+    await choose(page);
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("heading", { name: /moves in group g/ }).waitFor();
+    const { balance } = await service.ask<{ balance: { moves: { instance: string; score: number }[] } }>(
+      "POST",
+      "/v1/placement/balance",
+      { text: CLUSTER },
+    );
+    expect(balance.moves.length).toBeGreaterThan(1);
+    const rows = page.locator("table").first().locator("tbody tr");
+    expect(await rows.count()).toBe(balance.moves.length);
+    for (const [at, move] of balance.moves.entries()) {
+      const text = await rows.nth(at).textContent();
+      expect(text).toContain(move.instance);
+      expect(text).toContain(move.score.toFixed(4));
+    }
+    await page.getByText("Score by component").waitFor();
+    await page.screenshot({ path: join(out, "balance-light.png"), fullPage: true });
+    expect(await faults(page)).toEqual([]);
+
+    await page.getByRole("link", { name: "Drain" }).click();
+    await page.locator("input[name=nodes]").fill("n1, nosuch");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText('"nosuch" names no node of the cluster').waitFor();
+    await page.locator("input[name=nodes]").fill("n1");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText(/^Yes, after \d+ moves?\.$/).waitFor();
+    await page.screenshot({ path: join(out, "drain-light.png"), fullPage: true });
+
+    await page.getByRole("link", { name: "What if" }).click();
+    await page.locator("input[name=lose]").fill("n3");
+    await page.locator("input[name=add_nodes]").fill("2,100g,16g,8@g");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("Nodes failing N+1").waitFor();
+    await page.screenshot({ path: join(out, "whatif-light.png"), fullPage: true });
+
+    await page.getByRole("link", { name: "Fit" }).click();
+    await page.locator("input[name=shape]").fill("8g,8g,1");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("What would make room, each alone").waitFor();
+    await page.screenshot({ path: join(out, "fit-light.png"), fullPage: true });
+    expect(await faults(page)).toEqual([]);
+    expect(page.wrong.splice(0)).toEqual([]);
+  }, 180_000);
+
+  it("answers about clusters fit a phone, in the dark as well", async () => {
+    const phone = await open(browser, { width: 390, height: 844, dark: true });
+    await visit(phone, service, "#/placement");
+    await choose(phone);
+    await phone.getByRole("button", { name: "Ask" }).click();
+    await phone.getByText("Score by component").waitFor();
+    await phone.screenshot({ path: join(out, "balance-phone-dark.png"), fullPage: true });
+    expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+    expect(await faults(phone)).toEqual([]);
+    expect(phone.wrong).toEqual([]);
+    await phone.context().close();
+  }, 120_000);
+
+  it("what a lease will cost is said before it is made", async () => {
+    await visit(page, service, "#/leases/new");
+    await page.locator("input[name=length]").fill("10h");
+    await page.getByText("Yes, this can be had.").waitFor();
+    await page.getByText("It will cost 12.00 EUR.").waitFor();
+  });
+
+  it("the fleet says what power was used, and looks for drift when it is asked", async () => {
+    await visit(page, service, "#/fleet");
+    await page.getByText("Power, last 7 days").waitFor();
+    await page.getByRole("button", { name: "Look at all machines" }).click();
+    await page.getByText("None: what is stored is what the machines show.").waitFor();
+    await page.screenshot({ path: join(out, "drift-light.png"), fullPage: true });
+    expect(page.wrong.splice(0)).toEqual([]);
+  });
+});
+
+it("more than 200 hosts and more than two months are drawn by how much is reserved", async () => {
+  const service = await new Service((of) => [
+    "serve",
+    "--listen",
+    `127.0.0.1:${of.port}`,
+    "--database",
+    "memory",
+    "--simulated-racks",
+    "1",
+    "--simulated-hosts-per-rack",
+    "210",
+    "--simulated-timing",
+    "immediate",
+  ]).start();
+  for (let id = 1; id <= 210; id += 1) await service.ask("POST", "/v1/os-hosts", { id: String(id) });
+  const from = Date.now() + 10 * 24 * HOUR;
+  await service.ask("POST", "/v1/leases", {
+    name: "long",
+    start_date: rfc3339(from),
+    end_date: rfc3339(from + 60 * 24 * HOUR),
+    reservations: [hosts(1, { hypervisor_properties: '["==", "$hypervisor_hostname", "r1-h02"]' })],
+  });
+  const page = await open(browser);
+  await visit(page, service, "#/");
+  await page.getByText("210 hosts").first().waitFor();
+  const answer = page.waitForResponse((response) => /\/v1\/calendar\?.*bucket=\d/.test(response.url()));
+  await page.getByRole("button", { name: "Year", exact: true }).click();
+  const told = (await (await answer).json()) as {
+    calendar: { bucket_minutes: number; hosts: { name: string; bars?: unknown; buckets: number[] }[] };
+  };
+  expect(told.calendar.hosts.every((host) => host.bars === undefined)).toBe(true);
+  const reserved = told.calendar.hosts.filter((host) => host.buckets.some((share) => share > 0));
+  expect(reserved.map((host) => host.name)).toEqual(["r1-h02"]);
+  await pause(1000);
+  const color = async (host: string): Promise<number[]> => {
+    const { x, y } = await point(page, host, from + 30 * 24 * HOUR);
+    return page.evaluate(
+      ([left, top]) => {
+        const canvas = document.querySelector<HTMLCanvasElement>(".scroller canvas")!;
+        const box = canvas.getBoundingClientRect();
+        const scale = canvas.width / box.width;
+        const at = [Math.round((left - box.left) * scale), Math.round((top - box.top) * scale)] as const;
+        return [...canvas.getContext("2d")!.getImageData(at[0], at[1], 1, 1).data];
+      },
+      [x, y] as const,
+    );
+  };
+  await page.screenshot({ path: join(out, "year-light.png") });
+  expect(await color("r1-h02")).not.toEqual(await color("r1-h03"));
+  expect(await color("r1-h01")).toEqual(await color("r1-h03"));
+  expect(page.wrong).toEqual([]);
+  await page.context().close();
+  await service.end();
+}, 180_000);
