@@ -1,10 +1,11 @@
-// What operators see in a browser: questions about clusters, drift, prices, and a large fleet from afar.
+// What operators see in a browser: questions about clusters, drift, prices, a large fleet from afar, and preemptible
+// instances that leave for a lease.
 
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faults, HOUR, hosts, point, rfc3339, visit } from "./page";
-import { browser as launch, open, out, pause, Service } from "./service";
+import { browser as launch, open, out, pause, Service, until } from "./service";
 
 const node = (name: string, role: string, free: number): string =>
   `${name}.x|16384|0|${free}|100000|90000|8|${role}|u|1||N|0|0|1.0`;
@@ -35,6 +36,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
 });
+
+/** The time of the service. */
+const serviceNow = async (service: Service): Promise<number> =>
+  Date.parse((await service.ask<{ calendar: { now: string } }>("GET", "/v1/calendar?limit=1")).calendar.now);
 
 describe("with the demonstration's fleet", () => {
   let service: Service;
@@ -184,3 +189,40 @@ it("more than 200 hosts and more than two months are drawn by how much is reserv
   await page.context().close();
   await service.end();
 }, 180_000);
+
+it("preemptible instances are seen to leave before a lease starts", async () => {
+  const service = await Service.demo(300).start();
+  const page = await open(browser);
+  const flavor_properties = { "blazar:preemptible": "true" };
+  const size = { vcpus: 1, memory_mb: 512, disk_gb: 1, flavor_properties };
+  const spot = (await service.ask<{ instance: { id: string } }>("POST", "/v1/instances", { name: "spot", ...size }))
+    .instance;
+  let host = "";
+  await until("the instance runs", async () => {
+    const { instance: now } = await service.ask<{ instance: { status: string; host: string } }>(
+      "GET",
+      `/v1/instances/${spot.id}`,
+    );
+    host = now.host;
+    return now.status === "ACTIVE";
+  });
+  await visit(page, service, "#/instances?find=spot");
+  const row = page.locator("tbody tr").filter({ hasText: "spot" });
+  await row.getByText("preemptible").waitFor();
+  const start = (await serviceNow(service)) + 2 * HOUR;
+  const { lease } = await service.ask<{ lease: { id: string } }>("POST", "/v1/leases", {
+    name: "takes-over",
+    start_date: rfc3339(start),
+    end_date: rfc3339(start + 6 * HOUR),
+    reservations: [hosts(1, { hypervisor_properties: `["==", "$hypervisor_hostname", "${host}"]` })],
+  });
+  await row.getByText("asked to leave at").waitFor();
+  await page.screenshot({ path: join(out, "leaving-light.png") });
+  // It goes to another host where there is room, or ends: on this one it is no more when the lease starts.
+  await row.getByText(host, { exact: true }).waitFor({ state: "detached", timeout: 90_000 });
+  await visit(page, service, `#/leases/${lease.id}`);
+  await page.locator("h1 ~ *, .page-head").getByText("active", { exact: true }).first().waitFor({ timeout: 90_000 });
+  expect(page.wrong).toEqual([]);
+  await page.context().close();
+  await service.end();
+}, 240_000);
