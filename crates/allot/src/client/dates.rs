@@ -1,6 +1,7 @@
 //! Times and durations as people write and read them. The service knows minutes, in UTC.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit};
 
@@ -46,15 +47,16 @@ impl When {
         }
         let ahead = text.strip_prefix("now+").or_else(|| text.strip_prefix('+'));
         if let Some(distance) = ahead {
-            return now.checked_add(duration(distance)?).map(Self::At).map_err(|_| wrong(text));
+            return now.checked_add(duration(distance)?).map(Self::At).map_err(|_| too_late(text));
         }
         if let Some(distance) = text.strip_prefix("now-").or_else(|| text.strip_prefix('-')) {
             return now.checked_sub(duration(distance)?).map(Self::At).map_err(|_| wrong(text));
         }
         if let (Near::From(_), Ok(distance)) = (near, duration(text)) {
-            return now.checked_add(distance).map(Self::At).map_err(|_| wrong(text));
+            return now.checked_add(distance).map(Self::At).map_err(|_| too_late(text));
         }
-        instant(text, now, near, zone).map(Self::At).ok_or_else(|| wrong(text))
+        let found = instant(text, now, near, zone).map(Self::At);
+        found.ok_or_else(|| if is_too_late(text) { too_late(text) } else { wrong(text) })
     }
 
     /// The instant, if `now` is the present.
@@ -88,6 +90,15 @@ fn wrong(text: &str) -> ClientError {
         "{text:?} is no time: write now, +2h, 13:00, monday, 2030-01-02, \"2030-01-02 10:00\", \"tomorrow 09:00\", or \
          2030-01-02T10:00Z for UTC"
     ))
+}
+
+fn too_late(text: &str) -> ClientError {
+    ClientError::Usage(format!("{text:?} is later than dates can be"))
+}
+
+/// Whether it is a date after the last instant that there is, which is in the last days of the year 9999.
+fn is_too_late(text: &str) -> bool {
+    Pieces::parse(&text.replacen(' ', "T", 1)).is_ok_and(|pieces| pieces.date().year() == 9999)
 }
 
 fn instant(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<Timestamp> {
@@ -253,6 +264,20 @@ mod tests {
 
     fn wire(text: &str) -> Option<String> {
         When::parse(text, at("2030-01-02T10:20:30Z"), &zone()).ok().map(When::wire)
+    }
+
+    #[test]
+    fn what_is_later_than_dates_can_be_is_said_to_be() {
+        let said = |text: &str| {
+            let read = When::parse(text, at("2030-01-02T10:20:30Z"), &zone());
+            read.expect_err("too late").to_string()
+        };
+        for late in ["9999-12-31 23:58", "9999-12-31", "9999-12-31T23:58Z", "9999-12-31T23:58:00-08:00"] {
+            assert!(said(late).contains("is later than dates can be"), "{late}: {}", said(late));
+        }
+        assert!(said("9999-13-31").contains("is no time"));
+        assert!(said("9999-12-31 25:00").contains("is no time"));
+        assert_eq!(wire("9999-12-01").as_deref(), Some("9999-11-30 22:00"));
     }
 
     #[test]

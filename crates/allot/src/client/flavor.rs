@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::lease::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with flavors.
 #[derive(Debug, Subcommand)]
@@ -60,13 +60,15 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Delete(arguments) => {
-            for flavor in &arguments.flavors {
+            with_each(&arguments.flavors, session, async |flavor, session: &mut Session<'_>| {
                 session.connection.delete(&format!("/v1/flavors/{}", segment(flavor))).await?;
-                if !session.json {
-                    session.print(&format!("Flavor {flavor} is offered no more."))?;
+                if session.json {
+                    Ok(())
+                } else {
+                    session.print(&format!("Flavor {flavor} is offered no more."))
                 }
-            }
-            Ok(())
+            })
+            .await
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::table::text;
 use super::wire::{FloatingIp, read};
-use super::{ClientError, Session, segment};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with addresses.
 #[derive(Debug, Subcommand)]
@@ -59,29 +59,32 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
-            for address in &arguments.addresses {
+            with_each(&arguments.addresses, session, async |address, session: &mut Session<'_>| {
                 let id = identify(address, session).await?;
                 session.connection.delete(&format!("/v1/floatingips/{id}")).await?;
-                if !session.json {
-                    session.print(&format!("Address {address} is taken away."))?;
+                if session.json {
+                    Ok(())
+                } else {
+                    session.print(&format!("Address {address} is taken away."))
                 }
-            }
-            Ok(())
+            })
+            .await
         }
     }
 }
 
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
-    for address in &arguments.addresses {
+    let addresses: Vec<String> = arguments.addresses.iter().map(ToString::to_string).collect();
+    with_each(&addresses, session, async |address, session: &mut Session<'_>| {
         let body = json!({ "floating_network_id": arguments.network, "floating_ip_address": address });
         let answer = session.connection.post("/v1/floatingips", &body).await?;
         if session.json {
-            session.print_json(&answer)?;
+            session.print_json(&answer)
         } else {
-            session.print(&format!("Address {address} can be leased."))?;
+            session.print(&format!("Address {address} can be leased."))
         }
-    }
-    Ok(())
+    })
+    .await
 }
 
 fn print(answer: &Value, found: &[FloatingIp], session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -9,7 +9,7 @@ use super::dates::shown;
 use super::lease::{gibibytes, identify as identify_lease, is_uuid, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment};
+use super::{ClientError, Session, segment, with_each};
 
 /// How often it is looked whether an instance runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
@@ -158,14 +158,16 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Delete(arguments) => {
-            for instance in &arguments.instances {
+            with_each(&arguments.instances, session, async |instance, session: &mut Session<'_>| {
                 let id = identify(instance, session).await?;
                 session.connection.delete(&format!("/v1/instances/{id}")).await?;
-                if !session.json {
-                    session.print(&format!("Instance {instance} is being destroyed."))?;
+                if session.json {
+                    Ok(())
+                } else {
+                    session.print(&format!("Instance {instance} is being destroyed."))
                 }
-            }
-            Ok(())
+            })
+            .await
         }
         Command::Filter(arguments) => {
             let mut body = body(&arguments.placing, session).await?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::read;
-use super::{ClientError, Session, object, pair, segment};
+use super::{ClientError, Session, object, pair, segment, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -169,13 +169,15 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print_one(&answer, session)
         }
         Command::Delete(arguments) => {
-            for pool in &arguments.pools {
+            with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
                 session.connection.delete(&path(pool, session).await?).await?;
-                if !session.json {
-                    session.print(&format!("The lease of pool {pool} is ended."))?;
+                if session.json {
+                    Ok(())
+                } else {
+                    session.print(&format!("The lease of pool {pool} is ended."))
                 }
-            }
-            Ok(())
+            })
+            .await
         }
     }
 }

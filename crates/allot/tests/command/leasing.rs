@@ -58,7 +58,10 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert_eq!(weekly.matches("course").count(), 3, "{weekly}");
     let series = service.json("lease list --name course")["leases"][0]["series_id"].clone();
     service.says(&format!("lease delete-series {}", series.as_str().expect("a series")));
-    service.says("lease delete wide any");
+    let some = service.allot("lease delete wide nosuch any");
+    assert_eq!((some.status, some.out.as_str()), (1, "Lease wide is deleted.\nLease any is deleted.\n"));
+    assert!(some.err.contains("nosuch: there is no lease \"nosuch\""), "{}", some.err);
+    assert!(some.err.contains("1 of 3 could not be done"), "{}", some.err);
     service.says("lease delete later");
     service.says("lease update web --end now");
     assert!(service.says("lease wait web --status terminated").contains("TERMINATED"));
@@ -96,8 +99,22 @@ fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
     assert_eq!(refused.status, 1);
     assert!(refused.err.contains("Not enough floating IPs available"), "{}", refused.err);
     assert!(service.says("floatingip show 203.0.113.110").contains("public"));
-    service.says("flavor delete small");
+    // What cannot be done with one does not keep it from the others.
+    for (words, done) in [
+        ("floatingip create public 203.0.113.10 203.0.113.112", "Address 203.0.113.112 can be leased."),
+        ("floatingip delete 203.0.113.13 203.0.113.112", "Address 203.0.113.112 is taken away."),
+        ("flavor delete large small", "Flavor small is offered no more."),
+        ("leasepool delete nosuch norsuch", ""),
+        ("instance delete nosuch norsuch", ""),
+    ] {
+        let some = service.allot(words);
+        let failed = if done.is_empty() { "2 of 2" } else { "1 of 2" };
+        assert_eq!((some.status, some.out.trim_end()), (1, done), "{words}: {}", some.err);
+        assert!(some.err.contains(&format!("{failed} could not be done")), "{words}: {}", some.err);
+    }
     assert!(service.says("flavor list").contains("There are no flavors"));
+    let late = service.allot("lease create never --hosts 1 --end '9999-12-31 23:58'");
+    assert!(late.status == 2 && late.err.contains("is later than dates can be"), "{}", late.err);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use leases::status::LeaseStatus;
 use serde_json::Value;
 
 use super::wire::{Lease, read};
-use super::{ClientError, Session};
+use super::{ClientError, Session, with_each};
 
 pub(super) use create::{gibibytes, mebibytes};
 pub(super) use end_action::EndAction;
@@ -127,14 +127,12 @@ async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError>
 }
 
 async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
-    for lease in leases {
+    with_each(leases, session, async |lease, session: &mut Session<'_>| {
         let id = identify(lease, session).await?;
         session.connection.delete(&format!("/v1/leases/{id}")).await?;
-        if !session.json {
-            session.print(&format!("Lease {lease} is deleted."))?;
-        }
-    }
-    Ok(())
+        if session.json { Ok(()) } else { session.print(&format!("Lease {lease} is deleted.")) }
+    })
+    .await
 }
 
 async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
