@@ -11,6 +11,11 @@ pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     media_type(headers, "text", "html") > media_type(headers, "application", "json")
 }
 
+/// Whether the client prefers the `OpenMetrics` text format to the older text format of Prometheus.
+pub(crate) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
+    media_type(headers, "application", "openmetrics-text") > media_type(headers, "text", "plain")
+}
+
 /// How much a media type is wanted: as the most specific of the ranges says that it is in.
 fn media_type(headers: &HeaderMap, of_type: &str, subtype: &str) -> Quality {
     let specificity = |range: &str| {
@@ -100,6 +105,25 @@ mod tests {
             assert!(!html(&[other]), "{other:?}");
         }
         assert!(!prefers_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn prometheus_prefers_openmetrics_and_who_does_not_say_so_does_not() {
+        let openmetrics = |values: &[&str]| prefers_openmetrics(&headers(&ACCEPT, values));
+        assert!(openmetrics(&["application/openmetrics-text;version=1.0.0;q=0.5,\
+            application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"]));
+        assert!(openmetrics(&["application/openmetrics-text", "text/plain;q=0.9"]));
+        for other in [
+            "*/*",
+            "text/plain",
+            "text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5",
+            "application/openmetrics-text;q=0",
+            "application/json",
+            "",
+        ] {
+            assert!(!openmetrics(&[other]), "{other:?}");
+        }
+        assert!(!prefers_openmetrics(&HeaderMap::new()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Figures for Prometheus.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -173,12 +174,39 @@ impl Metrics {
         self.failed_logins.get_or_create(&LoginLabels { method }).inc();
     }
 
-    /// All figures, in the text format of `OpenMetrics`.
+    /// All figures, in the `OpenMetrics` text format.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
+
+    /// All figures, in the text format of Prometheus 0.0.4.
+    pub fn older_text(&self) -> Result<String, fmt::Error> {
+        self.text().map(|text| in_older_format(&text))
+    }
+}
+
+/// Text in the `OpenMetrics` format, in that of Prometheus 0.0.4. In it a counter's description bears the name of its
+/// sample, which ends in `_total`, and there are no units and no mark of the end.
+fn in_older_format(text: &str) -> String {
+    let name_of_counter =
+        |line: &'_ str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counters: BTreeSet<String> = text.lines().filter_map(name_of_counter).collect();
+    let mut older = String::with_capacity(text.len());
+    for line in text.lines() {
+        if line == "# EOF" || line.starts_with("# UNIT ") {
+            continue;
+        }
+        let described = line.strip_prefix("# ").and_then(|rest| {
+            let mut words = rest.splitn(3, ' ');
+            let (kind, name, rest) = (words.next()?, words.next()?, words.next()?);
+            counters.contains(name).then(|| format!("# {kind} {name}_total {rest}"))
+        });
+        older.push_str(described.as_deref().unwrap_or(line));
+        older.push('\n');
+    }
+    older
 }
 
 /// Figures that the service knows when it is asked.

@@ -183,7 +183,8 @@ impl EnergyPoolReport {
 
     /// The sum of a figure over pools.
     pub fn sum(reports: &[Self], of: fn(&Self) -> f64) -> f64 {
-        (reports.iter().map(of).sum::<f64>() * 1e6).round() / 1e6
+        // From 0: the sum of no numbers is -0.
+        (reports.iter().map(of).fold(0.0, std::ops::Add::add) * 1e6).round() / 1e6
     }
 }
 

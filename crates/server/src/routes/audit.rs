@@ -25,6 +25,7 @@ const USUAL: u32 = 100;
         ("marker" = Option<u64>, Query, description = "Those before the one of this number"),
         ("user_id" = Option<String>, Query, description = "Those of this user"),
         ("project_id" = Option<String>, Query, description = "Those for this project"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("request_id" = Option<String>, Query, description = "Those of this request"),
         ("action" = Option<String>, Query, description = "Those of this kind: `lease.create`"),
         ("object_id" = Option<String>, Query, description = "Those of what has this identifier"),

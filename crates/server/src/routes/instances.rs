@@ -32,6 +32,7 @@ use crate::policy::{Rule, Target};
         ("marker" = Option<String>, Query, description = "Those after the instance of this identifier"),
         ("lease_id" = Option<String>, Query, description = "Those of this lease"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
     ),
     responses((status = 200, body = InstancesBody))
 )]

@@ -34,7 +34,7 @@ use crate::policy::Rule;
         ("limit" = Option<u32>, Query, description = "Those of so many leases at most", minimum = 1),
         ("marker" = Option<String>, Query, description = "Those of leases after the lease of this identifier"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id, as other lists take it, too"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
     ),
     responses((status = 200, body = LeasePoolsBody))
 )]

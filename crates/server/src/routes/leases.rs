@@ -59,6 +59,7 @@ const MAX_KEY: usize = 255;
         ("status" = Option<String>, Query, description = "Those in this status"),
         ("name" = Option<String>, Query, description = "Those of this name"),
         ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("series_id" = Option<String>, Query, description = "Those that recur together"),
     ),
     responses((status = 200, body = LeasesBody))
@@ -253,7 +254,7 @@ fn with_offers(
         Ok(offers) => error.with_offers(said(app, session, &offers)),
         // It is refused all the same.
         Err(why) => {
-            tracing::warn!(error = %why, "nothing can be offered instead of what is refused");
+            tracing::warn!(error = %why, "offers failed");
             error
         }
     }
@@ -327,7 +328,7 @@ fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, A
 async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
     let usage = app.service().lease_usage(record).await;
     // The lease itself is known; that its usage is unknown is no reason not to show it.
-    let usage = usage.inspect_err(|error| tracing::warn!(%error, "the usage of a lease is not known"));
+    let usage = usage.inspect_err(|error| tracing::warn!(%error, "lease usage unknown"));
     let cost = usage.as_ref().ok().and_then(|usage| cost(app, &usage.whole));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
     Lease { usage, cost, ..viewed(app, session, record) }

@@ -21,7 +21,10 @@ use crate::policy::Rule;
 /// Offers to callers of the project that hold; an administrator sees those of all.
 #[utoipa::path(
     get, path = "/v1/offers", tag = "offers", operation_id = "list_offers",
-    params(("project_id" = Option<String>, Query, description = "To this project; administrators only")),
+    params(
+        ("project_id" = Option<String>, Query, description = "To this project; administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+    ),
     responses((status = 200, body = OffersBody))
 )]
 pub(crate) async fn list(

@@ -1,10 +1,11 @@
 //! How the server is, for those who look after it.
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use crate::accept::prefers_openmetrics;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -32,13 +33,22 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
     }
 }
 
-/// Figures for Prometheus.
+/// Figures for Prometheus: in the `OpenMetrics` format for a client that prefers it, as Prometheus does, and in the older
+/// text format for any other.
 #[utoipa::path(
     get, path = "/metrics", tag = "operation", operation_id = "metrics",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text"))
+    responses((status = 200, content(
+        (String = "text/plain"),
+        (String = "application/openmetrics-text"),
+    )))
 )]
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let text = app.inner.metrics.text().map_err(|_| ApiError::internal())?;
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, content_type)], text).into_response())
+pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let metrics = &app.inner.metrics;
+    let (text, content_type) = if prefers_openmetrics(&headers) {
+        (metrics.text(), "application/openmetrics-text; version=1.0.0; charset=utf-8")
+    } else {
+        (metrics.older_text(), "text/plain; version=0.0.4; charset=utf-8")
+    };
+    let text = text.map_err(|_| ApiError::internal())?;
+    Ok(([(CONTENT_TYPE, content_type), (VARY, "Accept")], text).into_response())
 }

@@ -22,6 +22,7 @@ use crate::policy::Rule;
         ("start" = Option<String>, Query, description = "From when, as for usage"),
         ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
     ),
     responses((status = 200, body = PreemptibleBody))
 )]

@@ -82,6 +82,7 @@ impl Format {
         ("group_by" = Option<String>, Query, description = "By what, separated by commas: project, user, pool, lease, \
             lease_type, and one of hour, day, month"),
         ("project_id" = Option<String>, Query, description = "That of this project; of others for administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("user_id" = Option<String>, Query, description = "That of this user"),
         ("lease_id" = Option<String>, Query, description = "That of this lease, also if it is gone"),
         ("pool" = Option<String>, Query, description = "That of hosts of this free pool"),
@@ -127,6 +128,7 @@ pub(crate) async fn show(
         ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
         ("interval" = Option<String>, Query, description = "Lines for each hour, day or month"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
         ("format" = Option<String>, Query, description = "json or csv"),
     ),
@@ -178,6 +180,7 @@ pub(crate) async fn billing(
         ("start" = Option<String>, Query, description = "Those from then on, as for usage; all if it is not said"),
         ("end" = Option<String>, Query, description = "Those before then"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
         ("event" = Option<String>, Query, description = "Those of this kind: `lease.extended`"),
         ("after" = Option<u64>, Query, description = "Those after this number"),

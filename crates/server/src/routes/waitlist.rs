@@ -20,7 +20,10 @@ use crate::policy::Rule;
 /// Requests of the caller's project that wait, in their order; an administrator sees those of all.
 #[utoipa::path(
     get, path = "/v1/waitlist", tag = "waitlist", operation_id = "list_waitlist",
-    params(("project_id" = Option<String>, Query, description = "Those of this project; administrators only")),
+    params(
+        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
+        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+    ),
     responses((status = 200, body = WaitlistBody))
 )]
 pub(crate) async fn list(

@@ -54,6 +54,23 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     operation.is_object().then_some(operation)
 }
 
+#[test]
+fn a_project_can_be_named_by_either_of_its_names_wherever_it_can_be_named() {
+    let paths = document()["paths"].as_object().expect("paths");
+    let operations = paths.iter().flat_map(|(path, item)| {
+        let operations = item.as_object().into_iter().flatten();
+        operations.map(move |(method, operation)| (format!("{method} {path}"), operation))
+    });
+    let mut seen = 0;
+    for (operation, described) in operations {
+        let parameters = described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let has = |name: &str| parameters.iter().any(|one| one["name"] == name && one["in"] == "query");
+        assert_eq!(has("project_id"), has("tenant_id"), "{operation}");
+        seen += usize::from(has("project_id"));
+    }
+    assert!(seen >= 10, "{seen} operations");
+}
+
 /// Whether the value is as the schema says, as far as types, fields and alternatives go.
 fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(schema) = schema.as_object() else { return Ok(()) };

@@ -1,5 +1,7 @@
 //! What Blazar has not, or not so: floating IPs, flavors, notifications, figures.
 
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::json;
 
 use crate::site::Site;
@@ -118,13 +120,34 @@ async fn the_server_says_how_it_is() {
     assert_eq!(site.get("/healthz").await.text, "ok\n");
     tokio::task::yield_now().await;
     assert_eq!(site.get("/readyz").await.status, 200);
-    let text = site.get("/metrics").await.text;
-    for line in [
+    let figures = [
         "allot_hosts 2",
         "allot_http_requests_total{method=\"POST\",route=\"/v1/os-hosts\",status=\"201\"} 2",
         "allot_http_request_duration_seconds_count{method=\"POST\",route=\"/v1/os-hosts\"} 2",
-        "# EOF",
+    ];
+    let older = site.get("/metrics").await;
+    let accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    let request = Request::get("/metrics").header("accept", accept).body(Body::empty()).expect("a request");
+    let newer = site.send(request).await;
+    for (answer, content_type, counter) in [
+        (&older, "text/plain; version=0.0.4; charset=utf-8", "# TYPE allot_cycles_total counter\n"),
+        (
+            &newer,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            "# TYPE allot_cycles counter\n",
+        ),
     ] {
-        assert!(text.contains(line), "{line} is not in:\n{text}");
+        assert_eq!(answer.headers["content-type"], content_type);
+        for line in figures.into_iter().chain([counter]) {
+            assert!(answer.text.contains(line), "{line} is not in:\n{}", answer.text);
+        }
+    }
+    assert!(newer.text.ends_with("# EOF\n") && !older.text.contains("# EOF"));
+    // Every sample has a description under the name that it has in that format.
+    let described = |name: &str| older.text.contains(&format!("# HELP {name} "));
+    for line in older.text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().expect("a name");
+        let of_histogram = ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end));
+        assert!(described(name) || of_histogram.is_some_and(described), "{line}");
     }
 }

@@ -18,7 +18,7 @@ fn rules() -> Vec<Value> {
     groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
 }
 
-/// The names of all figures as Prometheus stores them.
+/// The names of all figures, as Prometheus stores them.
 async fn served() -> BTreeSet<String> {
     let site = Site::open().await;
     site.get("/v1/leases").await.ok(200);
@@ -26,7 +26,6 @@ async fn served() -> BTreeSet<String> {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let names = types.flat_map(|(name, kind)| {
         let endings: &[&str] = match kind {
-            "counter" => &["_total"],
             "histogram" => &["_bucket", "_count", "_sum"],
             _ => &[""],
         };
