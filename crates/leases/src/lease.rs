@@ -326,6 +326,15 @@ impl Lease {
         self.reservations.iter().any(|r| r.missing_resources)
     }
 
+    /// Whether each of its reservations has as much as in `other`, which has the same reservations.
+    pub fn has_as_much_as(&self, other: &Self) -> bool {
+        let mut both = self.reservations.iter().zip(&other.reservations);
+        both.all(|(own, other)| {
+            own.allocation.amount() == other.allocation.amount()
+                && own.missing_resources == other.missing_resources
+        })
+    }
+
     /// Its events in the order of their times.
     pub fn events(&self) -> Vec<Event> {
         let event = |kind, at, status| Event { kind, at, status };

@@ -298,7 +298,7 @@ pub(crate) fn without_host(
     for record in concerned {
         let after = healed.iter().find(|lease| lease.id == record.lease.id).cloned();
         let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
-        let after = after.filter(|after| !has(after) && same_amounts(&record.lease, after));
+        let after = after.filter(|after| !has(after) && after.has_as_much_as(&record.lease));
         let after =
             after.ok_or_else(|| needed(record.lease.id, "is to have it, and there is no other for it"))?;
         moved.push((record.clone(), after));
@@ -306,8 +306,7 @@ pub(crate) fn without_host(
     Ok(moved)
 }
 
-/// The leases that are to have the host and can have others in its stead, and what each is like then. A lease that has
-/// begun keeps it, and so does one for which there is no other.
+/// The leases that are to have a host that is being closed and can have others in its stead, and what each is like then.
 pub(crate) fn elsewhere(
     state: &State,
     rules: &leases::admission::Rules,
@@ -319,27 +318,19 @@ pub(crate) fn elsewhere(
         having(state, host).filter(|record| record.lease.status == LeaseStatus::Pending).collect();
     concerned.sort_by_key(|record| healing_order(&record.lease));
     let mut inventory = state.inventory.clone();
-    inventory.remove_host(host);
+    if let Some(host) = inventory.host_mut(host) {
+        host.reservable = false;
+    }
     let mut calendar = state.calendar.clone();
     let mut moved = Vec::new();
     for record in concerned {
         let admission = Admission { hosts, ..Admission::new(&calendar, &inventory, rules, now) };
-        let after = admission.heal(&record.lease, HealingInterval(None));
-        let Some(after) = after.filter(|after| same_amounts(&record.lease, after)) else { continue };
+        let Some(after) = admission.heal(&record.lease, HealingInterval(None)) else { continue };
         if calendar.put(&after, now).is_ok() {
             moved.push((record.clone(), after));
         }
     }
     moved
-}
-
-/// Whether the lease has as much as before.
-fn same_amounts(before: &Lease, after: &Lease) -> bool {
-    let mut both = before.reservations.iter().zip(&after.reservations);
-    both.all(|(before, after)| {
-        before.allocation.amount() == after.allocation.amount()
-            && before.missing_resources == after.missing_resources
-    })
 }
 
 /// Enters leases that were given other hosts.

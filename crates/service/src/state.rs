@@ -483,6 +483,16 @@ impl State {
         ill.extend(&self.leases.degraded);
         ill
     }
+
+    /// Leases that have not started and have something of a host that is closed for new ones.
+    pub fn on_closed_hosts(&self) -> BTreeSet<LeaseId> {
+        let closed = self.inventory.hosts().filter(|host| !host.reservable);
+        let bookings = closed.flat_map(|host| self.calendar.bookings(host.id));
+        let pending = |id: &LeaseId| {
+            self.leases.get(*id).is_some_and(|record| record.lease.status == LeaseStatus::Pending)
+        };
+        bookings.map(|(_, booking)| booking.lease).filter(pending).collect()
+    }
 }
 
 /// Enters what there is, and takes out what there is not.

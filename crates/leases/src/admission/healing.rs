@@ -3,6 +3,8 @@
 //! A failed host is exchanged for another if there is one; if not, the reservation does without, and says so
 //! once it has less than it was promised. What is missing is filled in as soon as something is free, and the
 //! flag is cleared, which Blazar never does. Only what happens soon is healed: until then hosts may recover.
+//!
+//! A lease that has not started gets other hosts instead of closed ones, as soon as there are any; until then it keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,29 +65,54 @@ pub fn heal_all<'a>(
 }
 
 impl Admission<'_> {
-    /// The lease with failed hosts exchanged and missing ones filled in, as far as possible; none if there is
-    /// nothing to change.
+    /// The lease with failed hosts exchanged and missing ones filled in, as far as possible, and with others instead of
+    /// closed ones if it has not started; none if there is nothing to change.
     pub fn heal(&self, lease: &Lease, interval: HealingInterval) -> Option<Lease> {
+        let mut healed = lease.clone();
         let alive =
             matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting | LeaseStatus::Active);
-        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
-        let ill = |r: &Reservation| {
-            let fails = || r.allocation.hosts().into_iter().any(|host| self.failed(host));
-            r.missing_resources || fails() || search.falls_short(r)
-        };
-        if !alive || !interval.includes(&lease.window, self.now) || !lease.reservations.iter().any(ill) {
-            return None;
+        if alive && interval.includes(&lease.window, self.now) {
+            let search = self.exchange(lease, None);
+            let ill = |r: &Reservation| {
+                let fails = || r.allocation.hosts().into_iter().any(|host| self.failed(host));
+                r.missing_resources || fails() || search.falls_short(r)
+            };
+            if lease.reservations.iter().any(ill) {
+                let to_heal: Vec<bool> = lease.reservations.iter().map(ill).collect();
+                search.heal_all(healed.reservations.iter_mut().zip(to_heal));
+            }
         }
-        let mut healed = lease.clone();
-        let to_heal: Vec<&mut Reservation> = healed.reservations.iter_mut().filter(|r| ill(r)).collect();
-        search.patient = true;
+        if lease.status == LeaseStatus::Pending {
+            self.leave_closed(&mut healed);
+        }
+        self.settled_or_none((healed != *lease).then_some(healed))
+    }
+
+    /// Gives a lease other hosts instead of closed ones, one at a time, where there are any.
+    fn leave_closed(&self, lease: &mut Lease) {
+        let has = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        let closed = |host: &HostId| self.inventory.host(*host).is_some_and(|host| !host.reservable);
+        let closed: BTreeSet<HostId> = has.filter(closed).collect();
+        for host in closed {
+            let mut after = lease.clone();
+            let with_host = |reservation: &Reservation| reservation.allocation.hosts().contains(&host);
+            let to_heal: Vec<bool> = lease.reservations.iter().map(with_host).collect();
+            self.exchange(lease, Some(host)).heal_all(after.reservations.iter_mut().zip(to_heal));
+            if after.has_as_much_as(lease) {
+                *lease = after;
+            }
+        }
+    }
+
+    /// The search for hosts instead of failed ones, and of the one that is `leaving`, for a lease that goes on to have the
+    /// rest of what it has.
+    fn exchange<'s>(&'s self, lease: &'s Lease, leaving: Option<HostId>) -> Search<'s> {
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
+        (search.patient, search.leaving) = (true, leaving);
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }
-        for reservation in to_heal {
-            search.heal(reservation);
-        }
-        self.settled_or_none((healed != *lease).then_some(healed))
+        search
     }
 
     fn failed(&self, host: HostId) -> bool {
@@ -94,6 +121,20 @@ impl Admission<'_> {
 }
 
 impl Search<'_> {
+    /// Heals those reservations of which that is said.
+    fn heal_all<'r>(mut self, reservations: impl Iterator<Item = (&'r mut Reservation, bool)>) {
+        for (reservation, to_heal) in reservations {
+            if to_heal {
+                self.heal(reservation);
+            }
+        }
+    }
+
+    /// Whether the lease does without the host from now on.
+    fn loses(&self, host: HostId) -> bool {
+        self.leaving == Some(host) || self.admission.failed(host)
+    }
+
     /// Heals one reservation. What the lease has is noted as taken, and so is what is added.
     fn heal(&mut self, reservation: &mut Reservation) {
         let before = reservation.allocation.hosts();
@@ -124,7 +165,7 @@ impl Search<'_> {
     fn heal_hosts(&mut self, terms: &HostsTerms, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
         let wanted = self.counting(held.iter().copied(), terms).max(terms.min() as usize);
         let mut hosts = held.clone();
-        hosts.retain(|host| !self.admission.failed(*host));
+        hosts.retain(|host| !self.loses(*host));
         let (free, _) = self.free_hosts(terms);
         let free = self.like(free, terms, &hosts);
         let mut hosts = self.joined(&hosts, &free, wanted, terms, &BTreeSet::new());
@@ -153,7 +194,7 @@ impl Search<'_> {
     /// The slots on hosts that work, and elsewhere as many as are missing, or as many as there is room for.
     fn heal_slots(&mut self, asked: &SlotsTerms<'_>, held: &BTreeMap<HostId, u32>) -> BTreeMap<HostId, u32> {
         let mut slots = held.clone();
-        slots.retain(|host, _| !self.admission.failed(*host));
+        slots.retain(|host, _| !self.loses(*host));
         let apart = asked.affinity == Affinity::DistinctHosts;
         if apart {
             // Nothing is added where the reservation has a slot. As a whole these hosts are not to be had anyway.
@@ -296,6 +337,43 @@ mod tests {
         assert_eq!(cloud.heal(10, None), 2);
         assert_eq!((cloud.hosts(0), cloud.hosts(1)), (vec![], vec![3]));
         assert!(cloud.leases[0].degraded() && !cloud.leases[1].degraded());
+    }
+
+    #[test]
+    fn a_lease_that_has_not_started_gets_others_instead_of_closed_hosts_as_soon_as_there_are_any() {
+        let runs = active(lease(2, window(0, 60), &[3]));
+        let mut cloud = Cloud::new(4, vec![lease(1, window(20, 60), &[1, 2]), runs]);
+        for host in 1..=4 {
+            cloud.inventory.host_mut(HostId(host)).expect("there").reservable = false;
+        }
+        assert_eq!(cloud.heal(0, Some(10)), 0, "there are no others");
+        let open = |cloud: &mut Cloud, host| {
+            cloud.inventory.host_mut(HostId(host)).expect("there").reservable = true;
+        };
+        open(&mut cloud, 4);
+        assert_eq!(cloud.heal(0, Some(10)), 1, "also if it starts later than what is healed");
+        assert_eq!(
+            (cloud.hosts(0), cloud.hosts(1)),
+            (vec![2, 4], vec![3]),
+            "one for one, and what runs stays"
+        );
+        assert!(!cloud.leases[0].degraded());
+        assert_eq!(cloud.heal(0, None), 0);
+        open(&mut cloud, 1);
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!(cloud.hosts(0), [1, 4]);
+    }
+
+    #[test]
+    fn slots_leave_a_closed_host_all_together_or_not_at_all() {
+        let mut cloud = Cloud::new(3, vec![slots(3, Affinity::Any, &[(1, 2), (2, 1)])]);
+        cloud.inventory.host_mut(HostId(1)).expect("there").reservable = false;
+        cloud.inventory.host_mut(HostId(3)).expect("there").reservable = false;
+        assert_eq!(cloud.heal(0, None), 0, "there is room for one of the two");
+        assert_eq!(slots_of(&cloud), [(1, 2), (2, 1)]);
+        cloud.inventory.host_mut(HostId(3)).expect("there").reservable = true;
+        assert_eq!(cloud.heal(0, None), 1);
+        assert_eq!(slots_of(&cloud), [(2, 2), (3, 1)]);
     }
 
     fn slots(amount: u32, affinity: Affinity, on: &[(u64, u32)]) -> Lease {

@@ -222,6 +222,8 @@ struct Search<'a> {
     own: Option<LeaseId>,
     /// Hosts that have to be woken are waited for, if there are no others.
     patient: bool,
+    /// A host that the lease has and is to have others for.
+    leaving: Option<HostId>,
     taken: Taken,
 }
 
@@ -235,7 +237,7 @@ struct Taken {
 impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
         let window = window.since(admission.now);
-        Self { admission, window, own, patient: false, taken: Taken::default() }
+        Self { admission, window, own, patient: false, leaving: None, taken: Taken::default() }
     }
 
     /// Gives new reservations what they ask for, in their order.

@@ -179,3 +179,21 @@ async fn a_host_that_is_closed_takes_no_new_leases_and_those_to_come_get_others(
         );
     }
 }
+
+#[tokio::test]
+async fn a_lease_that_has_not_started_leaves_a_closed_host_as_soon_as_there_is_another() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let later = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00")).await;
+    let first = host_of(&site, &later).await;
+    site.put(&format!("/v1/os-hosts/{first}"), &json!({"reservable": false})).await.ok(200);
+    assert_eq!(host_of(&site, &later).await, first, "there is no other");
+    site.post("/v1/os-hosts", &json!({"id": "2"})).await.ok(201);
+    for _ in 0..1000 {
+        if host_of(&site, &later).await != first {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("it is still on the closed host");
+}

@@ -29,10 +29,17 @@ pub(super) struct Change {
 }
 
 impl Service {
-    /// Exchanges failed hosts, and fills in what is missing (spec W20): of as many leases in a cycle as there is work for.
+    /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (spec W20): of
+    /// as many leases in a cycle as there is work for.
     pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let state = self.snapshot();
-        let mut ill: Vec<_> = state.ill().iter().filter_map(|id| state.leases.get(*id)).collect();
+        let mut ill = state.ill();
+        // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead a
+        // lease is, so there is nothing new to find while nothing has changed.
+        if !self.progress().to_heal.is_in_vain(&(state.revision, BTreeSet::new())) {
+            ill.extend(state.on_closed_hosts());
+        }
+        let mut ill: Vec<_> = ill.iter().filter_map(|id| state.leases.get(*id)).collect();
         if ill.is_empty() {
             return Ok(false);
         }
@@ -137,7 +144,7 @@ impl Service {
     fn tell(&self, change: &Change, now: Timestamp) {
         let (before, id) = (&change.before.lease, change.before.lease.id);
         let Some(after) = &change.after else {
-            tracing::info!(lease = %id, "a deleted lease is gone");
+            tracing::info!(lease = %id, "deleted lease removed");
             return;
         };
         if before.reason != after.reason
@@ -148,11 +155,11 @@ impl Service {
         if before.status == after.status {
             if before.window.start() != after.window.start() {
                 let (from, to) = (before.window.start(), after.window.start());
-                tracing::info!(lease = %id, %from, %to, "a lease that waits starts at another time");
+                tracing::info!(lease = %id, %from, %to, "waiting lease advanced");
             }
             return;
         }
-        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "a lease goes on");
+        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "lease status changed");
         if after.status == LeaseStatus::Active {
             let delay = now.duration_since(after.window.start()).as_millis();
             self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
