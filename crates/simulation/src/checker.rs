@@ -2,6 +2,7 @@
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
 mod backfill;
+mod closed;
 mod elsewhere;
 mod guests;
 
@@ -23,6 +24,7 @@ use leases::window::Window;
 use store::{HostRecord, LeaseRecord, Snapshot};
 
 use self::backfill::{BackfillWatch, LEAVING_TAKES};
+use self::closed::ClosedWatch;
 use self::elsewhere::ElsewhereWatch;
 
 /// What is known of a lease from the answers to calls.
@@ -68,6 +70,7 @@ pub(crate) struct Checker {
     relocated: BTreeSet<(GuestId, HostId)>,
     backfill: BackfillWatch,
     elsewhere: ElsewhereWatch,
+    closed: ClosedWatch,
     /// How long leases are kept that are over.
     kept: Option<SignedDuration>,
     /// How many were forgotten after that.
@@ -98,6 +101,7 @@ impl Checker {
             relocated: BTreeSet::new(),
             backfill: BackfillWatch::default(),
             elsewhere: ElsewhereWatch::default(),
+            closed: ClosedWatch::default(),
             kept: None,
             forgotten: 0,
         }
@@ -200,6 +204,7 @@ impl Checker {
         self.displaced.extend(displaced.map(|instance| instance.id));
         self.relocated.extend(instances().filter_map(|instance| Some((instance.id, instance.moves_to()?))));
         self.backfill.follow(contents)?;
+        self.closed.follow(contents, self.several, now)?;
         self.before = leases;
         self.check_machines(contents, fleet, now)
     }

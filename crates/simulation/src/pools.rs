@@ -1,4 +1,4 @@
-//! Free pools in simulations: who makes, renames, changes and removes them and moves hosts between them, and what must
+//! Free pools in simulations: who makes, renames, changes and removes them, moves, closes and opens their hosts, and what must
 //! hold of hosts that leases were given for their pools (docs/pools.md). Found out from what is in the store, without
 //! the code that it judges.
 
@@ -66,8 +66,14 @@ pub(crate) enum Chore {
     Rename,
     Specify,
     Remove,
-    /// A host goes to another pool.
+    /// A host that nobody has leaves its pool, and is taken on in another one.
     Move,
+    /// A host goes to another pool with all that it has.
+    Transfer,
+    /// A host is closed for new leases.
+    Close,
+    /// A host is opened for them.
+    Open,
 }
 
 /// A host that a lease has: the pool that it was in when it was given.
@@ -96,7 +102,18 @@ impl PoolWatch {
 
     /// Draws what is done next.
     pub fn chore(&mut self) -> Chore {
-        let all = [Chore::Create, Chore::Rename, Chore::Specify, Chore::Remove, Chore::Move, Chore::Move];
+        let all = [
+            Chore::Create,
+            Chore::Rename,
+            Chore::Specify,
+            Chore::Remove,
+            Chore::Move,
+            Chore::Transfer,
+            Chore::Transfer,
+            Chore::Close,
+            Chore::Open,
+            Chore::Open,
+        ];
         all.choose(&mut self.rng).copied().unwrap_or(Chore::Move)
     }
 
@@ -127,11 +144,12 @@ impl PoolWatch {
                 let pool = pools
                     .of_host(host)
                     .ok_or_else(|| format!("lease {} has host {host}, which is in no pool", lease.id))?;
-                if known.is_some_and(|known| *known != pool) {
+                let terms = lease.reservation(reservation).map(|own| &own.terms);
+                let wish = terms.and_then(Wish::of);
+                if matches!(wish, Some(Wish::Name(_))) && known.is_some_and(|known| *known != pool) {
                     return Err(format!("host {host} of lease {} has gone to another pool", lease.id));
                 }
-                let terms = lease.reservation(reservation).map(|own| &own.terms);
-                match terms.and_then(Wish::of) {
+                match wish {
                     Some(Wish::Name(name)) if known.is_none() && pools.name(pool) != name => {
                         let is = pools.name(pool);
                         return Err(format!(
@@ -338,6 +356,8 @@ mod tests {
         assert!(pools.check(&elsewhere).expect_err("wrong").contains("has gone to another pool"));
         let mut pools = watch();
         assert_eq!(pools.check(&contents(tier, &[(1, "p1", Some("fast"))])), Ok(()));
+        let as_good = contents(tier, &[(2, "p1", Some("fast")), (1, "p2", Some("fast"))]);
+        assert_eq!(pools.check(&as_good), Ok(()), "it is what was asked for there as well");
         assert!(pools.check(&contents(tier, &[(1, "p1", Some("slow"))])).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! What operators do about free pools in a simulation.
+//! What operators do about free pools and the hosts in them in a simulation.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use leases::free_pool::FreePool;
 use leases::ids::{FreePoolId, HostId};
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{FreePoolChange, HostSelector, NewFreePool, ServiceError};
+use service::{FreePoolChange, HostSelector, HostUpdate, NewFreePool, ServiceError};
 
 use super::Simulation;
 use crate::pools::{Chore, NAMES, TIER, TIERS};
 use crate::world::operator;
 
 impl Simulation {
-    /// Somebody does something about pools, if there are several. Everything may be refused: that nothing wrong comes of
+    /// Somebody does something about pools and hosts, if there are several pools. Everything may be refused: that nothing wrong comes of
     /// it is checked after every commit.
     pub(super) async fn tend_pools(&mut self) {
         let Some(mut pools) = self.pools.take() else { return };
@@ -46,6 +46,20 @@ impl Simulation {
                 let hosts: Vec<HostId> = self.machines();
                 match hosts.choose(&mut pools.rng) {
                     Some(host) => self.move_host(*host, pool).await,
+                    None => Ok(()),
+                }
+            }
+            Chore::Transfer | Chore::Close | Chore::Open => {
+                let hosts = self.service().hosts();
+                match hosts.choose(&mut pools.rng).map(|record| record.host.id) {
+                    Some(host) if chore == Chore::Transfer => {
+                        self.service().move_host(&operator, host, pool).await.map(drop)
+                    }
+                    Some(host) => {
+                        let reservable = Some(chore == Chore::Open);
+                        let change = HostUpdate { capabilities: Vec::new(), reservable };
+                        self.service().update_host(&operator, host, change).await.map(drop)
+                    }
                     None => Ok(()),
                 }
             }

@@ -1,0 +1,94 @@
+//! Hosts that are closed for new leases: who has something of one had it before it was closed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::{HostId, LeaseId};
+use store::Snapshot;
+
+use super::Verdict;
+
+/// Services that share a store know within that time what another has changed.
+const KNOWN_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+
+/// Watches over them.
+#[derive(Debug, Default)]
+pub(super) struct ClosedWatch {
+    /// Since when each is closed.
+    closed: BTreeMap<HostId, Timestamp>,
+    /// What leases and offers had of hosts at the last check.
+    had: BTreeSet<(LeaseId, HostId)>,
+}
+
+impl ClosedWatch {
+    /// Nobody was given something of a closed host.
+    pub fn follow(&mut self, contents: &Snapshot, several: bool, now: Timestamp) -> Verdict {
+        let known_within = if several { KNOWN_WITHIN } else { SignedDuration::ZERO };
+        let mut has = BTreeSet::new();
+        for record in contents.leases.iter().filter(|record| record.lease.keeps_resources()) {
+            let hosts = record.lease.reservations.iter().flat_map(|own| own.allocation.hosts());
+            has.extend(hosts.map(|host| (record.lease.id, host)));
+        }
+        for (lease, host) in has.difference(&self.had) {
+            let known =
+                self.closed.get(host).is_some_and(|closed| now.duration_since(*closed) >= known_within);
+            if known {
+                return Err(format!("lease {lease} was given host {host}, which is closed for new leases"));
+            }
+        }
+        let closed =
+            contents.hosts.iter().filter(|record| !record.host.reservable).map(|record| record.host.id);
+        self.closed = closed.map(|host| (host, self.closed.get(&host).copied().unwrap_or(now))).collect();
+        self.had = has;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use leases::host::Host;
+    use leases::ids::ReservationId;
+    use leases::lease::{Allocation, EndAction, Lease, NewLease};
+    use leases::project::{Owner, ProjectId, UserId};
+    use leases::terms::{HostsTerms, ReservationTerms, Terms};
+    use leases::window::Window;
+    use store::{HostRecord, LeaseRecord, Version};
+
+    fn contents(closed: bool, leases: &[u128]) -> Snapshot {
+        let at = Timestamp::UNIX_EPOCH;
+        let mut contents = Snapshot::default();
+        let host = Host { reservable: !closed, ..Host::new(HostId(1), "h", 1, 1, 1) };
+        contents.hosts.push(HostRecord { host, version: Version::FIRST, created_at: at, updated_at: None });
+        for id in leases {
+            let window = Window::starting(at, SignedDuration::from_hours(1));
+            let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
+            let terms = Terms::new(window, None, vec![asked]).expect("terms");
+            let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
+            let identity = NewLease {
+                id: LeaseId(*id),
+                name: String::new(),
+                owner,
+                end_action: EndAction::DeleteGuests,
+                reservations: vec![ReservationId(*id)],
+            };
+            let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None);
+            contents.leases.push(LeaseRecord::new(lease, BTreeMap::new(), at));
+        }
+        contents
+    }
+
+    #[test]
+    fn a_lease_that_is_given_a_closed_host_is_noticed_and_one_that_has_it_is_not() {
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let mut watch = ClosedWatch::default();
+        assert_eq!(watch.follow(&contents(false, &[1]), false, at(0)), Ok(()));
+        assert_eq!(watch.follow(&contents(true, &[1]), false, at(1)), Ok(()));
+        assert_eq!(watch.follow(&contents(true, &[1, 2]), true, at(2)), Ok(()), "the other did not know yet");
+        assert!(watch.follow(&contents(true, &[1, 2, 3]), true, at(3)).is_err());
+        assert!(watch.follow(&contents(true, &[1, 3]), false, at(1)).is_err());
+        assert_eq!(watch.follow(&contents(false, &[]), false, at(4)), Ok(()));
+        assert_eq!(watch.follow(&contents(false, &[4]), false, at(5)), Ok(()), "it is open again");
+    }
+}
