@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn key(key: &str, fence: u64) -> OperationKey {
-        OperationKey { key: key.to_owned(), fence, lease: None, reservation: None }
+        OperationKey { key: key.to_owned(), fence, ..OperationKey::default() }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use leases::host::{Health, NetworkId};
@@ -30,6 +31,7 @@ use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Action, GuestSize, Observed};
 use leases::project::ProjectId;
+use leases::terms::ReservationTerms;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -91,8 +93,19 @@ pub struct Subnet {
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// Under which claim something is done, and for whom.
+/// What those who run the machines may want to know of a lease. Nothing is decided by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseFacts {
+    /// Its name, which its owner has chosen.
+    pub name: String,
+    /// The project that has it.
+    pub project: ProjectId,
+    /// The reservation that an action is about, if it is about one, and what is asked for in it.
+    pub reservation: Option<(ReservationId, ReservationTerms)>,
+}
+
+/// Under which claim something is done, and for whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationKey {
     /// Names the operation: the same for a repetition of it.
     pub key: String,
@@ -104,6 +117,8 @@ pub struct OperationKey {
     pub lease: Option<LeaseId>,
     /// The reservation that it is done for, if for one that is still known.
     pub reservation: Option<ReservationFacts>,
+    /// What is known of that lease, if it is known still.
+    pub facts: Option<Arc<LeaseFacts>>,
 }
 
 /// What a driver needs to know of a reservation to hand something to it.
@@ -123,7 +138,7 @@ impl OperationKey {
             Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
             _ => action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}")),
         };
-        Self { key, fence, lease, reservation: None }
+        Self { key, fence, lease, reservation: None, facts: None }
     }
 
     /// The same for that reservation.

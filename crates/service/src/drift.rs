@@ -165,7 +165,7 @@ impl Service {
         for drift in self.drift().await?.iter().filter(|drift| drift.repairable()) {
             drop(self.writer().await?);
             if let Err(error) = self.repair(drift).await {
-                tracing::warn!(%drift, %error, "a difference between store and fleet cannot be repaired");
+                tracing::warn!(%drift, %error, "drift repair failed");
                 continue;
             }
             let writer = self.writer().await?;
@@ -173,7 +173,7 @@ impl Service {
             let mut commit = Commit::new(now);
             commit.audit.extend(drift.host().map(|host| audit(caller, now, "host.repair", &host)));
             if let Err(error) = writer.commit(commit).await {
-                tracing::warn!(%error, "a repair is not recorded");
+                tracing::warn!(%error, "drift repair not recorded");
             }
         }
         self.wake.notify_one();
@@ -195,7 +195,7 @@ impl Service {
     async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
         // An operation of its own, which nobody can be late with, and under no claim.
         let key = format!("repair {:032x}", self.parts.ids.uuid());
-        let key = OperationKey { key, fence: 0, lease: None, reservation: None };
+        let key = OperationKey { key, ..OperationKey::default() };
         let fleet = &self.parts.fleet;
         match place {
             Place::FreePool => {}

@@ -11,6 +11,7 @@ use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::GuestSize;
 use leases::preemption::EndState;
+use leases::terms::{Affinity, ReservationTerms};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
@@ -20,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use super::config::{HookConfig, HooksConfig, HooksError, Moment, SecretHeader};
-use crate::{FleetError, Machine, OperationKey};
+use crate::{FleetError, LeaseFacts, Machine, OperationKey};
 
 /// Of what a hook says, so much is kept: the last of it.
 const KEPT_BYTES: usize = 256 * 1024;
@@ -54,6 +55,10 @@ pub(super) struct Subject {
     pub(super) host_name: Option<String>,
     pub(super) reservation: Option<String>,
     pub(super) lease: Option<String>,
+    pub(super) lease_name: Option<String>,
+    pub(super) resource_type: Option<&'static str>,
+    pub(super) amount: Option<u32>,
+    pub(super) affinity: Option<bool>,
     pub(super) guest: Option<String>,
     pub(super) guest_name: Option<String>,
     pub(super) guest_kind: Option<&'static str>,
@@ -61,9 +66,9 @@ pub(super) struct Subject {
     pub(super) end_state: Option<&'static str>,
     pub(super) resumes: Option<String>,
     pub(super) project: Option<String>,
-    pub(super) vcpus: Option<u32>,
-    pub(super) memory_mib: Option<u32>,
-    pub(super) disk_gib: Option<u32>,
+    pub(super) vcpus: Option<u64>,
+    pub(super) memory_mib: Option<u64>,
+    pub(super) disk_gib: Option<u64>,
     pub(super) to_host: Option<u64>,
     pub(super) to_host_name: Option<String>,
     pub(super) floating_ip: Option<String>,
@@ -111,9 +116,9 @@ impl Subject {
             end_state: instance.is_kept().then_some(EndState::Stop.name()),
             resumes: instance.resumes.map(|id| id.to_string()),
             project: Some(instance.owner.project.0.clone()),
-            vcpus: Some(vcpus),
-            memory_mib: Some(memory_mib),
-            disk_gib: Some(disk_gib),
+            vcpus: Some(vcpus.into()),
+            memory_mib: Some(memory_mib.into()),
+            disk_gib: Some(disk_gib.into()),
             ..self.guest(instance.id)
         }
     }
@@ -122,25 +127,62 @@ impl Subject {
         Self { to_host: Some(machine.id.0), to_host_name: Some(machine.name.clone()), ..self }
     }
 
+    /// Under which claim it is, and what is known of the lease. To be said last: it may be about another lease than the
+    /// one that the claim is for, whose hand-over was begun.
     pub(super) fn under(self, key: &OperationKey) -> Self {
-        let lease = self.lease.or_else(|| key.lease.map(|lease| lease.to_string()));
-        Self { lease, operation: Some(key.key.clone()), fence: Some(key.fence), ..self }
+        let lease_of_key = key.lease.map(|lease| lease.to_string());
+        let own = self.lease.is_none() || self.lease == lease_of_key;
+        let (operation, fence) = (Some(key.key.clone()), Some(key.fence));
+        let under = Self { lease: self.lease.or(lease_of_key), operation, fence, ..self };
+        match key.facts.as_deref().filter(|_| own) {
+            Some(facts) => under.with(facts),
+            None => under,
+        }
+    }
+
+    /// What an instance is like is its own.
+    fn with(self, facts: &LeaseFacts) -> Self {
+        let about = |id: &ReservationId| self.reservation.as_ref() == Some(&id.to_string());
+        let terms = facts.reservation.as_ref().filter(|(id, _)| about(id)).map(|(_, terms)| terms);
+        let slots = terms.and_then(ReservationTerms::slots);
+        let size = slots.as_ref().map(|slots| &slots.size);
+        Self {
+            lease_name: Some(facts.name.clone()),
+            project: self.project.or_else(|| Some(facts.project.0.clone())),
+            resource_type: terms.map(ReservationTerms::resource_type),
+            amount: terms.map(ReservationTerms::number),
+            affinity: slots.as_ref().and_then(|slots| match slots.affinity {
+                Affinity::Any => None,
+                Affinity::OneHost => Some(true),
+                Affinity::DistinctHosts => Some(false),
+            }),
+            vcpus: self.vcpus.or(size.map(|size| size.vcpus)),
+            memory_mib: self.memory_mib.or(size.map(|size| size.memory_mib)),
+            disk_gib: self.disk_gib.or(size.map(|size| size.disk_gib)),
+            ..self
+        }
     }
 
     /// Environment variables that tell the most important.
     fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
+        // A variable ends at a zero byte, and no program is started with one in it.
+        let chosen = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', " "));
         let variables = [
             ("ALLOT_HOST", self.host_name.clone()),
             ("ALLOT_HOST_ID", number(self.host)),
             ("ALLOT_RESERVATION", self.reservation.clone()),
             ("ALLOT_LEASE", self.lease.clone()),
+            ("ALLOT_LEASE_NAME", chosen(&self.lease_name)),
+            ("ALLOT_RESOURCE_TYPE", self.resource_type.map(str::to_owned)),
+            ("ALLOT_AMOUNT", number(self.amount.map(u64::from))),
+            ("ALLOT_AFFINITY", self.affinity.map(|affinity| affinity.to_string())),
             ("ALLOT_GUEST", self.guest.clone()),
-            ("ALLOT_GUEST_NAME", self.guest_name.clone()),
-            ("ALLOT_PROJECT", self.project.clone()),
-            ("ALLOT_VCPUS", number(self.vcpus.map(u64::from))),
-            ("ALLOT_MEMORY_MIB", number(self.memory_mib.map(u64::from))),
-            ("ALLOT_DISK_GIB", number(self.disk_gib.map(u64::from))),
+            ("ALLOT_GUEST_NAME", chosen(&self.guest_name)),
+            ("ALLOT_PROJECT", chosen(&self.project)),
+            ("ALLOT_VCPUS", number(self.vcpus)),
+            ("ALLOT_MEMORY_MIB", number(self.memory_mib)),
+            ("ALLOT_DISK_GIB", number(self.disk_gib)),
             ("ALLOT_TO_HOST", self.to_host_name.clone()),
             ("ALLOT_TO_HOST_ID", number(self.to_host)),
             ("ALLOT_FLOATING_IP", self.floating_ip.clone()),

@@ -101,6 +101,14 @@ pub struct SubnetConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
+    /// A host becomes one that may be leased.
+    OnAdopt,
+    /// A host is not one any more.
+    OnAbandon,
+    /// A reservation gets the first of what it asks for.
+    OnPrepare,
+    /// The last of it was taken back.
+    OnFinish,
     /// No new guest may start on a host.
     OnFence,
     /// Preemptible guests may start there again.
@@ -138,6 +146,10 @@ pub enum Moment {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::OnAdopt => "on_adopt",
+            Self::OnAbandon => "on_abandon",
+            Self::OnPrepare => "on_prepare",
+            Self::OnFinish => "on_finish",
             Self::OnFence => "on_fence",
             Self::OnUnfence => "on_unfence",
             Self::OnHold => "on_hold",

@@ -11,6 +11,7 @@ use super::HooksFleet;
 use super::call::Subject;
 use super::config::Moment;
 use super::ledger::{Handed, Part, Record, UNCERTAIN};
+use super::reservations::Item;
 use super::shared::HostTurn;
 use crate::site::Site;
 use crate::{
@@ -124,19 +125,29 @@ impl Isolation for HooksFleet {
         if !self.check(host).await?.guests.is_empty() {
             return Err(FleetError::Refused(format!("a guest runs on host {host}")));
         }
-        self.write_host(&turn, |record| record.site = Site::FreePool).await?;
+        self.write_host(&turn, |record| record.begun_adopt = true).await?;
+        self.hooks.call(Moment::OnAdopt, &self.subject(host)).await?;
+        let end = |record: &mut Record| (record.site, record.begun_adopt) = (Site::FreePool, false);
+        self.write_host(&turn, end).await?;
         Ok(Outcome::Done)
     }
 
     async fn abandon(&self, host: HostId) -> Answer {
         let turn = self.turn(host).await?;
-        let free = self.ledger().hosts.get(&host).is_none_or(|record| {
-            record.site == Site::Elsewhere || (record.site == Site::FreePool && record.slots.is_empty())
-        });
-        if !free {
-            return Err(FleetError::Refused(format!("host {host} is not in the free pool")));
+        let (site, vacant, begun) = {
+            let ledger = self.ledger();
+            let known = |record: &Record| (record.site, record.slots.is_empty(), record.begun_adopt);
+            ledger.hosts.get(&host).map(known).unwrap_or_default()
+        };
+        match site {
+            Site::Elsewhere if !begun => return Ok(Outcome::Done),
+            Site::Elsewhere => {}
+            Site::FreePool if vacant => {}
+            _ => return Err(FleetError::Refused(format!("host {host} is not in the free pool"))),
         }
-        self.write_host(&turn, |record| record.site = Site::Elsewhere).await?;
+        self.hooks.call(Moment::OnAbandon, &self.subject(host)).await?;
+        let end = |record: &mut Record| (record.site, record.begun_adopt) = (Site::Elsewhere, false);
+        self.write_host(&turn, end).await?;
         Ok(Outcome::Done)
     }
 
@@ -194,8 +205,9 @@ impl Isolation for HooksFleet {
         }
         let handed = Handed { reservation, lease: key.lease, certain: false };
         self.shared.write(&turn, |ledger| ledger.floating_ips.insert(ip, handed)).await?;
-        let subject = Subject::address(ip).of(reservation, key.lease).under(key);
-        self.hooks.call(Moment::OnAssign, &subject).await?;
+        self.prepare(reservation, key).await?;
+        let subject = Subject::address(ip).of(reservation, key.lease);
+        self.call(Moment::OnAssign, subject, key).await?;
         self.shared
             .write(&turn, |ledger| ledger.floating_ips.insert(ip, Handed { certain: true, ..handed }))
             .await?;
@@ -211,8 +223,10 @@ impl Isolation for HooksFleet {
             return Ok(Outcome::Done);
         }
         debug_assert_ne!(handed.reservation, UNCERTAIN);
-        let subject = Subject::address(ip).of(handed.reservation, handed.lease).under(key);
-        self.hooks.call(Moment::OnUnassign, &subject).await?;
+        let subject = Subject::address(ip).of(handed.reservation, handed.lease);
+        self.call(Moment::OnUnassign, subject, key).await?;
+        let (reservation, lease) = (handed.reservation, handed.lease);
+        let _finished = self.finish(reservation, lease, Item::FloatingIp(ip), key).await?;
         self.shared.write(&turn, |ledger| ledger.floating_ips.remove(&ip)).await?;
         Ok(Outcome::Done)
     }
@@ -229,12 +243,12 @@ impl Guests for HooksFleet {
         if !self.may_have(host, instance) {
             return Err(FleetError::Refused(format!("instance {} may not run on host {host}", instance.id)));
         }
-        let subject = self.subject(host, key).instance(instance);
+        let subject = self.subject(host).instance(instance);
         let subject = match instance.kind {
             InstanceKind::Reserved { lease, reservation } => subject.of(reservation, Some(lease)),
             InstanceKind::Regular | InstanceKind::Preemptible => subject,
         };
-        self.hooks.call(Moment::OnStart, &subject).await?;
+        self.call(Moment::OnStart, subject, key).await?;
         Ok(Outcome::Done)
     }
 
@@ -245,7 +259,7 @@ impl Guests for HooksFleet {
         }
         self.require(Moment::OnDelete)?;
         // Whether it is there is not asked: it may have been started since the last look.
-        self.hooks.call(Moment::OnDelete, &self.subject(host, key).guest(guest)).await?;
+        self.call(Moment::OnDelete, self.subject(host).guest(guest), key).await?;
         Ok(Outcome::Done)
     }
 
@@ -258,8 +272,8 @@ impl Guests for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnStop)?;
-        let subject = self.subject(host, key).guest(guest).kept(keep);
-        self.hooks.call(Moment::OnStop, &subject).await?;
+        let subject = self.subject(host).guest(guest).kept(keep);
+        self.call(Moment::OnStop, subject, key).await?;
         let now = self.clock.now();
         self.write_host(&turn, |record| _ = record.stopping.insert(guest, now)).await?;
         Ok(Outcome::Done)
@@ -281,7 +295,7 @@ impl Guests for HooksFleet {
         let Some(target) = self.machines.get(&to).filter(|_| self.site(to) == Site::FreePool) else {
             return Err(FleetError::Refused(format!("host {to} is not in the free pool")));
         };
-        self.hooks.call(Moment::OnMigrate, &self.subject(host, key).guest(guest).to(target)).await?;
+        self.call(Moment::OnMigrate, self.subject(host).guest(guest).to(target), key).await?;
         Ok(Outcome::Done)
     }
 
@@ -291,8 +305,8 @@ impl Guests for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnDelete)?;
-        let subject = self.subject(host, key).guest(guest).kept(keep);
-        self.hooks.call(Moment::OnDelete, &subject).await?;
+        let subject = self.subject(host).guest(guest).kept(keep);
+        self.call(Moment::OnDelete, subject, key).await?;
         Ok(Outcome::Done)
     }
 
@@ -303,8 +317,8 @@ impl Guests for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnSnapshot)?;
-        let subject = self.subject(host, key).of(reservation, key.lease);
-        self.hooks.call(Moment::OnSnapshot, &subject).await?;
+        let subject = self.subject(host).of(reservation, key.lease);
+        self.call(Moment::OnSnapshot, subject, key).await?;
         Ok(Outcome::Done)
     }
 }
@@ -321,7 +335,7 @@ impl Power for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnPowerOn)?;
-        self.hooks.call(Moment::OnPowerOn, &self.subject(host, key)).await?;
+        self.call(Moment::OnPowerOn, self.subject(host), key).await?;
         self.write_host(&turn, |record| record.off = false).await?;
         Ok(Outcome::Done)
     }
@@ -338,7 +352,7 @@ impl Power for HooksFleet {
         if granted || !self.check(host).await?.guests.is_empty() {
             return Err(FleetError::Refused(format!("host {host} is in use")));
         }
-        self.hooks.call(Moment::OnPowerOff, &self.subject(host, key)).await?;
+        self.call(Moment::OnPowerOff, self.subject(host), key).await?;
         self.write_host(&turn, |record| record.off = true).await?;
         Ok(Outcome::Done)
     }

@@ -29,6 +29,23 @@ pub(super) enum Part {
     Addresses,
     /// For which store they are handed over.
     Keeper,
+    /// Some of the reservations: those of that [share](Part::of).
+    Reservations(u8),
+}
+
+/// Reservations are prepared and finished in so many shares at once.
+const SHARES: u8 = 16;
+
+impl Part {
+    /// The share that the reservation is in.
+    pub(super) fn of(reservation: ReservationId) -> Self {
+        Self::Reservations((reservation.0 % u128::from(SHARES)) as u8)
+    }
+
+    /// All shares of reservations.
+    pub(super) fn shares() -> impl Iterator<Item = Self> {
+        (0..SHARES).map(Self::Reservations)
+    }
 }
 
 impl fmt::Display for Part {
@@ -37,6 +54,7 @@ impl fmt::Display for Part {
             Self::Host(host) => write!(f, "host {host}"),
             Self::Addresses => f.write_str("addresses"),
             Self::Keeper => f.write_str("keeper"),
+            Self::Reservations(share) => write!(f, "reservations {share}"),
         }
     }
 }
@@ -54,6 +72,9 @@ pub(super) struct Ledger {
     pub(super) hosts: BTreeMap<HostId, Record>,
     #[serde(with = "by_id")]
     pub(super) floating_ips: BTreeMap<FloatingIpId, Handed>,
+    /// Reservations for which `on_prepare` was begun, and whether it has succeeded.
+    #[serde(default, with = "by_id")]
+    pub(super) prepared: BTreeMap<ReservationId, bool>,
     #[serde(skip)]
     pub(super) fences: Fences,
     /// For which store it was changed last.
@@ -65,6 +86,9 @@ pub(super) struct Ledger {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) site: Site,
+    /// `on_adopt` was begun and has not succeeded.
+    #[serde(default)]
+    pub(super) begun_adopt: bool,
     /// It is fenced as far as the planner goes, but `on_fence` or `on_unfence` was begun and did not succeed.
     pub(super) uncertain_fence: bool,
     /// `on_hold` was begun for them and has not succeeded.
@@ -137,6 +161,11 @@ impl Ledger {
         if !self.changed.contains(&Part::Addresses) {
             self.floating_ips = theirs.floating_ips;
         }
+        let ours = |reservation: &ReservationId| self.changed.contains(&Part::of(*reservation));
+        let (kept, other) = (std::mem::take(&mut self.prepared), theirs.prepared);
+        let kept = kept.into_iter().filter(|(reservation, _)| ours(reservation));
+        let other = other.into_iter().filter(|(reservation, _)| !ours(reservation));
+        self.prepared = kept.chain(other).collect();
         if !self.changed.contains(&Part::Keeper) {
             let fence = self.keeper.fence.max(theirs.keeper.fence);
             self.keeper = Keeper { fence, ..theirs.keeper };

@@ -27,12 +27,8 @@
 //! ```
 //!
 //! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
-//! `moment`, and as far as they apply, else null, `host`, `host_name`, `reservation`, `lease`, `guest`, `guest_name`, `guest_kind`,
-//! `backfills`, `end_state`, `resumes`, `project`, `vcpus`, `memory_mib`, `disk_gib`, `to_host`, `to_host_name`, `floating_ip`, `slots`, `operation` and `fence`. A
-//! program has them in its environment as well:
-//! `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_HOST_ID`, `ALLOT_RESERVATION`, `ALLOT_LEASE`, `ALLOT_GUEST`,
-//! `ALLOT_GUEST_NAME`, `ALLOT_PROJECT`, `ALLOT_VCPUS`, `ALLOT_MEMORY_MIB`, `ALLOT_DISK_GIB`,
-//! `ALLOT_TO_HOST`, `ALLOT_TO_HOST_ID`, `ALLOT_FLOATING_IP`, `ALLOT_SLOTS`, `ALLOT_OPERATION`, `ALLOT_FENCE`.
+//! `moment`, and what applies of the rest (`docs/machines.md` has all fields, and the moments); what does not is null. A
+//! program has most of them in its environment as well: `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_LEASE`.
 //!
 //! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
 //! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
@@ -43,7 +39,8 @@
 //! a hook is repeated, never left out. If `on_hold` was begun and the lease does not want the host any more,
 //! `on_release` follows, so that one must stand undoing what was done by half or not at all. If `on_release` was begun
 //! and the lease wants the host after all, it is repeated until it succeeds, and only then `on_hold` follows. After `on_release` the
-//! host is in the free pool; `on_unfence` does not follow.
+//! host is in the free pool; `on_unfence` does not follow. The same goes for `on_prepare` and `on_finish`, which are called
+//! for a reservation as a whole, and for `on_adopt` and `on_abandon`.
 //!
 //! **Several services** that hand over the same machines have the same configuration, and with it the same
 //! `state_file`, on a file system that all of them reach and that has locks (a local one if they run on one
@@ -83,6 +80,7 @@ mod check;
 mod config;
 mod driver;
 mod ledger;
+mod reservations;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -103,6 +101,7 @@ pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
 };
 use self::ledger::{Granted, Handed, Ledger, Record, Seen};
+use self::reservations::Item;
 use self::shared::{HostTurn, Shared};
 use crate::site::Site;
 use crate::{FleetError, Machine, Network, OperationKey, Outcome};
@@ -161,8 +160,13 @@ impl HooksFleet {
         ledger.fences.is_late(key)
     }
 
-    fn subject(&self, host: HostId, key: &OperationKey) -> Subject {
-        self.machines.get(&host).map(Subject::host).unwrap_or_default().under(key)
+    fn subject(&self, host: HostId) -> Subject {
+        self.machines.get(&host).map(Subject::host).unwrap_or_default()
+    }
+
+    /// Calls the hook of that moment, if there is one.
+    async fn call(&self, moment: Moment, subject: Subject, key: &OperationKey) -> Result<(), FleetError> {
+        self.hooks.call(moment, &subject.under(key)).await.map(drop)
     }
 
     async fn fence_host(&self, turn: &HostTurn, key: &OperationKey) -> Result<Outcome, FleetError> {
@@ -179,7 +183,7 @@ impl HooksFleet {
 
     async fn make_fence_certain(&self, turn: &HostTurn, key: &OperationKey) -> Result<(), FleetError> {
         let host = turn.host;
-        self.hooks.call(Moment::OnFence, &self.subject(host, key)).await?;
+        self.call(Moment::OnFence, self.subject(host), key).await?;
         self.write_host(turn, |record| record.uncertain_fence = false).await
     }
 
@@ -194,7 +198,7 @@ impl HooksFleet {
             record.uncertain_fence = true;
         };
         self.write_host(turn, begin).await?;
-        self.hooks.call(Moment::OnUnfence, &self.subject(host, key)).await?;
+        self.call(Moment::OnUnfence, self.subject(host), key).await?;
         let end = |record: &mut Record| {
             record.site = Site::FreePool;
             record.uncertain_fence = false;
@@ -213,8 +217,9 @@ impl HooksFleet {
         let host = turn.host;
         let begun = self.ledger().hosts.get(&host).and_then(|record| record.begun_hold);
         let Some(begun) = begun.filter(|begun| Some(begun.reservation) != but) else { return Ok(()) };
-        let subject = self.subject(host, key).of(begun.reservation, begun.lease);
-        self.hooks.call(Moment::OnRelease, &subject).await?;
+        let subject = self.subject(host).of(begun.reservation, begun.lease);
+        self.call(Moment::OnRelease, subject, key).await?;
+        let _finished = self.finish(begun.reservation, begun.lease, Item::Host(host), key).await?;
         self.write_host(turn, |record| record.begun_hold = None).await
     }
 
@@ -257,8 +262,9 @@ impl HooksFleet {
         }
         let handed = Handed { reservation, lease: key.lease, certain: false };
         self.write_host(turn, |record| record.begun_hold = Some(handed)).await?;
-        let subject = self.subject(host, key).of(reservation, key.lease);
-        self.hooks.call(Moment::OnHold, &subject).await?;
+        self.prepare(reservation, key).await?;
+        let subject = self.subject(host).of(reservation, key.lease);
+        self.call(Moment::OnHold, subject, key).await?;
         let end = |record: &mut Record| {
             record.site = after;
             record.begun_hold = None;
@@ -282,8 +288,9 @@ impl HooksFleet {
             return Ok(Outcome::Done);
         }
         self.write_host(turn, |record| record.begun_release = true).await?;
-        let subject = self.subject(host, key).of(reservation, lease_of(before));
-        self.hooks.call(Moment::OnRelease, &subject).await?;
+        let lease = lease_of(before);
+        self.call(Moment::OnRelease, self.subject(host).of(reservation, lease), key).await?;
+        let _finished = self.finish(reservation, lease, Item::Host(host), key).await?;
         let end = |record: &mut Record| {
             record.site = after;
             record.begun_release = false;
@@ -309,8 +316,9 @@ impl HooksFleet {
         }
         let set = |count| move |record: &mut Record| _ = record.slots.insert(reservation, granted(count));
         self.write_host(turn, set(0)).await?;
-        let subject = self.subject(host, key).of(reservation, key.lease);
-        self.hooks.call(Moment::OnGrant, &Subject { slots: Some(count), ..subject }).await?;
+        self.prepare(reservation, key).await?;
+        let subject = self.subject(host).of(reservation, key.lease);
+        self.call(Moment::OnGrant, Subject { slots: Some(count), ..subject }, key).await?;
         self.write_host(turn, set(count)).await?;
         Ok(Outcome::Done)
     }
@@ -325,8 +333,9 @@ impl HooksFleet {
         let Some(granted) = self.slots(host, reservation) else { return Ok(Outcome::Done) };
         let uncertain = Granted { count: 0, ..granted };
         self.write_host(turn, |record| _ = record.slots.insert(reservation, uncertain)).await?;
-        let subject = self.subject(host, key).of(reservation, granted.lease);
-        self.hooks.call(Moment::OnWithdraw, &subject).await?;
+        let subject = self.subject(host).of(reservation, granted.lease);
+        self.call(Moment::OnWithdraw, subject, key).await?;
+        let _finished = self.finish(reservation, granted.lease, Item::Host(host), key).await?;
         self.write_host(turn, |record| _ = record.slots.remove(&reservation)).await?;
         Ok(Outcome::Done)
     }

@@ -88,7 +88,12 @@ impl Shared {
         fs::create_dir_all(&locks).map_err(|source| StateError::Write { path: locks.clone(), source })?;
         let mut ledger = Ledger { version: 1, ..Ledger::default() };
         ledger.hosts.extend(hosts.map(|host| (host, Record::default())));
-        let parts = ledger.hosts.keys().map(|host| Part::Host(*host)).chain([Part::Addresses, Part::Keeper]);
+        let parts = ledger
+            .hosts
+            .keys()
+            .map(|host| Part::Host(*host))
+            .chain([Part::Addresses, Part::Keeper])
+            .chain(Part::shares());
         let shared = Self {
             state_file: state_file.to_owned(),
             locks,

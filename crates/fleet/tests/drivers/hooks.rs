@@ -43,19 +43,19 @@ done
 printf ']}\n'
 "#;
 
-const HOST: HostId = HostId(1);
-const MINE: ReservationId = ReservationId(0xb1);
-const THEIRS: ReservationId = ReservationId(0xb2);
+pub(crate) const HOST: HostId = HostId(1);
+pub(crate) const MINE: ReservationId = ReservationId(0xb1);
+pub(crate) const THEIRS: ReservationId = ReservationId(0xb2);
 
-struct Rack {
-    directory: PathBuf,
-    fleet: HooksFleet,
+pub(crate) struct Rack {
+    pub(crate) directory: PathBuf,
+    pub(crate) fleet: HooksFleet,
     /// Guests on their way.
     flying: Mutex<Vec<(HostId, GuestId)>>,
     guests: AtomicU64,
 }
 
-fn rack() -> Rack {
+pub(crate) fn rack() -> Rack {
     static RACKS: AtomicU64 = AtomicU64::new(0);
     let number = RACKS.fetch_add(1, Ordering::Relaxed);
     let directory = std::env::temp_dir().join(format!("allot-rack-{}-{number}", std::process::id()));
@@ -70,7 +70,12 @@ fn open(directory: &Path) -> HooksFleet {
     HooksFleet::open(&config(directory), clock).expect("a fleet")
 }
 
+/// With hooks for all moments but those of hosts and reservations as a whole.
 fn config(directory: &Path) -> HooksConfig {
+    config_with(directory, &[])
+}
+
+pub(crate) fn config_with(directory: &Path, more: &[&str]) -> HooksConfig {
     let host =
         |id: u64| serde_json::json!({"id": id, "name": format!("node{id}"), "vcpus": 8, "memory_mib": 4096});
     let hook = serde_json::json!({"exec": ["sh", directory.join("hook.sh")]});
@@ -92,7 +97,8 @@ fn config(directory: &Path) -> HooksConfig {
         "on_power_off",
         "check",
     ];
-    let hooks: serde_json::Map<_, _> = moments.iter().map(|m| ((*m).to_owned(), hook.clone())).collect();
+    let hooks: serde_json::Map<_, _> =
+        moments.iter().chain(more).map(|m| ((*m).to_owned(), hook.clone())).collect();
     let config = serde_json::json!({
         "state_file": directory.join("state.json"),
         "hosts": [host(1), host(2)],
@@ -116,7 +122,7 @@ impl Rack {
         GuestId(self.guests.fetch_add(1, Ordering::Relaxed).into())
     }
 
-    fn set_failing(&self, moment: &str, failing: bool) {
+    pub(crate) fn set_failing(&self, moment: &str, failing: bool) {
         let file = self.directory.join(format!("fail-{moment}"));
         if failing {
             fs::write(file, "").expect("a file");
@@ -126,7 +132,7 @@ impl Rack {
     }
 
     /// What the hooks were called for since the last time this was asked.
-    fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let file = self.directory.join("log");
         let log = fs::read_to_string(&file).unwrap_or_default();
         let _ = fs::remove_file(file);
@@ -157,10 +163,16 @@ impl Drop for Rack {
 }
 
 /// A key of its own for every call.
-fn key(fence: u64) -> OperationKey {
+pub(crate) fn key(fence: u64) -> OperationKey {
     static KEYS: AtomicU64 = AtomicU64::new(0);
     let number = KEYS.fetch_add(1, Ordering::Relaxed);
-    OperationKey { key: format!("call {number}"), fence, lease: Some(LeaseId(0xa1)), reservation: None }
+    OperationKey {
+        key: format!("call {number}"),
+        fence,
+        lease: Some(LeaseId(0xa1)),
+        reservation: None,
+        facts: None,
+    }
 }
 
 #[async_trait]
@@ -576,8 +588,8 @@ async fn energy_h_hosts_are_switched_by_hooks_and_checks_may_fail_meanwhile() {
     let mut rack = rack();
     assert!(rack.fleet.switches_hosts());
     rack.fleet.adopt(HOST).await.expect("empty");
-    let key = |fence| OperationKey { key: "power host 1".to_owned(), fence, lease: None, reservation: None };
-    let fence = OperationKey { key: "fence".to_owned(), fence: 1, lease: None, reservation: None };
+    let key = |fence| OperationKey { key: "power host 1".to_owned(), fence, ..OperationKey::default() };
+    let fence = OperationKey { key: "fence".to_owned(), fence: 1, ..OperationKey::default() };
     rack.fleet.fence(HOST, &fence).await.expect("fenced");
     rack.set_failing("on_power_off", true);
     assert!(matches!(rack.fleet.power_off(HOST, &key(2)).await, Err(FleetError::Unavailable(_))));

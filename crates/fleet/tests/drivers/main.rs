@@ -2,4 +2,5 @@
 
 mod conductor;
 mod hooks;
+mod reservations;
 mod simulated;

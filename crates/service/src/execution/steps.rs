@@ -1,8 +1,11 @@
 //! Carrying steps out.
 
-use fleet::{FleetError, OperationKey, Outcome, ReservationFacts};
+use std::sync::Arc;
+
+use fleet::{FleetError, LeaseFacts, OperationKey, Outcome, ReservationFacts};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
+use leases::lease::Reservation;
 use leases::plan::{Action, GuestSize, Step};
 use store::{Claim, Finished, StoreError};
 
@@ -37,8 +40,10 @@ impl Service {
     /// Has the fleet carry out a step, for as long as it is ours.
     pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
+        let facts = self.facts(action, step.lease);
         let reservation = self.reservation_facts(action, step.lease);
         let key = OperationKey::of(action, step.claim.fence, step.lease).for_reservation(reservation);
+        let key = OperationKey { facts, ..key };
         let call = async {
             let instance = match action {
                 Action::StartGuest(_, guest) => {
@@ -67,6 +72,18 @@ impl Service {
             disk_gib: slots.size.disk_gib.try_into().unwrap_or(u32::MAX),
         });
         Some(ReservationFacts { project: lease.owner.project.clone(), size: size.unwrap_or_default() })
+    }
+
+    /// What the fleet is told of the lease that it does something for.
+    fn facts(&self, action: Action, lease: Option<LeaseId>) -> Option<Arc<LeaseFacts>> {
+        let record = self.lease(lease?)?;
+        let of_action = |reservation: &&Reservation| Some(reservation.id) == action.reservation();
+        let reservation = record.lease.reservations.iter().find(of_action);
+        Some(Arc::new(LeaseFacts {
+            name: record.lease.name.clone(),
+            project: record.lease.owner.project.clone(),
+            reservation: reservation.map(|reservation| (reservation.id, reservation.terms.clone())),
+        }))
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.

@@ -48,7 +48,7 @@ async fn a_host_that_the_fleet_does_not_know_as_one_is_taken_on_again() {
 async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
     let world = world(2).await;
     world.service.remove_host(&operator(), ONE).await.expect("free");
-    let key = |name: &str| OperationKey { key: name.to_owned(), fence: 1, lease: None, reservation: None };
+    let key = |name: &str| OperationKey { key: name.to_owned(), fence: 1, ..OperationKey::default() };
     for steps in 0..=3 {
         // As far as a lease was that a restored backup does not have.
         world.fleet.adopt(ONE).await.expect("empty");

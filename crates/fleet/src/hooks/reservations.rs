@@ -1,0 +1,85 @@
+//! The hooks of a reservation as a whole: `on_prepare` before it gets anything, `on_finish` after the last of it was taken
+//! back, one at a time for each reservation.
+
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+
+use super::HooksFleet;
+use super::call::Subject;
+use super::config::Moment;
+use super::ledger::{Ledger, Part};
+use super::shared::Turn;
+use crate::site::Site;
+use crate::{FleetError, OperationKey};
+
+/// What a reservation is about to get, or has just lost: written down with the reservation as its owner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A host, or room on it.
+    Host(HostId),
+    /// An address.
+    FloatingIp(FloatingIpId),
+}
+
+impl HooksFleet {
+    /// Prepares the reservation, unless that is done. What it is about to get has to be written down before: that keeps
+    /// others from finishing it.
+    pub(super) async fn prepare(
+        &self,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<(), FleetError> {
+        if !self.has_reservation_hooks() {
+            return Ok(());
+        }
+        let turn = self.shared.turn(Part::of(reservation)).await?;
+        if self.ledger().prepared.get(&reservation) == Some(&true) {
+            return Ok(());
+        }
+        let set = |done| move |ledger: &mut Ledger| _ = ledger.prepared.insert(reservation, done);
+        self.shared.write(&turn, set(false)).await?;
+        let subject = Subject::default().of(reservation, key.lease);
+        self.call(Moment::OnPrepare, subject, key).await?;
+        self.shared.write(&turn, set(true)).await
+    }
+
+    /// Finishes the reservation if it has nothing but that item, which its hook has taken back. What this returns is to be
+    /// held until it is written down that the item is free: only one can be the last.
+    pub(super) async fn finish(
+        &self,
+        reservation: ReservationId,
+        lease: Option<LeaseId>,
+        last: Item,
+        key: &OperationKey,
+    ) -> Result<Option<Turn>, FleetError> {
+        if !self.has_reservation_hooks() {
+            return Ok(None);
+        }
+        let turn = self.shared.turn(Part::of(reservation)).await?;
+        let due = {
+            let ledger = self.ledger();
+            ledger.prepared.contains_key(&reservation) && !self.has_beside(&ledger, reservation, last)
+        };
+        if due {
+            let subject = Subject::default().of(reservation, lease);
+            self.call(Moment::OnFinish, subject, key).await?;
+            self.shared.write(&turn, |ledger| ledger.prepared.remove(&reservation)).await?;
+        }
+        Ok(Some(turn))
+    }
+
+    fn has_reservation_hooks(&self) -> bool {
+        self.hooks.has(Moment::OnPrepare) || self.hooks.has(Moment::OnFinish)
+    }
+
+    /// Whether the reservation has, or may have, more than that item. A host that is not configured any more is gone.
+    fn has_beside(&self, ledger: &Ledger, reservation: ReservationId, item: Item) -> bool {
+        let others = |host: &HostId| item != Item::Host(*host) && self.machines.contains_key(host);
+        let host = ledger.hosts.iter().filter(|(host, _)| others(host)).any(|(_, record)| {
+            let held = matches!(record.site, Site::Held { reservation: holder, .. } if holder == reservation);
+            let begun = record.begun_hold.is_some_and(|begun| begun.reservation == reservation);
+            held || begun || record.slots.contains_key(&reservation)
+        });
+        let mut ips = ledger.floating_ips.iter().filter(|(ip, _)| item != Item::FloatingIp(**ip));
+        host || ips.any(|(_, handed)| handed.reservation == reservation)
+    }
+}
