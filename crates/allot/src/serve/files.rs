@@ -1,8 +1,9 @@
 //! Files of the service: how many may be open, and secrets that others can read.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use fleet::hooks::HooksConfig;
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
@@ -46,9 +47,9 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         AuthChoice::None | AuthChoice::Keystone => None,
         AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::LocalKeystone(path) => Some(path),
     });
-    let hooks = match &configuration.fleet {
-        FleetChoice::Hooks(path) => Some(path),
-        FleetChoice::Simulated | FleetChoice::OpenStack => None,
+    let (hooks, headers) = match &configuration.fleet {
+        FleetChoice::Hooks(path) => secrets_of_hooks(path.as_ref()),
+        FleetChoice::Simulated | FleetChoice::OpenStack => (None, Vec::new()),
     };
     let others = [
         configuration.token_key_file.as_ref(),
@@ -57,10 +58,10 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),
         configuration.enforcement_token_file.as_ref(),
-        hooks,
     ];
     let paths = auth.chain(others.into_iter().flatten()).map(AsRef::as_ref);
-    let mut paths: Vec<&Path> = paths.chain(values.file_with_password()).collect();
+    let hooks = hooks.iter().chain(&headers).map(AsRef::as_ref);
+    let mut paths: Vec<&Path> = paths.chain(hooks).chain(values.file_with_password()).collect();
     paths.sort_unstable();
     paths.dedup();
     for path in paths {
@@ -69,6 +70,20 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
             tracing::warn!(%path, mode, "secrets open to others");
         }
     }
+}
+
+/// A file of hooks, if there is a secret in it or whoever changes it decides what the service runs; and the files with
+/// secrets that it names.
+fn secrets_of_hooks(path: &Path) -> (Option<PathBuf>, Vec<PathBuf>) {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // What is wrong with it is said where the fleet is opened.
+    let Ok(config) = toml::from_str::<HooksConfig>(&text) else { return (Some(path.to_owned()), Vec::new()) };
+    let hooks = config.hooks.values();
+    let headers = hooks.clone().filter_map(|hook| Some(hook.secret_header.as_ref()?.file.clone())).collect();
+    let urls = hooks.filter_map(|hook| hook.webhook.as_deref()?.parse::<reqwest::Url>().ok());
+    let mut secret = urls.filter(|url| url.password().is_some() || url.query().is_some());
+    let changed_by_others = open_to_others(path).is_some_and(|mode| mode & 0o002 != 0);
+    ((secret.next().is_some() || changed_by_others).then(|| path.to_owned()), headers)
 }
 
 /// The mode of a file that others can read or change.
@@ -95,11 +110,7 @@ impl Connections {
             self.within(files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX)));
         if fitting != self {
             let Self { most, per_address } = fitting;
-            tracing::info!(
-                most,
-                per_address,
-                "fewer connections are taken, since few open files are allowed"
-            );
+            tracing::info!(most, per_address, "connection limit lowered, few open files allowed");
         }
         fitting
     }
@@ -141,6 +152,8 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -157,6 +170,30 @@ mod tests {
         ] {
             assert!(!in_the_clear(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_file_of_hooks_is_secret_if_there_is_a_secret_in_it_and_so_are_the_files_that_it_names() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("hooks.toml");
+        let secrets = |hooks: &str, mode: u32| {
+            let text = format!("state_file = \"s\"\nhosts = []\n[hooks]\n{hooks}\n");
+            std::fs::write(&path, text).expect("a file");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("ours");
+            let (file, headers) = secrets_of_hooks(&path);
+            (file.is_some(), headers)
+        };
+        let header = "on_hold = { webhook = \"https://h/\", secret_header = { name = \"A\", file = \"f\" } }";
+        assert_eq!(secrets("on_hold = { exec = [\"true\"] }", 0o644), (false, vec![]));
+        assert_eq!(secrets(header, 0o644), (false, vec!["f".into()]));
+        assert_eq!(secrets("on_hold = { webhook = \"https://u:p@h/\" }", 0o644), (true, vec![]));
+        assert_eq!(secrets("on_hold = { webhook = \"https://h/?token=t\" }", 0o644), (true, vec![]));
+        assert_eq!(
+            secrets("on_hold = { exec = [\"true\"] }", 0o646),
+            (true, vec![]),
+            "anybody may change it"
+        );
+        assert_eq!(secrets("what is this", 0o644), (true, vec![]), "nobody knows");
     }
 
     #[test]
