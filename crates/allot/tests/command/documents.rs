@@ -1,5 +1,9 @@
-//! README and the pages of `docs` as a reader follows them: every console block is run, in a scratch directory, and what
-//! it prints is compared in shape with what the page shows.
+//! README and the pages of `docs` as a reader follows them: every block of commands is run, in a scratch directory. Of a
+//! `console` block, what it prints is compared in shape with what the page shows; commands of an `sh` block have to succeed,
+//! and `allot serve` has to come up.
+//!
+//! Directories of the system ([`ELSEWHERE`]) are below the scratch directory. Of blocks that are skipped, `allot` has to know
+//! the commands and options.
 //!
 //! A page says in comments, which its readers do not see, what a reader has done before:
 //!
@@ -24,7 +28,9 @@ use crate::service::Running;
 use crate::shell::fresh;
 
 /// Why a block is not run here.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 11] = [
+    "builds the program",
+    "needs root",
     "shows one moment",
     "shows a shortened answer",
     "needs OpenStack's clients",
@@ -50,6 +56,7 @@ macro_rules! pages {
 
 pages! {
     readme_does_what_it_says "README.md";
+    calendar_does_what_it_says "docs/calendar.md";
     energy_does_what_it_says "docs/energy.md";
     failure_buffer_does_what_it_says "docs/failure-buffer.md";
     housekeeping_does_what_it_says "docs/housekeeping.md";
@@ -58,6 +65,7 @@ pages! {
     lease_types_does_what_it_says "docs/lease-types.md";
     machines_does_what_it_says "docs/machines.md";
     negotiation_does_what_it_says "docs/negotiation.md";
+    operations_does_what_it_says "docs/operations.md";
     pools_does_what_it_says "docs/pools.md";
     preemptible_does_what_it_says "docs/preemptible.md";
     programs_does_what_it_says "docs/programs.md";
@@ -67,7 +75,11 @@ pages! {
 }
 
 /// Pages of which every block needs what is not here.
-const NOT_FOLLOWED: &[&str] = &["docs/filters.md", "docs/sources.md", "docs/workloads.md"];
+const NOT_FOLLOWED: &[&str] =
+    &["docs/filters.md", "docs/openstack.md", "docs/sources.md", "docs/workloads.md"];
+
+/// Directories of the system that pages name.
+const ELSEWHERE: [&str; 3] = ["/etc/allot", "/var/lib/allot", "/backup"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -83,12 +95,55 @@ fn every_page_with_commands_is_followed() {
         let page = path.strip_prefix(root()).expect("in the checkout").display().to_string();
         let text = fs::read_to_string(&path).expect("a page");
         let commands =
-            parts(&text).into_iter().any(|part| matches!(part, Part::Console { .. } | Part::Unmarked(_)));
-        if commands && !PAGES.contains(&page.as_str()) && !NOT_FOLLOWED.contains(&page.as_str()) {
+            parts(&text).into_iter().any(|part| !matches!(part, Part::File { .. } | Part::Skipped { .. }));
+        if NOT_FOLLOWED.contains(&page.as_str()) {
+            assert!(!commands, "{page} has blocks that can be run");
+        } else if commands && !PAGES.contains(&page.as_str()) {
             missing.push(page);
         }
     }
     assert!(missing.is_empty(), "they have commands that nobody tries: {missing:?}");
+}
+
+#[test]
+fn commands_that_are_not_run_are_known() {
+    let pages = PAGES.iter().chain(NOT_FOLLOWED);
+    let mut seen = 0;
+    for page in pages {
+        let text = fs::read_to_string(root().join(page)).expect("a page");
+        for part in parts(&text) {
+            let Part::Skipped { reason, commands } = part else { continue };
+            assert!(REASONS.contains(&reason.as_str()), "{page}: {reason:?} is none of {REASONS:?}");
+            for command in commands {
+                seen += usize::from(is_known(page, &command));
+            }
+        }
+    }
+    assert!(seen > 10, "{seen} commands of ours");
+}
+
+/// Whether it is a command of ours; its options are those that its help has then.
+fn is_known(page: &str, command: &str) -> bool {
+    let line = command.split(" #").next().unwrap_or_default().replace("\\\n", " ");
+    let mut words = line.split_whitespace().skip_while(|word| word.contains('=') || *word == "sudo");
+    if words.next() != Some("allot") {
+        return false;
+    }
+    let names: Vec<&str> = words
+        .clone()
+        .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-'))
+        .take(2)
+        .collect();
+    // The second word may be an argument.
+    let helps =
+        (1..=names.len()).rev().map(|count| crate::shell::allot(&[&names[..count], &["--help"]].concat()));
+    let help = helps.into_iter().find(|help| help.status == 0);
+    let help = help.unwrap_or_else(|| panic!("{page}: {command}: there is no such command")).out;
+    for option in words.filter(|word| word.starts_with("--")) {
+        let option = option.split('=').next().unwrap_or(option);
+        assert!(help.contains(option), "{page}: {command}: there is no {option}\n{help}");
+    }
+    true
 }
 
 /// What a page asks for.
@@ -105,7 +160,12 @@ enum Part {
         steps: Vec<Step>,
         joined: bool,
     },
-    Skipped(String),
+    /// Commands that have to succeed.
+    Shell(Vec<String>),
+    Skipped {
+        reason: String,
+        commands: Vec<String>,
+    },
     /// Commands in a block that is no console.
     Unmarked(String),
 }
@@ -141,7 +201,14 @@ fn parts(text: &str) -> Vec<Part> {
                 let name = name.trim_end_matches(" executable").to_owned();
                 parts.push(Part::File { name, executable, content });
             }
-            (Some(("skip", reason)), _) => parts.push(Part::Skipped(reason.to_owned())),
+            (Some(("skip", reason)), _) => {
+                let commands = match kind {
+                    "console" => steps(&block).into_iter().map(|step| step.command).collect(),
+                    _ => commands(&block),
+                };
+                parts.push(Part::Skipped { reason: reason.to_owned(), commands });
+            }
+            (_, "sh") => parts.push(Part::Shell(commands(&block))),
             (_, "console") => parts.push(Part::Console { steps: steps(&block), joined: comment == "joined" }),
             _ if block.iter().any(|line| line.starts_with("$ ")) => parts.push(Part::Unmarked(content)),
             _ => {}
@@ -174,6 +241,29 @@ fn steps(block: &[&str]) -> Vec<Step> {
     steps
 }
 
+/// The commands of an `sh` block.
+fn commands(block: &[&str]) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut continued = false;
+    for line in block.iter().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match commands.last_mut() {
+            Some(command) if continued => *command = format!("{command}\n{line}"),
+            _ => commands.push((*line).to_owned()),
+        }
+        continued = line.ends_with('\\');
+    }
+    commands
+}
+
+/// The command with directories of the system below that one.
+fn below(directory: &Path, command: &str) -> String {
+    let mut command = command.to_owned();
+    for elsewhere in ELSEWHERE {
+        command = command.replace(elsewhere, &format!("{}{elsewhere}", directory.display()));
+    }
+    command
+}
+
 /// Does what a page says.
 fn follow(page: &str) {
     let text = fs::read_to_string(root().join(page)).expect("a page");
@@ -193,6 +283,20 @@ fn follow(page: &str) {
                 drop(service.take());
                 service = Some(Running::start_in(&directory, &arguments));
             }
+            Part::Shell(commands) => {
+                run += 1;
+                for command in commands {
+                    if let Some(arguments) = command.strip_prefix("allot serve") {
+                        let arguments = arguments.split(" #").next().unwrap_or_default();
+                        drop(service.take());
+                        let words = below(&directory, &format!("serve{arguments}"));
+                        service = Some(Running::start_in(&directory, &words));
+                        continue;
+                    }
+                    let (status, out) = shell(&command, 0, &directory, service.as_ref());
+                    assert_eq!(status, 0, "{page}: {command}\n{out}");
+                }
+            }
             Part::Run(command) => {
                 let (status, out) = shell(&command, 0, &directory, service.as_ref());
                 assert_eq!(status, 0, "{page}: {command}\n{out}");
@@ -204,10 +308,7 @@ fn follow(page: &str) {
                     last = check(page, &step, joined, last, &directory, service.as_ref());
                 }
             }
-            Part::Skipped(reason) => {
-                assert!(REASONS.contains(&reason.as_str()), "{page}: {reason:?} is none of {REASONS:?}");
-                skipped += 1;
-            }
+            Part::Skipped { .. } => skipped += 1,
             Part::Unmarked(content) => panic!("{page}: these commands are in no console block:\n{content}"),
         }
     }
@@ -220,7 +321,7 @@ fn shell(command: &str, last: i32, directory: &Path, service: Option<&Running>) 
     let binary = Path::new(env!("CARGO_BIN_EXE_allot")).parent().expect("a directory");
     let path = std::env::var("PATH").unwrap_or_default();
     let url = service.map_or("http://127.0.0.1:1", |service| &service.url);
-    let command = command.replace("http://127.0.0.1:1234", url);
+    let command = below(directory, command).replace("http://127.0.0.1:1234", url);
     let output = Command::new("sh")
         .args(["-c", &format!("exec 2>&1\n(exit {last})\n{command}")])
         .current_dir(directory)
@@ -340,6 +441,13 @@ $ ./f.sh
 ```console
 $ psql
 ```
+```sh
+# Twice.
+true   # once
+echo \\
+    b
+
+```
 ```text
 $ echo
 ```
@@ -351,7 +459,8 @@ $ echo
         Part::Run("true".to_owned()),
         Part::File { name: "f.sh".to_owned(), executable: true, content: "echo 1\n".to_owned() },
         Part::Console { steps: vec![step("echo a \\\n    b", "a b"), step("./f.sh", "1")], joined: false },
-        Part::Skipped("needs PostgreSQL".to_owned()),
+        Part::Skipped { reason: "needs PostgreSQL".to_owned(), commands: vec!["psql".to_owned()] },
+        Part::Shell(vec!["true   # once".to_owned(), "echo \\\n    b".to_owned()]),
         Part::Unmarked("$ echo\n".to_owned()),
     ];
     assert_eq!(parts(page), wanted);

@@ -20,11 +20,19 @@ impl Running {
         Self::of(serving(database).args(more))
     }
 
-    /// The same in a directory, with words as a page has them: `serve --name one`.
+    /// The same in a directory, with words as a page has them for a shell: `serve --name one`.
     pub fn start_in(directory: &Path, words: &str) -> Self {
-        let mut serve = command();
-        serve.args(words.split_whitespace()).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
-        Self::of(serve.current_dir(directory))
+        let line = format!("exec \"$0\" {words} --listen 127.0.0.1:0 --log-format json");
+        let allot = command();
+        let mut serve = Command::new("sh");
+        serve.arg("-c").arg(line).arg(allot.get_program()).current_dir(directory);
+        for (name, value) in allot.get_envs() {
+            match value {
+                Some(value) => serve.env(name, value),
+                None => serve.env_remove(name),
+            };
+        }
+        Self::of(&mut serve)
     }
 
     fn of(serve: &mut Command) -> Self {
