@@ -1,6 +1,7 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
 mod client;
+mod completions;
 mod config;
 mod database;
 mod demo;

@@ -1,7 +1,7 @@
 //! What somebody sees who tries the command for the first time: help, mistakes, and the words of waiting.
 
 use crate::service::{Running, database};
-use crate::shell::{allot, command, run};
+use crate::shell::{allot, command, file, run};
 
 /// Every path of words that `--help` knows, by the commands that it lists.
 fn commands_of(help: &str) -> Vec<String> {
@@ -154,4 +154,18 @@ fn columns_of_tables_can_be_chosen() {
         serde_json::from_str::<serde_json::Value>(&service.says("host list -o json")).expect("JSON")
     );
     assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn the_shell_completes_the_links_of_ganetis_programs_as_well() {
+    let script = file("completions.bash", &allot(&["completions", "bash"]).out);
+    let completed = |words: &str, word: &str| {
+        let line = format!(
+            ". {script}; COMP_WORDS=({words} {word}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _allot_link link {word} x; echo \"${{COMPREPLY[@]}}\""
+        );
+        run(std::process::Command::new("bash").arg("-c").arg(line)).out
+    };
+    assert_eq!(completed("/usr/local/lib/allot/hbal", "--text"), "--text-data\n");
+    assert_eq!(completed("hspace -t x", "--disk-t"), "--disk-template\n");
 }
