@@ -24,16 +24,16 @@ impl RawGroup<'_> {
     pub(super) fn finish(&mut self, uuid: String, dialect: Dialect) -> Result<Group, Flaw> {
         let name = self.name.required("name")?.into_owned();
         let alloc_policy = self.alloc_policy.required("alloc_policy")?;
-        let (networks, tags, policy) = match dialect {
+        let (networks, policy, tags) = match dialect {
             Dialect::Current => (
                 self.networks.required("networks")?,
-                self.tags.required("tags")?,
                 self.ipolicy.required("ipolicy")?,
+                self.tags.required("tags")?,
             ),
             Dialect::Version2 => (
                 self.networks.optional("networks")?.unwrap_or_default(),
-                self.tags.optional("tags")?.unwrap_or_default(),
                 self.ipolicy.optional("ipolicy")?.unwrap_or_else(legacy::policy),
+                self.tags.optional("tags")?.unwrap_or_default(),
             ),
         };
         Ok(Group { name, uuid, alloc_policy, tags, networks, policy })

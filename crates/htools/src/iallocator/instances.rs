@@ -82,7 +82,7 @@ impl<'t> Json<'t> for Disk {
 
 impl<'t> Json<'t> for Disks {
     fn unfit() -> Complaint {
-        Complaint::NotArray
+        Complaint::not_array()
     }
 
     fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
@@ -179,7 +179,7 @@ impl<'t> Json<'t> for Interface {
 
 impl<'t> Json<'t> for Networks {
     fn unfit() -> Complaint {
-        Complaint::NotArray
+        Complaint::not_array()
     }
 
     fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
@@ -210,23 +210,28 @@ impl<'t> Json<'t> for AdminState {
 impl RawInstance<'_> {
     /// The instance of that name, on no node yet; its primary is a placeholder.
     pub(super) fn finish(&mut self, name: String, dialect: Dialect) -> Result<Instance, Flaw> {
+        let space = match dialect {
+            Dialect::Current => Some(self.disk_space_total.required("disk_space_total")?),
+            Dialect::Version2 => self.disk_space_total.optional("disk_space_total")?,
+        };
+        let disks = self.disks.required("disks")?.0;
+        let memory = self.memory.required("memory")?;
+        let vcpus = self.vcpus.required("vcpus")?;
+        let tags = match dialect {
+            Dialect::Current => self.tags.required("tags")?,
+            Dialect::Version2 => self.tags.optional("tags")?.unwrap_or_default(),
+        };
         let template = self.disk_template.required("disk_template")?;
-        let mut instance = Instance::new(name, template, NodeIdx(0));
-        instance.memory = self.memory.required("memory")?;
-        instance.vcpus = self.vcpus.required("vcpus")?;
-        instance.disks = self.disks.required("disks")?.0;
+        let disk = space.unwrap_or_else(|| disks.iter().map(|disk| disk.size).sum());
+        let mut instance =
+            Instance { memory, vcpus, disks, disk, tags, ..Instance::new(name, template, NodeIdx(0)) };
         let running = self.admin_state.lenient().map(|state| state.0);
         if dialect == Dialect::Current {
-            instance.disk = self.disk_space_total.required("disk_space_total")?;
             instance.spindle_use = self.spindle_use.required("spindle_use")?;
-            instance.tags = self.tags.required("tags")?;
             instance.networks = self.nics.required("nics")?.0;
             instance.status = running.unwrap_or(InstanceStatus::Running);
         } else {
-            let sum = || instance.disks.iter().map(|d| d.size).sum();
-            instance.disk = self.disk_space_total.optional("disk_space_total")?.unwrap_or_else(sum);
             instance.spindle_use = self.spindle_use.optional("spindle_use")?.unwrap_or(1);
-            instance.tags = self.tags.optional("tags")?.unwrap_or_default();
             instance.networks = self.nics.optional("nics")?.map_or_else(Vec::new, |nics| nics.0);
             let should_run = self.admin_up.lenient().or(self.should_run.lenient()).unwrap_or(true);
             let assumed = if should_run { InstanceStatus::Running } else { InstanceStatus::AdminDown };

@@ -24,10 +24,16 @@ json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "request" => request: RawRequest<'t>,
 });
 
+/// What the reference says of a text that is neither an object nor a list.
+const NO_DOCUMENT: &str = "Invalid JSON: a JSON text a serialized object or array at the top level.";
+
 /// Reads a message. Names in the request are resolved; nothing is derived from the cluster's data yet.
 pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {
     let text = std::str::from_utf8(json).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with(['{', '[']) {
+        return Err(ProtocolError::Syntax(NO_DOCUMENT.to_owned()));
+    }
     let mut slot = read_whole(text).map_err(|e| ProtocolError::Syntax(e.describe(text)))?;
     let raw = slot.element().map_err(|complaint| ProtocolError::Syntax(complaint.to_string()))?;
     Reader { text, dialect: dialect_of(&raw) }.message(raw)
@@ -54,27 +60,28 @@ pub(super) struct Reader<'t> {
 
 impl Reader<'_> {
     fn message(self, mut raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
+        // In the reference's order: of several things that are wrong it says the first.
         let top = |flaw| self.error(flaw, Owner::Message, "", &[]);
-        let tags = raw.cluster_tags.required("cluster_tags").map_err(top)?;
-        let kvm = match self.dialect {
-            Dialect::Current => {
-                let hypervisors = raw.enabled_hypervisors.required("enabled_hypervisors").map_err(top)?;
-                hypervisors.first().is_some_and(|h| h.kvm)
-            }
-            // The override of KVM's own memory came with later versions, as did the figure it overrides.
-            Dialect::Version2 => false,
-        };
+        let request = raw.request.required("request").map_err(top)?;
         let groups = match (self.dialect, raw.nodegroups) {
             (Dialect::Version2, Slot::Absent) => vec![legacy::group()],
             (_, mut slot) => self.groups(slot.required("nodegroups").map_err(top)?)?,
         };
-        let mut nodes = self.nodes(raw.nodes.required("nodes").map_err(top)?, &groups, kvm)?;
+        let mut nodes = self.nodes(raw.nodes.required("nodes").map_err(top)?, &groups)?;
         let raw_instances = raw.instances.required("instances").map_err(top)?;
         if self.dialect == Dialect::Version2 && groups.len() == 1 {
             add_unlisted(&mut nodes, &raw_instances);
         }
         let instances = self.instances(raw_instances, &nodes)?;
-        let request = raw.request.required("request").map_err(top)?;
+        let tags = raw.cluster_tags.required("cluster_tags").map_err(top)?;
+        // The override of KVM's own memory came with later versions, as did the figure it overrides.
+        if self.dialect == Dialect::Current {
+            let hypervisors = raw.enabled_hypervisors.required("enabled_hypervisors").map_err(top)?;
+            let kvm = hypervisors.first().is_some_and(|hypervisor| hypervisor.kvm);
+            for node in &mut nodes {
+                node.kvm = kvm;
+            }
+        }
         let data = ClusterData { groups, nodes, instances, tags, policy: Policy::default() };
         let request = self.request(request, &data)?;
         Ok(Message { data, request, dialect: self.dialect })
@@ -114,12 +121,7 @@ impl Reader<'_> {
         Ok(groups)
     }
 
-    fn nodes(
-        self,
-        mut dict: Dict<'_, RawNode<'_>>,
-        groups: &[Group],
-        kvm: bool,
-    ) -> Result<Vec<Node>, ProtocolError> {
+    fn nodes(self, mut dict: Dict<'_, RawNode<'_>>, groups: &[Group]) -> Result<Vec<Node>, ProtocolError> {
         let by_uuid: HashMap<&str, GroupIdx, Hashing> =
             groups.iter().enumerate().map(|(i, g)| (g.uuid.as_str(), GroupIdx::from_usize(i))).collect();
         let mut nodes = Vec::with_capacity(dict.0.len());
@@ -128,22 +130,21 @@ impl Reader<'_> {
             let Slot::Is(raw) = slot else {
                 return Err(wrong(slot.complaint().into()));
             };
-            let mut uuid = std::mem::take(&mut raw.group);
             // The implied group is that of all nodes, whatever they say.
             let implied = self.dialect == Dialect::Version2
                 && groups.len() == 1
-                && (uuid.is_absent() || groups[0].uuid == legacy::GROUP_UUID);
-            let group = if implied {
-                GroupIdx(0)
-            } else {
-                let uuid = uuid.required("group").map_err(wrong)?;
-                by_uuid.get(uuid.as_ref()).copied().ok_or_else(|| ProtocolError::UnknownGroup {
-                    group: uuid.into_owned(),
-                    node: name.clone().into_owned(),
-                })?
+                && (raw.group.is_absent() || groups[0].uuid == legacy::GROUP_UUID);
+            let flags = raw.flags(self.dialect, implied).map_err(wrong)?;
+            let group = match &flags.group {
+                None => GroupIdx(0),
+                Some(uuid) => {
+                    by_uuid.get(uuid.as_ref()).copied().ok_or_else(|| ProtocolError::UnknownGroup {
+                        group: uuid.clone().into_owned(),
+                        node: name.clone().into_owned(),
+                    })?
+                }
             };
-            let mut node = raw.finish(name.clone().into_owned(), group, self.dialect).map_err(wrong)?;
-            node.kvm = kvm;
+            let node = raw.finish(name.clone().into_owned(), group, &flags, self.dialect).map_err(wrong)?;
             nodes.push(node);
         }
         Ok(nodes)
@@ -169,10 +170,10 @@ impl Reader<'_> {
             let Slot::Is(raw) = slot else {
                 return Err(wrong(slot.complaint().into()));
             };
+            let mut instance = raw.finish(name.clone().into_owned(), self.dialect).map_err(wrong)?;
             let NodeNames { primary, secondary } =
                 raw.nodes.required("nodes").map_err(|flaw| wrong(flaw.unnamed()))?;
             let primary = primary.ok_or_else(|| ProtocolError::NoNodes(name.clone().into_owned()))?;
-            let mut instance = raw.finish(name.clone().into_owned(), self.dialect).map_err(wrong)?;
             instance.primary = find(&primary)?;
             instance.secondary = secondary.map(|node| find(&node)).transpose()?;
             instances.push(instance);

@@ -42,29 +42,63 @@ fn within_ndparams(flaw: Flaw) -> Flaw {
     Complaint::field("ndparams", flaw.complaint).into()
 }
 
-impl RawNode<'_> {
+/// What is read of a node before its group is looked up.
+#[derive(Debug)]
+pub(super) struct Flags<'t> {
+    offline: bool,
+    drained: bool,
+    vm_capable: bool,
+    /// The UUID of its group; none if it is the implied one.
+    pub(super) group: Option<Cow<'t, str>>,
+}
+
+impl<'t> RawNode<'t> {
+    /// Its flags and its group, which may be implied.
+    pub(super) fn flags(&mut self, dialect: Dialect, implied: bool) -> Result<Flags<'t>, Flaw> {
+        let (offline, drained) = match dialect {
+            Dialect::Current => (self.offline.required("offline")?, self.drained.required("drained")?),
+            Dialect::Version2 => (
+                self.offline.optional("offline")?.unwrap_or(false),
+                self.drained.optional("drained")?.unwrap_or(false),
+            ),
+        };
+        let group = if implied { None } else { Some(self.group.required("group")?) };
+        let vm_capable = self.vm_capable.optional("vm_capable")?.unwrap_or(true);
+        Ok(Flags { offline, drained, vm_capable, group })
+    }
+
     /// The node of that name, in a group that was looked up already.
-    pub(super) fn finish(&mut self, name: String, group: GroupIdx, dialect: Dialect) -> Result<Node, Flaw> {
+    pub(super) fn finish(
+        &mut self,
+        name: String,
+        group: GroupIdx,
+        flags: &Flags<'_>,
+        dialect: Dialect,
+    ) -> Result<Node, Flaw> {
         match dialect {
-            Dialect::Current => self.finish_current(name, group),
-            Dialect::Version2 => self.finish_version2(name, group),
+            Dialect::Current => self.finish_current(name, group, flags),
+            Dialect::Version2 => self.finish_version2(name, group, flags),
         }
     }
 
-    fn finish_current(&mut self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
+    fn finish_current(&mut self, name: String, group: GroupIdx, flags: &Flags<'_>) -> Result<Node, Flaw> {
         let mut node = Node::new(name, group);
-        let offline = self.offline.required("offline")?;
-        let drained = self.drained.required("drained")?;
-        let vm_capable = self.vm_capable.optional("vm_capable")?.unwrap_or(true);
+        let Flags { offline, drained, vm_capable, .. } = *flags;
         let mut parameters = self.ndparams.required("ndparams")?;
+        node.tags = self.tags.optional("tags").map_err(Flaw::unnamed)?.unwrap_or_default();
         node.exclusive_storage =
             parameters.exclusive_storage.required("exclusive_storage").map_err(within_ndparams)?;
-        node.tags = self.tags.optional("tags").map_err(Flaw::unnamed)?.unwrap_or_default();
         let live = !offline && vm_capable;
         // Drained nodes keep their figures; Ganeti delivers them, and instances are still there.
         node.set_flags(offline, drained, vm_capable);
         node.node_cpus = 0;
+        node.total_spindles = match (node.exclusive_storage, live) {
+            (false, _) => parameters.spindle_count.required("spindle_count").map_err(within_ndparams)?,
+            (true, true) => self.total_spindles.required("total_spindles")?,
+            (true, false) => 0,
+        };
         if live {
+            node.reported_free_spindles = self.free_spindles.required("free_spindles")?;
             node.total_memory = self.total_memory.required("total_memory")?;
             node.node_memory = self.reserved_memory.required("reserved_memory")?;
             node.reported_free_memory = self.free_memory.required("free_memory")?;
@@ -72,23 +106,15 @@ impl RawNode<'_> {
             node.reported_free_disk = self.free_disk.required("free_disk")?;
             node.total_cpus = self.total_cpus.required("total_cpus")?;
             node.node_cpus = self.reserved_cpus.required("reserved_cpus")?;
-            node.reported_free_spindles = self.free_spindles.required("free_spindles")?;
         }
-        node.total_spindles = match (node.exclusive_storage, live) {
-            (false, _) => parameters.spindle_count.required("spindle_count").map_err(within_ndparams)?,
-            (true, true) => self.total_spindles.required("total_spindles")?,
-            (true, false) => 0,
-        };
         Ok(node)
     }
 
     /// Everything but the name may be missing. A node that says nothing of its memory or disk is one that
     /// the protocol's footnote describes: it cannot run instances.
-    fn finish_version2(&mut self, name: String, group: GroupIdx) -> Result<Node, Flaw> {
+    fn finish_version2(&mut self, name: String, group: GroupIdx, flags: &Flags<'_>) -> Result<Node, Flaw> {
         let mut node = Node::new(name, group);
-        let offline = self.offline.optional("offline")?.unwrap_or(false);
-        let drained = self.drained.optional("drained")?.unwrap_or(false);
-        let vm_capable = self.vm_capable.optional("vm_capable")?.unwrap_or(true);
+        let Flags { offline, drained, vm_capable, .. } = *flags;
         let mut parameters = self.ndparams.optional("ndparams")?.unwrap_or_default();
         node.exclusive_storage = parameters
             .exclusive_storage

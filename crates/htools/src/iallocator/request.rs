@@ -177,10 +177,11 @@ impl Reader<'_> {
         let lookup = Lookup::new(data, self.dialect);
         match kind.as_ref() {
             "allocate" => {
+                let name = keys.name.required("name").map_err(wrong)?;
                 let group = optional_name(keys.group_name).map_err(wrong)?;
                 let nodes = keys.restrict_to_nodes.optional("restrict-to-nodes");
                 let nodes = nodes.map_err(|flaw| wrong(flaw.unnamed()))?;
-                let new = self.new_instance(keys.name, keys.required_nodes, shape, "request", &steps)?;
+                let new = self.new_instance(Slot::Is(name), keys.required_nodes, shape, "request", &steps)?;
                 Ok(Request::Allocate(AllocateRequest { group_name: group, restrict_to_nodes: nodes, ..new }))
             }
             "multi-allocate" => {

@@ -12,8 +12,11 @@ pub enum Complaint {
     #[error("not an object")]
     NotObject,
     /// Not a list, where one of objects is needed.
-    #[error("Invalid input, expected array")]
-    NotArray,
+    #[error("Invalid input, expected array but got {found}")]
+    NotArray {
+        /// What is there instead.
+        found: String,
+    },
     /// A list of names holds something else.
     #[error("Wrong JSON type")]
     NotName,
@@ -78,6 +81,10 @@ impl Complaint {
         Self::Missing { key, present: Vec::new() }
     }
 
+    pub(crate) fn not_array() -> Self {
+        Self::NotArray { found: String::new() }
+    }
+
     pub(crate) fn field(key: &'static str, inner: Self) -> Self {
         Self::Field { key, inner: Box::new(inner) }
     }
@@ -85,7 +92,7 @@ impl Complaint {
     /// Those complaints about something deeper that the reference prints without saying where.
     pub(crate) fn anonymous(&self) -> Option<&Self> {
         match self {
-            Self::NotObject | Self::NotArray | Self::NotName => Some(self),
+            Self::NotObject | Self::NotArray { .. } | Self::NotName => Some(self),
             Self::Field { key: "nics", inner } => Some(inner.innermost_field()),
             // A disk's own key stands in place of the key of the list.
             Self::Field { inner, .. } | Self::Element { inner, .. } => inner.anonymous(),

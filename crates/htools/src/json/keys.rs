@@ -1,9 +1,10 @@
-//! Finding the keys of an object again, for the text about one that is missing.
+//! Finding a value again, for the text about what is wrong with it: the keys of an object that lacks one, and what is there
+//! instead of a list.
 //!
-//! Records do not remember the keys that they skip; a message that is wrong is read a second time instead.
+//! Records do not remember what they skip; a message that is wrong is read a second time instead.
 
 use super::complaint::Complaint;
-use super::cursor::{Cursor, Syntax};
+use super::cursor::{Cursor, Number, Syntax};
 
 /// One step from a value to one that it holds.
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +15,26 @@ pub(crate) enum Step {
     At(usize),
 }
 
-/// Completes the lists of keys in a complaint about the value at `path`.
+/// Completes a complaint about the value at `path` with what is there.
 pub(crate) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Step>) {
     match complaint {
         Complaint::Missing { present, .. } => {
             // The text was read before, so it is well-formed.
-            let _ = keys_at(&mut Cursor::new(text), path, present);
+            let _ = value_at(&mut Cursor::new(text), path, &mut |cursor| {
+                if cursor.peek()? != b'{' {
+                    return cursor.skip();
+                }
+                cursor.object(|cursor, key| {
+                    present.push(key.into_owned());
+                    cursor.skip()
+                })
+            });
+        }
+        Complaint::NotArray { found } => {
+            let _ = value_at(&mut Cursor::new(text), path, &mut |cursor| {
+                *found = printed(cursor)?;
+                Ok(())
+            });
         }
         Complaint::Field { key, inner } | Complaint::PolicyField { key, inner } => {
             path.push(Step::Key(key));
@@ -33,15 +48,16 @@ pub(crate) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Ste
     }
 }
 
-/// Collects the keys of the object at `path`, in their order; none if there is no such object.
-fn keys_at(cursor: &mut Cursor<'_>, path: &[Step], found: &mut Vec<String>) -> Result<(), Syntax> {
+/// Reads the value at `path`, if there is one.
+fn value_at<'t>(
+    cursor: &mut Cursor<'t>,
+    path: &[Step],
+    read: &mut dyn FnMut(&mut Cursor<'t>) -> Result<(), Syntax>,
+) -> Result<(), Syntax> {
     let kind = cursor.peek()?;
     let mut position = 0;
     match path.split_first() {
-        None if kind == b'{' => cursor.object(|cursor, key| {
-            found.push(key.into_owned());
-            cursor.skip()
-        }),
+        None => read(cursor),
         Some((step, rest)) if kind == b'{' => {
             let mut done = false;
             cursor.object(|cursor, key| {
@@ -51,14 +67,52 @@ fn keys_at(cursor: &mut Cursor<'_>, path: &[Step], found: &mut Vec<String>) -> R
                 };
                 position += 1;
                 done |= here;
-                if here { keys_at(cursor, rest, found) } else { cursor.skip() }
+                if here { value_at(cursor, rest, read) } else { cursor.skip() }
             })
         }
         Some((Step::At(index), rest)) if kind == b'[' => cursor.list(|cursor| {
             let here = position == *index;
             position += 1;
-            if here { keys_at(cursor, rest, found) } else { cursor.skip() }
+            if here { value_at(cursor, rest, read) } else { cursor.skip() }
         }),
         _ => cursor.skip(),
     }
+}
+
+/// The value that the cursor is at as the reference prints it: numbers by their values, and blanks after commas and
+/// colons.
+fn printed(cursor: &mut Cursor<'_>) -> Result<String, Syntax> {
+    let mut parts = Vec::new();
+    Ok(match cursor.peek()? {
+        b'{' => {
+            cursor.object(|cursor, key| {
+                parts.push(format!("{}: {}", quoted(&key), printed(cursor)?));
+                Ok(())
+            })?;
+            format!("{{{}}}", parts.join(", "))
+        }
+        b'[' => {
+            cursor.list(|cursor| {
+                parts.push(printed(cursor)?);
+                Ok(())
+            })?;
+            format!("[{}]", parts.join(", "))
+        }
+        b'"' => quoted(&cursor.string()?),
+        b't' | b'f' | b'n' => {
+            let word = ["true", "false", "null"].into_iter().find(|word| cursor.word(word).is_ok());
+            word.unwrap_or_default().to_owned()
+        }
+        _ => match cursor.number()? {
+            Number::Int(value) => value.to_string(),
+            Number::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => {
+                format!("{:.0}", value + 0.0)
+            }
+            Number::Float(value) => crate::number::show(value),
+        },
+    })
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

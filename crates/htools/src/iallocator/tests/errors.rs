@@ -109,7 +109,11 @@ fn values_of_instances() {
             "\"ip\":1",
             "key 'ip': Unable to read String (instances/i2.ex.com/nics/0/ip)".to_owned(),
         ),
-        ("\"nics\":[]", "\"nics\":5", "Invalid input, expected array (instances/i1.ex.com/nics)".to_owned()),
+        (
+            "\"nics\":[]",
+            "\"nics\":5",
+            "Invalid input, expected array but got 5 (instances/i1.ex.com/nics)".to_owned(),
+        ),
     ] {
         check(&changed(from, to), &expected);
     }
@@ -152,10 +156,10 @@ fn requests() {
         ),
         (
             r#"{"type":"allocate","name":"q","required_nodes":1}"#,
-            "invalid data for instance 'q': key 'disk_template' not found, object contains only [\"type\",\"name\",\"required_nodes\"]".to_owned(),
+            "invalid data for instance 'q': key 'disk_space_total' not found, object contains only [\"type\",\"name\",\"required_nodes\"]".to_owned(),
         ),
         (
-            r#"{"type":"allocate","group_name":3}"#,
+            r#"{"type":"allocate","name":"q","group_name":3}"#,
             "key 'group_name': Unable to read String (request/group_name)".to_owned(),
         ),
     ] {
@@ -167,7 +171,9 @@ fn requests() {
 fn text_that_is_not_json() {
     let head = "Parsing input IAllocator message: ";
     for (text, expected) in [
-        ("", "unexpected end at line 1 column 1"),
+        ("", "Invalid JSON: a JSON text a serialized object or array at the top level."),
+        (" 7", "Invalid JSON: a JSON text a serialized object or array at the top level."),
+        ("{", "unexpected end at line 1 column 2"),
         ("[]", "Unable to read JSObject"),
         ("{} x", "Invalid tokens at end of JSON string at line 1 column 4"),
         ("{\"a\":01}", "invalid number at line 1 column 8"),
@@ -184,4 +190,89 @@ fn text_that_is_not_json() {
     }
     assert!(super::super::parse(b"{\"\xff\":1}").is_err());
     check(&"[".repeat(200), &format!("{head}nested too deeply at line 1 column 130"));
+}
+
+/// The order is the reference's, found by asking it.
+#[test]
+fn of_several_things_that_are_wrong_the_first_is_said() {
+    /// What is said of each text in turn names these keys.
+    fn in_order(object: &str, shell: fn(&str) -> String, order: &[&str]) {
+        let mut fields: Vec<String> = Vec::new();
+        for key in order {
+            let text = shell(&format!("{{{}}}", fields.join(",")));
+            let error = read(&text).expect_err(&text).to_string();
+            assert!(error.contains(&format!("key '{key}' not found")), "{object}: {key}: {error}");
+            let value = match *key {
+                "offline" | "drained" | "exclusive_storage" => "false",
+                "group" => "\"g-1\"",
+                "ndparams" => r#"{"spindle_count":1,"exclusive_storage":false}"#,
+                "name" => "\"n\"",
+                "type" => "\"allocate\"",
+                "alloc_policy" => "\"preferred\"",
+                "disk_template" => "\"plain\"",
+                "disks" | "tags" | "nics" | "networks" => "[]",
+                "ipolicy" => {
+                    r#"{"std":{"memory-size":1,"cpu-count":1,"disk-size":1,"disk-count":1,"nic-count":1,"spindle-use":1},"minmax":[],"disk-templates":["plain"],"vcpu-ratio":4.0,"spindle-ratio":32.0}"#
+                }
+                _ => "1",
+            };
+            fields.push(format!("\"{key}\":{value}"));
+        }
+    }
+    let of_instance =
+        ["disk_space_total", "disks", "memory", "vcpus", "tags", "disk_template", "spindle_use", "nics"];
+    in_order(
+        "node",
+        |object| changed(r#""nodes":{"#, &format!(r#""nodes":{{"n0":{object},"#)),
+        &[
+            "offline",
+            "drained",
+            "group",
+            "ndparams",
+            "free_spindles",
+            "total_memory",
+            "reserved_memory",
+            "free_memory",
+            "total_disk",
+            "free_disk",
+            "total_cpus",
+            "reserved_cpus",
+        ],
+    );
+    let nodes = [of_instance.as_slice(), &["nodes"]].concat();
+    in_order(
+        "instance",
+        |object| changed(r#""instances":{"#, &format!(r#""instances":{{"i0":{object},"#)),
+        &nodes,
+    );
+    let groups = ["name", "alloc_policy", "networks", "ipolicy", "tags"];
+    in_order(
+        "group",
+        |object| changed(r#""nodegroups":{"#, &format!(r#""nodegroups":{{"g-0":{object},"#)),
+        &groups,
+    );
+    let request = [["type", "name", "required_nodes"].as_slice(), &of_instance].concat();
+    in_order("request", current, &request);
+    // The message itself: what it is about, its parts with all that is in them, and then the rest.
+    let mut text = changed(r#""cluster_tags":["t"],"enabled_hypervisors":["kvm","fake"],"#, "");
+    let steps = [
+        (
+            "key 'offline' not found",
+            r#""n2.ex.com":{"group":"g-1","offline":false,"#,
+            r#""n2.ex.com":{"group":"g-1","#,
+        ),
+        ("key 'name' not found", r#""name":"g1","#, ""),
+    ];
+    check(
+        &text,
+        "invalid iallocator message: key 'cluster_tags' not found, object contains only [\"version\",\"cluster_name\",\"nodegroups\",\"nodes\",\"instances\",\"request\"]",
+    );
+    for (said, from, to) in steps {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+        let error = read(&text).expect_err(&text).to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    let text = text.replacen(r#""request":"#, r#""asked":"#, 1);
+    assert!(read(&text).expect_err(&text).to_string().contains("key 'request' not found"));
 }

@@ -106,7 +106,7 @@ fn groups_may_be_given() {
     let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
     assert_eq!(
         super::read(&text).expect_err("groups are incomplete").to_string(),
-        "invalid iallocator message: key 'enabled_hypervisors' not found, object contains only [\"cluster_tags\",\"nodegroups\",\"request\",\"cluster_name\",\"instances\",\"version\",\"nodes\"]"
+        "invalid data for group 'u': key 'networks' not found, object contains only [\"name\",\"alloc_policy\"]"
     );
 }
 
