@@ -127,6 +127,8 @@ Measurements
       --ours PATH
 
 Real peers
+  lab clients [--ours PATH]       Heat, the dashboard's api module and python-chi against
+                                  allot serve
   lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,
                                   all decisions taken by ours (root; some minutes)
   lab openstack [--keep]          a real Keystone, with allot serve in its catalog, logins of

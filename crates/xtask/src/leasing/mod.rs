@@ -6,14 +6,14 @@
 
 pub mod acknowledged;
 pub mod cases;
-mod clients;
+pub mod clients;
 pub mod date;
-mod fleet;
+pub mod fleet;
 mod gabbi;
 pub mod hooks;
 pub mod http;
 mod processes;
-mod python;
+pub mod python;
 pub mod race;
 pub mod replicas;
 mod schemathesis;

@@ -18,16 +18,21 @@ pub struct Python {
 }
 
 impl Python {
-    /// The environment, made if it is not there or was made for other versions.
+    /// The environment of the stages of `cargo xtask test`.
     pub fn ready() -> Result<Self> {
-        let python = Self { directory: places::target().join("python") };
+        Self::with("python", REQUIREMENTS)
+    }
+
+    /// The environment of that name with these packages, made if it is not there or was made for other ones.
+    pub fn with(name: &str, requirements: &str) -> Result<Self> {
+        let python = Self { directory: places::target().join(name) };
         let stamp = python.directory.join("requirements.txt");
-        if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == REQUIREMENTS) {
+        if fs::read_to_string(&stamp).is_ok_and(|made_for| made_for == requirements) {
             return Ok(python);
         }
-        python.make()?;
-        // Last, so that an environment that was left half made is made anew.
-        fs::write(&stamp, REQUIREMENTS).with_context(|| format!("cannot write {}", stamp.display()))?;
+        python.make(requirements)?;
+        // Last, so that an environment that was left half made is made again.
+        fs::write(&stamp, requirements).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(python)
     }
 
@@ -41,13 +46,13 @@ impl Python {
         command
     }
 
-    fn make(&self) -> Result<()> {
+    fn make(&self, requirements: &str) -> Result<()> {
         places::need_program("python3", "python3")?;
         if self.directory.exists() {
             fs::remove_dir_all(&self.directory)
                 .with_context(|| format!("cannot remove {}", self.directory.display()))?;
         }
-        println!("installing the stock clients, gabbi and schemathesis in {}", self.directory.display());
+        println!("installing Python packages in {}", self.directory.display());
         let made = Command::new("python3").args(["-m", "venv"]).arg(&self.directory).output();
         let made = made.context("cannot run python3")?;
         if !made.status.success() {
@@ -56,13 +61,13 @@ impl Python {
             bail!("python3 cannot make an environment (Debian: apt-get install python3-venv): {said}");
         }
         let wanted = self.directory.join("wanted.txt");
-        fs::write(&wanted, REQUIREMENTS).with_context(|| format!("cannot write {}", wanted.display()))?;
+        fs::write(&wanted, requirements).with_context(|| format!("cannot write {}", wanted.display()))?;
         let mut install = Command::new(self.directory.join("bin/pip"));
         install.args(["install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(&wanted);
         let installed = install.output().context("cannot run pip of the new environment")?;
         if !installed.status.success() {
             let said = String::from_utf8_lossy(&installed.stderr);
-            bail!("the stock clients could not be installed from the Python registry: {}", last_line(&said));
+            bail!("Python packages could not be installed from the registry: {}", last_line(&said));
         }
         Ok(())
     }

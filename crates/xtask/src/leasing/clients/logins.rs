@@ -17,7 +17,7 @@ use crate::tally::Tally;
 
 /// Known to everybody, and good for nothing but these tests.
 pub(super) const TOKEN: &str = "a-token-only-for-tests";
-pub(super) const PASSWORD: &str = "only for tests";
+pub const PASSWORD: &str = "only for tests";
 
 const TOKENS: &str = r#"
 [[tokens]]
@@ -149,7 +149,7 @@ pub(super) fn with_tokens(ours: &Executable, directory: &Path) -> Result<Server>
 }
 
 /// A service with a local Keystone, where `tester` has the password [`PASSWORD`], that takes [`TOKEN`] as well.
-pub(super) fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
+pub fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
     let methods = [Login::Keystone, Login::Token].map(|login| {
         let (method, content) = login.served();
         let file = directory.join(format!("{method}.toml"));

@@ -9,9 +9,9 @@ mod contracts;
 mod hosts;
 mod leases;
 mod libcloud;
-mod logins;
+pub mod logins;
 mod shell;
-mod values;
+pub mod values;
 
 use std::thread;
 
