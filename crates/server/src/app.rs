@@ -253,7 +253,7 @@ impl Session {
             done
         });
         tokio::spawn(work.in_current_span()).await.map_err(|error| {
-            tracing::error!(%error, "a request broke off");
+            tracing::error!(%error, "request task panicked");
             ApiError::internal()
         })
     }

@@ -85,7 +85,7 @@ impl ExternalService {
                 Ok(EnforcerVerdict::Deny(message.unwrap_or(DENIED).to_owned()))
             }
             status => {
-                tracing::warn!(%url, %status, "the external service answered neither 204 nor 403");
+                tracing::warn!(%url, %status, "external service answer unexpected");
                 Ok(EnforcerVerdict::Deny(DENIED.to_owned()))
             }
         }
@@ -94,7 +94,7 @@ impl ExternalService {
     /// A service that does not answer allows nothing: a limit that fails open is none.
     async fn verdict(&self, url: &Url, body: &Value) -> EnforcerVerdict {
         self.ask(url, body).await.unwrap_or_else(|error| {
-            tracing::warn!(%url, error = %error.without_url(), "the external service does not answer");
+            tracing::warn!(%url, error = %error.without_url(), "external service unreachable");
             EnforcerVerdict::Deny(DENIED.to_owned())
         })
     }
@@ -131,7 +131,7 @@ impl Enforcer for ExternalService {
             "lease": full_lease(lease),
         });
         if let Err(error) = self.ask(&self.on_end, &body).await {
-            tracing::warn!(error = %error.without_url(), "the external service was not told of an end");
+            tracing::warn!(error = %error.without_url(), "external service not told of lease end");
         }
     }
 }

@@ -257,12 +257,12 @@ impl From<ServiceError> for ApiError {
             ServiceError::Conflict(why) => Self::new(StatusCode::CONFLICT, why.clone()),
             ServiceError::KeyReused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
             ServiceError::Store(store::StoreError::Corrupt(_)) => {
-                tracing::error!(%error, "the store is corrupt");
+                tracing::error!(%error, "store corrupt");
                 Self::internal()
             }
             ServiceError::Gone => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             ServiceError::Store(_) | ServiceError::Fleet(_) => {
-                tracing::warn!(%error, "a request could not be served");
+                tracing::warn!(%error, "request failed");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
             }
         }

@@ -100,7 +100,7 @@ impl<T, W: Serialize> Listing<T, W> {
 }
 
 fn unwritten(error: &serde_json::Error) -> ApiError {
-    tracing::error!(%error, "an answer cannot be written");
+    tracing::error!(%error, "answer not written");
     ApiError::internal()
 }
 

@@ -115,7 +115,7 @@ impl Webhook {
                 Err(error) => {
                     metrics.pushed(false);
                     let seconds = pause.as_secs_f64();
-                    tracing::warn!(%error, seconds, "a notification is not delivered; trying again after a pause");
+                    tracing::warn!(%error, seconds, "notification not delivered, retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

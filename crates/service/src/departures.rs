@@ -100,7 +100,7 @@ impl Service {
             ..Commit::new(now)
         };
         let tell = |(before, _): &Changed| {
-            tracing::info!(instance = %before.instance.id, "a preemptible instance makes way at another time");
+            tracing::info!(instance = %before.instance.id, "preemption time changed");
         };
         writer.commit_all_or_each(&changes, commit_of, tell).await
     }

@@ -258,7 +258,7 @@ impl Service {
             commit
         };
         let tell = |(_, after): &(Arc<LeaseRecord>, LeaseRecord)| {
-            tracing::info!(lease = %after.lease.id, "a lease gets hosts that draw less");
+            tracing::info!(lease = %after.lease.id, "lease repacked");
         };
         writer.commit_all_or_each(&moved, commit_of, tell).await
     }
@@ -345,13 +345,13 @@ impl Service {
     fn tell_power(&self, change: &Change) {
         let (host, name) = (change.after.id, &change.after.name);
         let (from, to) = (change.before.host.power.state.name(), change.after.power.state.name());
-        tracing::info!(%host, name, from, to, "the power of a host changes");
+        tracing::info!(%host, name, from, to, "host power changed");
         match change.alarm {
             Some(alarm @ Alarm::BootFailed) => {
                 self.progress().boots_failed += 1;
-                tracing::error!(%host, name, %alarm, "a host has failed");
+                tracing::error!(%host, name, %alarm, "host failed");
             }
-            Some(alarm) => tracing::warn!(%host, name, %alarm, "a host is not as it was to be"),
+            Some(alarm) => tracing::warn!(%host, name, %alarm, "host power unexpected"),
             None => {}
         }
     }

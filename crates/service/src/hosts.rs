@@ -295,7 +295,7 @@ impl Service {
                 self.progress().left.remove(&host);
             }
             Ok(Outcome::Pending) => {}
-            Err(error) => tracing::warn!(%host, %error, "a host that was removed is still in the free pool"),
+            Err(error) => tracing::warn!(%host, %error, "removed host not given back, retrying"),
         }
     }
 

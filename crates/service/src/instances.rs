@@ -361,7 +361,7 @@ impl Service {
             }
         };
         let tell = |change: &Change| {
-            tracing::info!(record = ?change.write.key(), "an instance goes on");
+            tracing::info!(record = ?change.write.key(), "instance status changed");
             let preempted = notices::preempted(&change.before, &change.write, now);
             self.progress().preempted += u64::from(preempted);
         };

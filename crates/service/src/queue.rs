@@ -70,7 +70,7 @@ impl Service {
             ..Commit::new(now)
         };
         let tell = |(before, _): &Start| {
-            tracing::info!(instance = %before.instance.id, "an instance that has made way is started anew");
+            tracing::info!(instance = %before.instance.id, "preempted instance restarted");
         };
         writer.commit_all_or_each(&starts, commit_of, tell).await
     }

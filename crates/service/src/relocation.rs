@@ -50,7 +50,7 @@ impl Service {
             ..Commit::new(now)
         };
         let tell = |(before, _): &Relocation| {
-            tracing::info!(instance = %before.instance.id, "a preemptible instance goes to another gap, or stays");
+            tracing::info!(instance = %before.instance.id, "preemptible instance relocation changed");
         };
         writer.commit_all_or_each(&relocations, commit_of, tell).await
     }

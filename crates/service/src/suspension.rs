@@ -101,7 +101,7 @@ impl Service {
             && now.wall.duration_since(newest) > LONG
             && trust.judge(now).is_ok()
         {
-            tracing::warn!(%newest, "store long unused; what was due since then is done now");
+            tracing::warn!(%newest, "store long unused, doing what was due");
         }
         Ok(Watch { trust, boot, wrong: None, marked: None })
     }

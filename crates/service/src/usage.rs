@@ -61,7 +61,7 @@ impl Service {
         if held.is_empty() {
             return Ok(());
         }
-        tracing::info!(spans = held.len(), "usage that was not accounted for is from now on");
+        tracing::info!(spans = held.len(), "usage accounting started");
         let usage = Entries { opened: held, ..Entries::default() };
         match writer.commit(Commit { usage, ..Commit::new(now) }).await {
             Err(store::CommitError::Store(error)) => Err(error),

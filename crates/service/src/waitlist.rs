@@ -114,7 +114,7 @@ impl Service {
         commit.writes.push(Write::Lease { record: Box::new(served), expected: Some(before.version) });
         match writer.commit(commit).await {
             Ok(()) => {
-                tracing::info!(lease = %id, "a request that waited is served");
+                tracing::info!(lease = %id, "waitlist request promoted");
                 Ok(true)
             }
             Err(store::CommitError::Store(error)) => Err(error),

@@ -137,7 +137,7 @@ impl Service {
         let switched = self.switched_by_others(&delta.hosts);
         let taken_over = self.change_state(|state| state.take_over(*delta, self.now()));
         if let Err(conflict) = taken_over {
-            tracing::warn!(%conflict, "what others have committed contradicts what is in memory; loading it");
+            tracing::warn!(%conflict, "other commits contradict memory, reloading");
             self.contradicted.store(true, Ordering::Release);
             return self.load(memory).await;
         }
@@ -244,7 +244,7 @@ impl Writer<'_> {
             let applied = self.service.change_state(|state| state.apply(commit.writes, commit.at));
             debug_assert!(applied.is_ok(), "the store refuses what contradicts: {applied:?}");
             if let Err(conflict) = applied {
-                tracing::error!(%conflict, "what was committed contradicts what is in memory; loading it again");
+                tracing::error!(%conflict, "own commit contradicts memory, reloading");
                 self.service.contradicted.store(true, Ordering::Release);
             }
         }
@@ -276,7 +276,7 @@ impl Writer<'_> {
                 }
                 Err(CommitError::Store(error)) => return Err(error),
                 Err(refused) => {
-                    tracing::warn!(%refused, changes = some.len(), "a change is to be decided anew");
+                    tracing::warn!(%refused, changes = some.len(), "commit conflict, retrying");
                 }
             }
         }
@@ -306,7 +306,7 @@ impl Writer<'_> {
             self.service.change_state(|state| state.revision = advance.to);
         } else if let Err(error) = self.service.learn(memory).await {
             // It is committed all the same.
-            tracing::warn!(%error, "what others have committed is not known yet");
+            tracing::warn!(%error, "other commits unknown, retrying");
             self.service.wake.notify_one();
         }
         self.service.changes.send_modify(|count| *count += 1);

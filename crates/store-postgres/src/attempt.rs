@@ -29,11 +29,11 @@ impl Attempts {
         self.0 += 1;
         match trouble {
             Trouble::Disconnected(_) if self.0 < ATTEMPTS => {
-                tracing::debug!(?trouble, "connecting anew");
+                tracing::debug!(?trouble, "reconnecting");
                 pool.forget_idle();
             }
             Trouble::Overrun(_) if self.0 < ATTEMPTS => {
-                tracing::debug!(?trouble, "trying again");
+                tracing::debug!(?trouble, "retrying transaction");
                 tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
             }
             // Once more tells what is in the way, unless it is gone.

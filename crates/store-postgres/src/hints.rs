@@ -46,7 +46,7 @@ impl Hints {
             loop {
                 let server = pool.server();
                 if let Err(error) = listen(&pool, server, &sender).await {
-                    tracing::debug!(%error, "no hints of changes at present");
+                    tracing::debug!(%error, "change hints unavailable");
                     if is_gone(error) {
                         pool.give_up(server);
                     }

@@ -146,7 +146,7 @@ impl Assembly {
         let names = match fleet.machines().await {
             Ok(machines) => machines.into_iter().map(|machine| machine.name).collect(),
             Err(error) => {
-                tracing::warn!(%error, "the fleet does not answer; trying on");
+                tracing::warn!(%error, "fleet unreachable, retrying");
                 Vec::new()
             }
         };
@@ -199,10 +199,10 @@ impl Assembly {
         // Requests may still have given the loop something to do; it is told to stop after them.
         ended.send_replace(true);
         if let Err(error) = work.await {
-            tracing::error!(%error, "the loop broke off");
+            tracing::error!(%error, "loop panicked");
         }
         if let Err(error) = pushes.await {
-            tracing::error!(%error, "pushing notifications broke off");
+            tracing::error!(%error, "notification task panicked");
         }
         self.database.close().await;
         Ok(served?)
@@ -221,7 +221,7 @@ impl Database {
         match self {
             Self::File(store) => {
                 if let Err(error) = store.close().await {
-                    tracing::warn!(%error, "the database is not closed; nothing is lost");
+                    tracing::warn!(%error, "database not closed, nothing lost");
                 }
             }
             Self::Server(store) => store.close(),
@@ -243,11 +243,11 @@ async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), As
         }
         DatabaseChoice::Postgres(servers) => {
             let store = Arc::new(PostgresStore::open(servers.clone()).await?);
-            tracing::info!(database = %store.servers(), "leases are kept in PostgreSQL");
+            tracing::info!(database = %store.servers(), "database is PostgreSQL");
             Ok((store.clone(), Database::Server(store)))
         }
         DatabaseChoice::Memory => {
-            tracing::warn!("leases are kept in memory: all will be forgotten when the service stops");
+            tracing::warn!("database in memory only, lost when the service stops");
             Ok((Arc::new(MemoryStore::new()), Database::Nothing))
         }
     }

@@ -104,7 +104,7 @@ pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("stopping; running requests and steps are brought to their end");
+        tracing::info!("stopping, finishing requests and steps");
         sender.send_replace(true);
         tokio::select! {
             _ = terminate.recv() => {}

@@ -20,7 +20,7 @@ pub(crate) async fn current(State(app): State<App>, request: Request, next: Next
     if !request.method().is_safe() {
         return ApiError::from(error).into_response();
     }
-    tracing::debug!(%error, "what is shown may be old");
+    tracing::debug!(%error, "answer may be stale");
     let answer = next.run(request).await;
     if answer.status() == StatusCode::NOT_FOUND { ApiError::from(error).into_response() } else { answer }
 }

@@ -70,7 +70,7 @@ impl Service {
             Err(error) => {
                 // What suspends everything was said when it began.
                 if !matches!(error, StoreError::Suspended(_)) {
-                    tracing::error!(%error, "the store does not work; trying again");
+                    tracing::error!(%error, "store failed, retrying");
                 }
                 Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
             }

@@ -105,7 +105,7 @@ impl Service {
                 Some((before, admission.without_lost_destinations(&before.lease, &observed)?))
             })
         })?;
-        tracing::info!(lease = %after.id, "a hunt is planned anew");
+        tracing::info!(lease = %after.id, "hunt replanned");
         Some(Change { before: Arc::clone(before), after: Some(after) })
     }
 

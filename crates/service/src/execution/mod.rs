@@ -100,7 +100,7 @@ impl Service {
             self.note_all(done, &mut steps);
         }
         if let Err(error) = self.record_last_outcomes().await {
-            tracing::warn!(%error, "what became of the last steps is not recorded; they will be done again");
+            tracing::warn!(%error, "step outcomes not recorded, repeating steps");
         }
     }
 
@@ -137,7 +137,7 @@ impl Service {
         while !self.progress().others_committed {
             let known = self.state().revision;
             if let Err(error) = self.parts.store.wait_for_change(known).await {
-                tracing::debug!(%error, "the store does not say when it changes");
+                tracing::debug!(%error, "store watch failed");
                 std::future::pending::<()>().await;
             }
             // It may be our own, which is about to be shown.
@@ -180,7 +180,7 @@ impl Service {
             match done {
                 Ok(done) => self.note(done),
                 // Its time ends, and then it is tried again.
-                Err(error) => tracing::error!(%error, "a task broke off"),
+                Err(error) => tracing::error!(%error, "task panicked"),
             }
             next = tasks.try_join_next();
         }

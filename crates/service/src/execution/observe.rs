@@ -108,7 +108,7 @@ impl Service {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the fleet cannot be looked at");
+                tracing::warn!(%error, "fleet observation failed");
                 progress.saw_nothing(look.number);
                 progress.look_at_all_at = Some(now + backoff(FIRST_RETRY, LONGEST_RETRY, progress.blind));
                 progress.blind = progress.blind.saturating_add(1);
@@ -133,7 +133,7 @@ impl Service {
         for host in changed {
             let Some(before) = state.hosts.get(&host.id) else { continue };
             if before.host.health != host.health {
-                tracing::info!(host = %host.id, name = host.name, health = ?host.health, "the health of a host changes");
+                tracing::info!(host = %host.id, name = host.name, health = ?host.health, "host health changed");
             }
             commit.writes.push(Write::Host {
                 record: Box::new(HostRecord {
@@ -150,7 +150,7 @@ impl Service {
             Ok(()) => {}
             Err(Err(ServiceError::Store(error))) => return Err(error),
             // The next look at the fleet finds the same again.
-            Err(refused) => tracing::warn!(?refused, "what was seen of hosts is not recorded this time"),
+            Err(refused) => tracing::warn!(?refused, "host observation not recorded"),
         }
         self.progress().unrecorded.clear();
         Ok(())

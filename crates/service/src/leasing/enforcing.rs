@@ -48,7 +48,7 @@ impl Service {
         tokio::spawn(async move {
             if tokio::time::timeout(limit, enforcer.on_end(&granted)).await.is_err() {
                 let lease = granted.lease.lease.id;
-                tracing::warn!(%lease, "the external service did not take note of the end of a lease in time");
+                tracing::warn!(%lease, "external service timed out at lease end");
             }
         });
     }
