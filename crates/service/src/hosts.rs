@@ -232,18 +232,28 @@ impl Service {
         id: HostId,
         moved: impl Fn(&State, Timestamp) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError>,
     ) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
-            let now = self.now();
+        let removable = || -> Result<_, ServiceError> {
+            let (state, now) = (self.snapshot(), self.now());
+            let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             if !before.host.power.is_on() {
                 return Err(ServiceError::Conflict(format!(
                     "Can't delete host {id}. It is switched off, or on its way; set its capability '{SAVING}' to \
                      '{NEVER}' and try again when it is on."
                 )));
             }
-            let moved = beside_requests(|| moved(&self.snapshot(), now))?;
+            Ok((before, moved(&state, now)?, now))
+        };
+        for _ in 0..ATTEMPTS {
+            self.update().await?;
+            let (looked_at, ..) = beside_requests(removable)?;
+            // Without the write lock: a fleet that is slow to answer keeps nobody waiting.
             self.check_empty(id).await?;
+            let writer = self.writer().await?;
+            let (before, moved, now) = beside_requests(removable)?;
+            if before.version != looked_at.version {
+                // An instance may have been started there.
+                continue;
+            }
             match forget_host(&writer, caller, &before, moved, now).await {
                 Ok(()) => {
                     drop(writer);

@@ -136,7 +136,7 @@ impl Service {
         let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
         let admission = Admission { surroundings: None, ..admission };
         let waiting: Vec<_> = state.proposals.waiting().collect();
-        let serve = |record: &&Arc<LeaseRecord>| {
+        let serve = |record: &Arc<LeaseRecord>| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;
             let rules = &self.settings.housekeeping;
@@ -153,10 +153,7 @@ impl Service {
             self.check_stack_of(&state, None, &served).ok()?;
             Some((Arc::clone(record), served))
         };
-        // Nobody waits for what is locked while requests are tried.
-        let mut tour = std::mem::take(&mut self.progress().to_serve);
-        let found = tour.go_on(&waiting, |record| record.lease.id, known, budget, serve);
-        self.progress().to_serve = tour;
+        let found = self.go_on(|progress| &mut progress.to_serve, &waiting, known, budget, serve);
         self.found(found)
     }
 }

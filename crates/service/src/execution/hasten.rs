@@ -11,8 +11,9 @@ use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
-use super::Found;
 use super::plan::Change;
+use super::progress::Progress;
+use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::Service;
 use crate::deciding::beside_requests;
 use crate::writing::Writer;
@@ -41,20 +42,28 @@ impl Service {
         let occupied = known.1.clone();
         let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
         let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
-        // Nobody waits for what is locked while leases are tried.
-        let mut tour = std::mem::take(&mut self.progress().to_hasten);
-        let found = tour.go_on(
-            &waiting,
-            |record| record.lease.id,
-            known,
-            budget,
-            |before| {
-                let after = admission.sooner(&before.lease)?;
-                Some(Change { before: Arc::clone(before), after: Some(after) })
-            },
-        );
-        self.progress().to_hasten = tour;
+        let sooner = |before: &Arc<LeaseRecord>| {
+            let after = admission.sooner(&before.lease)?;
+            Some(Change { before: Arc::clone(before), after: Some(after) })
+        };
+        let found = self.go_on(|progress| &mut progress.to_hasten, &waiting, known, budget, sooner);
         self.found(found)
+    }
+
+    /// Goes on with a pass over leases. Nobody waits for what is locked while they are tried.
+    pub(crate) fn go_on<T>(
+        &self,
+        tour: impl Fn(&mut Progress) -> &mut Tour,
+        records: &[&Arc<LeaseRecord>],
+        known: Known,
+        budget: &Budget,
+        attempt: impl Fn(&Arc<LeaseRecord>) -> Option<T>,
+    ) -> Found<T> {
+        let mut under_way = std::mem::take(tour(&mut self.progress()));
+        let found =
+            under_way.go_on(records, |record| record.lease.id, known, budget, |record| attempt(record));
+        *tour(&mut self.progress()) = under_way;
+        found
     }
 
     /// What a pass has found, if anything. One that has come to no end goes on in the next cycle.
@@ -94,19 +103,25 @@ impl Service {
         let hosts = self.known_hosts(&state, now);
         let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
         let hunters: Vec<_> = hunters.collect();
-        let planned = hunters.iter().find_map(|before| Some((before, admission.hunt_anew(&before.lease)?)));
+        let change =
+            |before: &Arc<LeaseRecord>, after| Change { before: Arc::clone(before), after: Some(after) };
+        let mut planned = None;
         if surroundings.is_some() {
-            let failed =
-                planned.is_none() && hunters.iter().any(|record| admission.obstructed(&record.lease));
+            let anew = |before: &Arc<LeaseRecord>| Some(change(before, admission.hunt_anew(&before.lease)?));
+            let found = self.go_on(|progress| &mut progress.to_hunt_anew, &hunters, ANYTHING, budget, anew);
+            let failed = matches!(found, Found::Nothing)
+                && hunters.iter().any(|record| admission.obstructed(&record.lease));
             self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
+            planned = self.found(found);
         }
-        let (before, after) = planned.or_else(|| {
-            hunters.iter().find_map(|before| {
-                Some((before, admission.without_lost_destinations(&before.lease, &observed)?))
-            })
+        let planned = planned.or_else(|| {
+            let without = |before: &&Arc<LeaseRecord>| {
+                Some(change(before, admission.without_lost_destinations(&before.lease, &observed)?))
+            };
+            hunters.iter().find_map(without)
         })?;
-        tracing::info!(lease = %after.id, "hunt replanned");
-        Some(Change { before: Arc::clone(before), after: Some(after) })
+        tracing::info!(lease = %planned.before.lease.id, "hunt replanned");
+        Some(planned)
     }
 
     /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at one
@@ -139,16 +154,18 @@ impl Service {
             !progress.told.contains(&lease.id) && !progress.looks_at_end(lease)
         };
         let departing = |record: &&Arc<LeaseRecord>| record.lease.departing() && ready(&record.lease);
-        let mut departing = state.leases.hunters().filter(departing).peekable();
-        departing.peek()?;
+        let departing: Vec<_> = state.leases.hunters().filter(departing).collect();
+        departing.first()?;
         let neighbours = self.neighbours(&state);
         let surroundings = Some(neighbours.surroundings());
         let hosts = self.known_hosts(&state, now);
         let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
-        departing.find_map(|before| {
+        let leaving = |before: &Arc<LeaseRecord>| {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
-        })
+        };
+        let found = self.go_on(|progress| &mut progress.to_depart, &departing, ANYTHING, budget, leaving);
+        self.found(found)
     }
 
     fn may_plan_anew(&self, now: Timestamp) -> bool {

@@ -30,7 +30,6 @@ use tokio::task::{JoinError, JoinSet};
 pub use self::observe::{Look, Looked};
 pub(crate) use self::progress::Progress;
 pub use self::steps::{ClaimedStep, Performed};
-pub(crate) use self::tour::Found;
 use crate::Service;
 use crate::writing::Writer;
 

@@ -56,7 +56,7 @@ impl Service {
         // A copy, because what is decided counts only once it is committed.
         let calendar = RefCell::new(state.calendar.clone());
         let changes = RefCell::new(Vec::new());
-        let heal = |record: &&Arc<LeaseRecord>| {
+        let heal = |record: &Arc<LeaseRecord>| {
             let mut calendar = calendar.borrow_mut();
             let admission = Admission::new(&calendar, inventory, rules, now);
             let admission = Admission { hosts: hosts.now(), budget: &budget, ..admission };
@@ -70,9 +70,7 @@ impl Service {
             None::<()>
         };
         let known = (state.revision, BTreeSet::new());
-        let mut tour = std::mem::take(&mut self.progress().to_heal);
-        let found = tour.go_on(ill, |record| record.lease.id, known, &budget, heal);
-        self.progress().to_heal = tour;
+        let found = self.go_on(|progress| &mut progress.to_heal, ill, known, &budget, heal);
         self.found(found);
         changes.into_inner()
     }

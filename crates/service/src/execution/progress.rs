@@ -150,6 +150,10 @@ pub(crate) struct Progress {
     pub to_heal: Tour,
     /// Leases that wait and might start sooner.
     pub to_hasten: Tour,
+    /// How far the hunts have come that are planned anew.
+    pub to_hunt_anew: Tour,
+    /// How far it has come where guests of leases go that are over.
+    pub to_depart: Tour,
     /// Requests on the waitlist that might be served.
     pub to_serve: Tour,
     /// A pass of this cycle goes on in the next one.

@@ -16,6 +16,9 @@ const SHARE: u64 = 8;
 /// What entries are tried on: the revision, and hosts with guests that nobody may remove.
 pub(crate) type Known = (Revision, BTreeSet<HostId>);
 
+/// For passes that are not begun anew by what becomes known: they come round to every entry by themselves.
+pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::new());
+
 /// How far a pass has come.
 #[derive(Debug, Default)]
 pub(crate) struct Tour {

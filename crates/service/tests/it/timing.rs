@@ -2,13 +2,14 @@
 
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
+use leases::ids::HostId;
 use leases::plan::{GuestOwner, Place};
 use service::Done;
-use simulation::Happened;
+use simulation::{Happened, operator};
 
 use crate::terms::{
-    addresses, asking, at, change, dates, hosts, hosts_of, make, minutes, settings, slots, status, world,
-    world_with,
+    addresses, asking, at, change, conflict, dates, hosts, hosts_of, make, minutes, settings, slots, status,
+    world, world_with,
 };
 
 #[tokio::test]
@@ -85,6 +86,20 @@ async fn w3_a_fleet_that_is_slow_to_say_what_is_there_holds_up_no_lease() {
     assert_eq!(place, Some(Place::Fenced { verified_for: None }));
     world.run_until(at(20)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn while_the_fleet_is_asked_whether_a_host_is_empty_others_are_served() {
+    let slow = Timing { question: Between { least: minutes(1), most: minutes(1) }, ..Timing::IMMEDIATE };
+    let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(slow)).await;
+    world.run_until(at(10)).await;
+    let (service, operator) = (world.service.clone(), operator());
+    let mut removal = Box::pin(service.remove_host(&operator, HostId(2)));
+    assert!(futures::poll!(&mut removal).is_pending(), "the fleet is asked");
+    make(&mut world, asking(15, 60, vec![hosts(2)])).await.expect("nobody waits for the fleet");
+    world.run_until(at(13)).await;
+    let refused = conflict(removal.await);
+    assert!(refused.contains("reserved"), "what was found out before the answer counts: {refused}");
 }
 
 /// Goes on until so many steps were noted; false if there were fewer.
