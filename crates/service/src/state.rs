@@ -63,11 +63,11 @@ fn is_ground(write: &Write) -> bool {
 
 /// The same of what others have committed.
 fn has_ground(delta: &Delta) -> bool {
-    let Delta { revision: _, leases: _, steps: _, hosts, floating_ips, flavors, properties, .. } = delta;
-    let instances = delta.instances.values().flatten();
-    !(hosts.is_empty() && floating_ips.is_empty() && flavors.is_empty() && properties.is_empty())
-        || !(delta.preemptible_projects.is_empty() && delta.free_pools.is_empty())
-        || instances.into_iter().any(|record| stays(&record.instance))
+    let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
+    let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
+    let inventory = !(hosts.is_empty() && floating_ips.is_empty() && free_pools.is_empty());
+    let named = !(flavors.is_empty() && properties.is_empty() && preemptible_projects.is_empty());
+    inventory || named || instances.values().flatten().any(|record| stays(&record.instance))
 }
 
 /// Whether what the lease has is reserved for offers.

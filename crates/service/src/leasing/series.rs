@@ -75,12 +75,11 @@ impl Service {
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
             let (writer, proposed) = self.decided(propose, &holds).await.map_err(whole)?;
-            if let Some(key) = key {
-                if let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
-                    && let Some(id) = created.lease.lease.series
-                {
-                    return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
-                }
+            if let Some(key) = key
+                && let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
+                && let Some(id) = created.lease.lease.series
+            {
+                return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
             }
             let (leases, skipped, first) = proposed?;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
