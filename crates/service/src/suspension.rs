@@ -134,11 +134,16 @@ impl Service {
         (clock, fleet)
     }
 
+    /// Whether the fleet is known to belong to this store.
+    pub(crate) fn knows_whose(&self) -> bool {
+        self.progress().belonging == Belonging::Belongs
+    }
+
     /// Looks, until it is known, whether the fleet belongs to this store: it was never changed for another one, nor
     /// under a later claim than this one knows of. If it does not look so, what it holds is left as it is as long as any
     /// of it is for leases that are not known here.
     pub(crate) async fn look_whose(&self, machines: &[Machine]) -> Result<(), FleetError> {
-        if self.progress().belonging == Belonging::Belongs {
+        if self.knows_whose() {
             return Ok(());
         }
         let unavailable = |error: StoreError| FleetError::Unavailable(error.to_string());

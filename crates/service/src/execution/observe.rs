@@ -81,8 +81,15 @@ impl Service {
         if !look.all {
             return Ok(Sight { machines: None, observed: self.parts.fleet.observe(&look.hosts).await? });
         }
-        let (machines, observed) = self.parts.fleet.survey(&look.hosts).await?;
-        Box::pin(self.look_whose(&machines)).await?;
+        let fleet = &self.parts.fleet;
+        // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
+        let (machines, observed) = if self.knows_whose() {
+            fleet.survey(&look.hosts).await?
+        } else {
+            let machines = fleet.machines().await?;
+            Box::pin(self.look_whose(&machines)).await?;
+            (machines, fleet.observe(&look.hosts).await?)
+        };
         Ok(Sight {
             machines: Some(machines.into_iter().map(|machine| (machine.id, machine)).collect()),
             observed,
