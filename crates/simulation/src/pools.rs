@@ -133,11 +133,12 @@ impl PoolWatch {
     }
 
     /// Hosts of leases are in pools as leases wanted them.
-    pub fn check(&mut self, contents: &Snapshot) -> Verdict {
+    pub fn check(&mut self, contents: &Snapshot, now: Timestamp) -> Verdict {
         let pools = Pools::of(contents);
         let mut given = Given::new();
-        // One that ends is given nothing any more; it may have failed, and given its hosts back, before that.
-        let has = |lease: &&Lease| lease.keeps_resources() && !lease.ending();
+        // One that ends is given nothing any more; it may have failed, and given its hosts back, before that. One whose
+        // end came while no service ran is only to be taken back.
+        let has = |lease: &&Lease| lease.keeps_resources() && !lease.ending() && lease.window.end() > now;
         for lease in contents.leases.iter().map(|record| &record.lease).filter(has) {
             for (reservation, host) in hosts_of(lease) {
                 let (id, known) = ((lease.id, host), self.given.get(&(lease.id, host)));
@@ -297,6 +298,9 @@ mod tests {
     use leases::terms::{HostsTerms, Terms};
     use store::{FreePoolRecord, LeaseRecord, Version};
 
+    /// Within the lease.
+    const AT: Timestamp = Timestamp::UNIX_EPOCH;
+
     /// A lease of host 1, which wants that, and hosts that are in these pools of that name and tier.
     fn contents(wish: Wish, pools: &[(u64, &str, Option<&str>)]) -> Snapshot {
         let at = Timestamp::UNIX_EPOCH;
@@ -339,7 +343,7 @@ mod tests {
     #[test]
     fn a_host_of_another_pool_than_was_asked_for_is_noticed() {
         let (name, tier) = (Wish::Name("p1"), Wish::Tier("fast"));
-        let said = |wish, pools: &[_]| watch().check(&contents(wish, pools)).expect_err("wrong");
+        let said = |wish, pools: &[_]| watch().check(&contents(wish, pools), AT).expect_err("wrong");
         assert!(said(name, &[(1, "p2", None)]).contains("wants hosts of p1, and has 1 of p2"));
         assert!(said(name, &[(2, "p1", None)]).contains("which is in no pool"));
         assert!(said(tier, &[(1, "p1", Some("slow"))]).contains("wants fast hosts"));
@@ -350,15 +354,15 @@ mod tests {
     fn a_pool_may_be_renamed_but_its_leased_hosts_stay_and_are_what_they_were() {
         let (name, tier) = (Wish::Name("p1"), Wish::Tier("fast"));
         let mut pools = watch();
-        assert_eq!(pools.check(&contents(name, &[(1, "p1", None)])), Ok(()));
-        assert_eq!(pools.check(&contents(name, &[(1, "p2", None)])), Ok(()), "it is only a name");
+        assert_eq!(pools.check(&contents(name, &[(1, "p1", None)]), AT), Ok(()));
+        assert_eq!(pools.check(&contents(name, &[(1, "p2", None)]), AT), Ok(()), "it is only a name");
         let elsewhere = contents(name, &[(2, "p2", None), (1, "p1", None)]);
-        assert!(pools.check(&elsewhere).expect_err("wrong").contains("has gone to another pool"));
+        assert!(pools.check(&elsewhere, AT).expect_err("wrong").contains("has gone to another pool"));
         let mut pools = watch();
-        assert_eq!(pools.check(&contents(tier, &[(1, "p1", Some("fast"))])), Ok(()));
+        assert_eq!(pools.check(&contents(tier, &[(1, "p1", Some("fast"))]), AT), Ok(()));
         let as_good = contents(tier, &[(2, "p1", Some("fast")), (1, "p2", Some("fast"))]);
-        assert_eq!(pools.check(&as_good), Ok(()), "it is what was asked for there as well");
-        assert!(pools.check(&contents(tier, &[(1, "p1", Some("slow"))])).is_err());
+        assert_eq!(pools.check(&as_good, AT), Ok(()), "it is what was asked for there as well");
+        assert!(pools.check(&contents(tier, &[(1, "p1", Some("slow"))]), AT).is_err());
     }
 
     #[test]
@@ -366,11 +370,11 @@ mod tests {
         let mut active = contents(Wish::Name("p1"), &[(1, "p1", None)]);
         active.leases[0].lease.status = LeaseStatus::Active;
         let mut pools = watch();
-        assert_eq!(pools.check(&active), Ok(()));
+        assert_eq!(pools.check(&active, AT), Ok(()));
         let mut over = active.clone();
         over.leases[0].lease.status = LeaseStatus::Terminated;
         over.leases[0].updated_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_mins(10));
-        assert_eq!(pools.check(&over), Ok(()));
+        assert_eq!(pools.check(&over, AT), Ok(()));
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(2);
         let text = pools.check_usage(&[], now).expect_err("nothing is counted");
         assert!(text.contains("had 600000000 of pool p1, but 0 is counted"), "{text}");

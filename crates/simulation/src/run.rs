@@ -353,7 +353,7 @@ impl Simulation {
             }
             let now = self.world.now();
             if let Some(pools) = &mut self.pools {
-                pools.check(&self.contents)?;
+                pools.check(&self.contents, now)?;
             }
             let punctual = self.ways.only_slow && self.world.replicas() == 1;
             if let Some(power) = &mut self.power {

@@ -25,7 +25,8 @@ impl ClosedWatch {
     pub fn follow(&mut self, contents: &Snapshot, several: bool, now: Timestamp) -> Verdict {
         let known_within = if several { KNOWN_WITHIN } else { SignedDuration::ZERO };
         let mut has = BTreeSet::new();
-        for record in contents.leases.iter().filter(|record| record.lease.keeps_resources()) {
+        // Also of one that has failed: when it ends it counts as having its hosts again.
+        for record in &contents.leases {
             let hosts = record.lease.reservations.iter().flat_map(|own| own.allocation.hosts());
             has.extend(hosts.map(|host| (record.lease.id, host)));
         }
