@@ -272,7 +272,8 @@ mod tests {
             let read = When::parse(text, at("2030-01-02T10:20:30Z"), &zone());
             read.expect_err("too late").to_string()
         };
-        for late in ["9999-12-31 23:58", "9999-12-31", "9999-12-31T23:58Z", "9999-12-31T23:58:00-08:00"] {
+        for late in ["9999-12-31 23:58", "9999-12-31 00:01", "9999-12-31T23:58Z", "9999-12-31T23:58:00-08:00"]
+        {
             assert!(said(late).contains("is later than dates can be"), "{late}: {}", said(late));
         }
         assert!(said("9999-13-31").contains("is no time"));

@@ -39,6 +39,7 @@ const REASONS: [&str; 11] = [
     "needs instances of others in the way",
     "needs hosts of several kinds",
     "asks for a password",
+    "needs a login and jq",
     "takes an hour",
 ];
 
@@ -250,7 +251,7 @@ fn commands(block: &[&str]) -> Vec<String> {
             Some(command) if continued => *command = format!("{command}\n{line}"),
             _ => commands.push((*line).to_owned()),
         }
-        continued = line.ends_with('\\');
+        continued = line.ends_with(['\\', '|']);
     }
     commands
 }
