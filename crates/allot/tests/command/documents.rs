@@ -28,7 +28,7 @@ use crate::service::Running;
 use crate::shell::fresh;
 
 /// Why a block is not run here.
-const REASONS: [&str; 11] = [
+const REASONS: &[&str] = &[
     "builds the program",
     "needs root",
     "shows one moment",
