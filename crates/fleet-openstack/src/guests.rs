@@ -1,4 +1,4 @@
-//! Servers that make way, or end with their lease.
+//! Servers that are preempted, or end with their lease.
 
 use std::time::Duration;
 

@@ -77,7 +77,7 @@ impl Service {
     /// Decides what is to be committed, on what is in memory. The write lock comes with it.
     ///
     /// `holds` says of what was decided whether it can be committed to a state that differs from the one that it was
-    /// decided on by leases, and by instances that make way for them. It is asked with the write lock: it takes little.
+    /// decided on by leases, and by preemptible instances. It is called with the write lock held, so it must be cheap.
     pub(crate) async fn decided<T>(
         &self,
         decide: impl Fn(&Budget) -> Result<T, ServiceError>,
@@ -164,7 +164,7 @@ impl Service {
     }
 }
 
-/// For what is decided anew whenever others have committed something.
+/// For what is decided again whenever others have committed something.
 pub(crate) fn never<T>(_: &State, _: &T) -> bool {
     false
 }

@@ -72,7 +72,7 @@ pub struct Lease {
     /// Its usage; only where it is asked for with `?detail=true`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
-    /// What it comes to from its start to its end, as things stand; only where its usage is asked for or nothing is made or
+    /// What it costs from its start to its end, as things stand; only where its usage is asked for or nothing is made or
     /// changed (`dry_run`), and only where something has a price. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

@@ -170,7 +170,7 @@ impl Prices {
         }
     }
 
-    /// What all of that comes to, to the nearest millionth a line; none if nothing has a price.
+    /// What all of that costs, to the nearest millionth a line; none if nothing has a price.
     pub fn cost(&self, totals: &Totals) -> Option<Decimal> {
         if Item::ALL.into_iter().all(|item| self.of(item) == Decimal::ZERO) {
             return None;

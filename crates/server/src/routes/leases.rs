@@ -340,7 +340,7 @@ async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
     Lease { cost: usage.and_then(|usage| cost(app, &usage.whole)), ..Lease::from(record) }
 }
 
-/// What that comes to at the operator's prices, if there are any.
+/// What that costs at the operator's prices, if there are any.
 fn cost(app: &App, totals: &Totals) -> Option<Cost> {
     let prices = app.service().prices();
     let amount = prices.cost(totals)?.to_string();
