@@ -20,6 +20,11 @@ json_record!(
 );
 
 impl RawGroup<'_> {
+    /// Whether it has nothing that groups have had since.
+    pub(super) fn is_of_version2(&self) -> bool {
+        self.networks.is_absent() && self.ipolicy.is_absent() && self.tags.is_absent()
+    }
+
     /// The group of that UUID.
     pub(super) fn finish(&mut self, uuid: String, dialect: Dialect) -> Result<Group, Flaw> {
         let name = self.name.required("name")?.into_owned();

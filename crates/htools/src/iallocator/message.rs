@@ -48,7 +48,22 @@ fn read_whole(text: &str) -> Result<Slot<RawMessage<'_>>, Syntax> {
 
 fn dialect_of(raw: &RawMessage) -> Dialect {
     let multi_evacuate = matches!(&raw.request, Slot::Is(request) if request.is_multi_evacuate());
-    if multi_evacuate || raw.nodegroups.is_absent() { Dialect::Version2 } else { Dialect::Current }
+    if multi_evacuate || raw.nodegroups.is_absent() || has_only_what_version2_has(raw) {
+        Dialect::Version2
+    } else {
+        Dialect::Current
+    }
+}
+
+/// Whether there are groups that have a name and an allocation policy only, and nodes without parameters. Current
+/// messages have more in each of them; one that lacks some of it is wrong.
+fn has_only_what_version2_has(raw: &RawMessage) -> bool {
+    let (Slot::Is(groups), Slot::Is(nodes)) = (&raw.nodegroups, &raw.nodes) else { return false };
+    let old_group = |slot: &Slot<RawGroup<'_>>| matches!(slot, Slot::Is(group) if group.is_of_version2());
+    let old_node = |slot: &Slot<RawNode<'_>>| matches!(slot, Slot::Is(node) if node.is_of_version2());
+    !groups.0.is_empty()
+        && groups.0.iter().all(|(_, slot)| old_group(slot))
+        && nodes.0.iter().all(|(_, slot)| old_node(slot))
 }
 
 /// What is needed to build everything, and to tell where something is wrong.

@@ -4,7 +4,7 @@
 //! whatever is wrong with a message is found before any placement is tried. The answer is a [`Response`].
 //!
 //! Two dialects are understood: the one of Ganeti since 2.5, and protocol version 2 as Ganeti 2.1 documented
-//! it, which has no node groups and asks for `multi-evacuate`.
+//! it, whose groups have a name and an allocation policy only, if there are any, and which asks for `multi-evacuate`.
 
 mod error;
 mod groups;
@@ -41,7 +41,7 @@ pub struct Message {
 pub enum Dialect {
     /// Ganeti 2.5 and later; what is missing is an error.
     Current,
-    /// Protocol version 2 of Ganeti 2.1, recognised by a message without `nodegroups` or by a request for
-    /// `multi-evacuate`; what that protocol did not have is assumed.
+    /// Protocol version 2 of Ganeti 2.1; what that protocol did not have is assumed. It is recognized by a message
+    /// without `nodegroups`, by groups and nodes that have nothing newer, or by a request for `multi-evacuate`.
     Version2,
 }

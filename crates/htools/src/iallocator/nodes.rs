@@ -53,6 +53,11 @@ pub(super) struct Flags<'t> {
 }
 
 impl<'t> RawNode<'t> {
+    /// Whether it has nothing that nodes have had since.
+    pub(super) fn is_of_version2(&self) -> bool {
+        self.ndparams.is_absent()
+    }
+
     /// Its flags and its group, which may be implied.
     pub(super) fn flags(&mut self, dialect: Dialect, implied: bool) -> Result<Flags<'t>, Flaw> {
         let (offline, drained) = match dialect {

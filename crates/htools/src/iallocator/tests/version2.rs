@@ -1,6 +1,6 @@
 //! Messages of protocol version 2: the document's own examples.
 
-use cluster::{InstanceIdx, InstanceStatus, LoadOptions, NodeIdx};
+use cluster::{GroupIdx, InstanceIdx, InstanceStatus, LoadOptions, NodeIdx};
 
 use super::read_ok;
 use crate::iallocator::{Dialect, Request};
@@ -102,12 +102,51 @@ fn groups_may_be_given() {
     let message = read_ok(&text);
     assert_eq!(message.dialect, Dialect::Version2);
     assert_eq!((message.data.groups[0].uuid.as_str(), message.data.groups[0].policy.vcpu_ratio), ("u", -1.0));
-    // With groups and a current request, the message is in the current dialect.
+    // So it is with the other requests.
     let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
+    let message = read_ok(&text);
+    assert_eq!((message.dialect, message.data.groups[0].uuid.as_str()), (Dialect::Version2, "u"));
+}
+
+#[test]
+fn messages_with_something_newer_are_of_the_current_dialect() {
+    let groups = r#"{"cluster_tags":[],"nodegroups":{"u":{"name":"g","alloc_policy":"unallocable","#;
+    let complaint = |newer: &str, of_nodes: &str| {
+        let groups = format!("{groups}{newer}}}}},").replacen(",}", "}", 1);
+        let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, &groups, 1);
+        let text = text.replacen(r#""total_disk":858276,"#, &format!(r#""total_disk":858276,{of_nodes}"#), 1);
+        super::read(&text).expect_err("groups are incomplete").to_string()
+    };
+    let lacks = |keys: &str| {
+        format!("invalid data for group 'u': key 'networks' not found, object contains only [{keys}]")
+    };
+    let few = r#""name","alloc_policy""#;
+    assert_eq!(complaint("", r#""ndparams":{},"#), lacks(few));
+    assert_eq!(complaint(r#""tags":[]"#, ""), lacks(&format!(r#"{few},"tags""#)));
+}
+
+/// The document's text: what messages of version 2 have of groups and nodes.
+#[test]
+fn groups_and_nodes_as_the_text_has_them() {
+    let groups = r#"{"cluster_tags":[],"enabled_hypervisors":["xen-pvm"],
+"nodegroups":{"u":{"name":"first","alloc_policy":"preferred"},"v":{"name":"second","alloc_policy":"last_resort"}},"#;
+    let node = r#""total_cpus":4,"master_candidate":true,"drained":false,"offline":false,"i_pri_memory":0,
+"i_pri_up_memory":0,"group":"u","total_disk":"#;
+    let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
+    let text = text.replace("node3.example.com.com", "node3.example.com").replace("nodee1", "node1.example");
+    let text = text.replace(r#""total_disk":"#, node).replace("should_run", "admin_up");
+    // A footnote: nodes that are offline tell nothing of what they have.
+    let text = text.replacen(r#""offline":false"#, r#""offline":true"#, 1);
+    let text = text.replacen(r#""total_disk":858276,"#, "", 1).replacen(r#""free_memory":3505,"#, "", 1);
+    let message = read_ok(&text);
+    let nodes = message.data.nodes.iter();
+    let nodes: Vec<_> = nodes.map(|n| (n.group, n.offline, n.total_cpus.to_string())).collect();
+    let node = |offline, cpus: &str| (GroupIdx(0), offline, cpus.to_owned());
     assert_eq!(
-        super::read(&text).expect_err("groups are incomplete").to_string(),
-        "invalid data for group 'u': key 'networks' not found, object contains only [\"name\",\"alloc_policy\"]"
+        (message.dialect, nodes),
+        (Dialect::Version2, vec![node(true, "0"), node(false, "4"), node(false, "4")])
     );
+    assert_eq!(message.data.groups.len(), 2);
 }
 
 #[test]
