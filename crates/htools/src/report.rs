@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cluster::{AllocPolicy, Cluster, DiskTemplate, ISpec, NodeIdx, Policy};
+use cluster::{AllocPolicy, Cluster, DiskTemplate, Group, ISpec, NodeIdx, Policy};
 use placement::board::Board;
 use placement::score::{COMPONENTS, Values};
 
@@ -10,7 +10,7 @@ use crate::number;
 use crate::tables;
 
 /// The names shown for templates in dumps.
-fn constructor(template: DiskTemplate) -> &'static str {
+pub fn constructor(template: DiskTemplate) -> &'static str {
     match template {
         DiskTemplate::Diskless => "DTDiskless",
         DiskTemplate::File => "DTFile",
@@ -59,32 +59,31 @@ pub fn policy(policy: &Policy) -> String {
 
 /// All groups on one line, in the same notation as [`policy`].
 pub fn groups(cluster: &Cluster) -> String {
+    let groups: Vec<String> =
+        cluster.groups.iter().enumerate().map(|(index, record)| group(index, record)).collect();
+    format!("[{}]", groups.join(","))
+}
+
+/// A group on one line, in the same notation.
+pub fn group(index: usize, group: &Group) -> String {
     let quoted = |items: &[String]| {
         let items: Vec<String> = items.iter().map(|item| shown(item)).collect();
         format!("[{}]", items.join(","))
     };
-    let groups: Vec<String> = cluster
-        .groups
-        .iter()
-        .enumerate()
-        .map(|(index, group)| {
-            let alloc_policy = match group.alloc_policy {
-                AllocPolicy::Preferred => "AllocPreferred",
-                AllocPolicy::LastResort => "AllocLastResort",
-                AllocPolicy::Unallocable => "AllocUnallocable",
-            };
-            format!(
-                "Group {{name = {}, uuid = {}, idx = {index}, allocPolicy = {alloc_policy}, networks = {}, \
-                 iPolicy = {}, allTags = {}}}",
-                shown(&group.name),
-                shown(&group.uuid),
-                quoted(&group.networks),
-                policy(&group.policy),
-                quoted(&group.tags)
-            )
-        })
-        .collect();
-    format!("[{}]", groups.join(","))
+    let alloc_policy = match group.alloc_policy {
+        AllocPolicy::Preferred => "AllocPreferred",
+        AllocPolicy::LastResort => "AllocLastResort",
+        AllocPolicy::Unallocable => "AllocUnallocable",
+    };
+    format!(
+        "Group {{name = {}, uuid = {}, idx = {index}, allocPolicy = {alloc_policy}, networks = {}, iPolicy = {}, \
+         allTags = {}}}",
+        shown(&group.name),
+        shown(&group.uuid),
+        quoted(&group.networks),
+        policy(&group.policy),
+        quoted(&group.tags)
+    )
 }
 
 /// A string in quotes; anything but printable ASCII is escaped with its decimal code.

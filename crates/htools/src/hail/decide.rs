@@ -56,12 +56,7 @@ pub(super) fn decide(
     let placed = cluster.instances.len() > count;
     // What is left of the cluster in the reference's hands: the group asked for, or, on a dedicated cluster, the
     // group chosen.
-    let group_name = match request {
-        Request::Allocate(wanted) => wanted.group_name.as_deref(),
-        Request::MultiAllocate { group_name, .. } => group_name.as_deref(),
-        _ => None,
-    };
-    let narrowed = group_name.is_some() || Strategy::of(cluster, None) == Strategy::Dedicated;
+    let narrowed = group_name(request).is_some() || Strategy::of(cluster, None) == Strategy::Dedicated;
     let group =
         cluster.instances.last().filter(|_| placed && narrowed).map(|i| cluster.node(i.primary).group);
     let nodes = match group {
@@ -70,6 +65,21 @@ pub(super) fn decide(
     };
     let newest_first = placed && matches!(request, Request::Allocate(_));
     Decided { response, nodes, newest_first }
+}
+
+/// Whether the request is for new instances that are placed by what is lost for later ones.
+pub(super) fn is_dedicated(cluster: &Cluster, request: &Request) -> bool {
+    let allocates = matches!(request, Request::Allocate(_) | Request::MultiAllocate { .. });
+    allocates && Strategy::of(cluster, group_name(request)) == Strategy::Dedicated
+}
+
+/// The only group that new instances may be in, if one is named.
+fn group_name(request: &Request) -> Option<&str> {
+    match request {
+        Request::Allocate(wanted) => wanted.group_name.as_deref(),
+        Request::MultiAllocate { group_name, .. } => group_name.as_deref(),
+        _ => None,
+    }
 }
 
 fn respond(

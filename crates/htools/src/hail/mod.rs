@@ -2,6 +2,7 @@
 
 mod allocate;
 mod decide;
+mod dump;
 mod explain;
 mod sentence;
 
@@ -10,6 +11,7 @@ use std::fs;
 use cluster::{Cluster, Inconsistency, InstanceIdx, LoadError, LoadOptions, NodeIdx, TagRules};
 use thiserror::Error;
 
+use self::dump::Rest;
 use crate::data::ClusterData;
 use crate::frame;
 use crate::iallocator::{self, Dialect, Message, ProtocolError, Request};
@@ -59,6 +61,7 @@ fn answer(options: &Options, io: &mut Io<'_>) -> Result<u8, HailError> {
 fn response(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     let input = read_input(options, io)?;
     let Message { data, request, dialect } = iallocator::parse(&input)?;
+    let rest = if options.verbosity > 1 { Rest::of(&input, &data.tags) } else { Rest::default() };
     drop(input);
     // Version 2 of the protocol knows no such checks, and its messages need not list all nodes in use.
     let no_capacity_checks = options.no_capacity_checks || dialect == Dialect::Version2;
@@ -69,16 +72,17 @@ fn response(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     if let Some(replaced) = replaced {
         // What is wrong with the request's own records is told even though they are not used.
         load_cluster(data, &LoadOptions { ignore_utilisation: false, ..load_options.clone() }, io)?;
+        let rest = rest.of_other_cluster(&replaced.tags);
         let (mut cluster, warnings) = replaced.load(&load_options)?;
         monitor(options, &mut cluster, io)?;
         warn(&cluster, &warnings, io);
-        return decide_on(cluster, &request, &rules, options, io);
+        return decide_on(cluster, &request, &rules, &rest, options, io);
     }
     // A request's instances carry no utilisation that could be ignored: the reference leaves them alone.
     load_options.ignore_utilisation = false;
     let mut cluster = load_cluster(data, &load_options, io)?;
     monitor(options, &mut cluster, io)?;
-    decide_on(cluster, &request, &rules, options, io)
+    decide_on(cluster, &request, &rules, &rest, options, io)
 }
 
 fn load_cluster(data: ClusterData, options: &LoadOptions, io: &mut Io<'_>) -> Result<Cluster, HailError> {
@@ -99,11 +103,21 @@ fn decide_on(
     mut cluster: Cluster,
     request: &Request,
     rules: &TagRules,
+    rest: &Rest,
     options: &Options,
     io: &mut Io<'_>,
 ) -> Result<String, HailError> {
     if !decide::in_range(&cluster, request) {
         return Err(HailError::OutOfRange);
+    }
+    if options.verbosity > 1 {
+        let _ = io.err.write_all(dump::request(&mut cluster, request, rules, rest).as_bytes());
+    }
+    if options.verbosity > 2 {
+        let _ = io.err.write_all(dump::data(&cluster, rest).as_bytes());
+    }
+    if options.verbosity > 1 && decide::is_dedicated(&cluster, request) {
+        let _ = io.err.write_all(b"Allocation on a dedicated cluster; using lost-allocations metrics.\n");
     }
     let all: Vec<NodeIdx> = cluster.node_indices().collect();
     let fields = options.print_nodes.as_ref();

@@ -33,6 +33,10 @@ pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     }
     if random.chance(5) {
         drawn.add(["-v"]);
+        // The whole cluster's data.
+        if random.chance(50) {
+            drawn.add(["-v"]);
+        }
     }
     if random.chance(4) {
         drawn.add(["-t", "cluster.data"]);
