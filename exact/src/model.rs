@@ -126,7 +126,7 @@ fn guests_on(request: &Request, node: NodeId) -> impl Iterator<Item = &Guest> {
 }
 
 fn receives(node: &Node, guest: &Guest) -> bool {
-    node.role != Role::Closed && guest.requires.is_subset(&node.labels)
+    node.role != Role::Closed && guest.requires.is_subset(&node.labels) && !guest.avoided.contains(&node.id)
 }
 
 /// Writes the solution down as a plan, to be checked like any other.

@@ -129,7 +129,7 @@ impl<'a> Scene<'a> {
             scene.guests.insert(id, there);
         }
         scene.label_hosts(&mut names);
-        scene.respect_failures(surroundings, &mut names);
+        scene.respect_failures(surroundings);
         scene
     }
 
@@ -141,20 +141,10 @@ impl<'a> Scene<'a> {
     }
 
     /// A guest that could not be moved to a host is not sent there again; one that could be moved nowhere stays.
-    fn respect_failures(&mut self, surroundings: &Surroundings<'_>, names: &mut Names) {
+    fn respect_failures(&mut self, surroundings: &Surroundings<'_>) {
         for (id, guest) in &mut self.guests {
-            let failed: BTreeSet<HostId> = surroundings.failed_destinations(*id).collect();
-            guest.movable &= failed.len() < DESTINATIONS;
-            if failed.is_empty() || !guest.movable {
-                continue;
-            }
-            let elsewhere = names.fresh();
-            guest.requires.insert(elsewhere);
-            for (host, spot) in &mut self.hosts {
-                if !failed.contains(host) {
-                    spot.labels.insert(elsewhere);
-                }
-            }
+            guest.avoided = surroundings.failed_destinations(*id).map(|host| NodeId(host.0)).collect();
+            guest.movable &= guest.avoided.len() < DESTINATIONS;
         }
     }
 

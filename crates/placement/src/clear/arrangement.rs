@@ -184,7 +184,7 @@ impl<'a> Arrangement<'a> {
         let ground = self.stand.ground;
         for node in ground.node_indices() {
             let stand = &self.stand;
-            let possible = stand.is_open(node) && stand.receives[node.at()] && ground.allows(guest, node);
+            let possible = stand.is_open(node) && stand.receives[node.at()] && ground.may_move(guest, node);
             if !possible || stand.arrivals(node).is_empty() {
                 continue;
             }

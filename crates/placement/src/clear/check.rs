@@ -190,7 +190,7 @@ impl<'a> Scene<'a> {
         let here = self.on.get(&mov.from).is_some_and(|guests| guests.contains(&mov.guest));
         let guest = self.guests.get(&mov.guest).filter(|guest| here && guest.movable);
         let guest = guest.ok_or(Violation::NoMove(step))?;
-        if !self.is_open(mov.to) {
+        if !self.is_open(mov.to) || guest.avoided.contains(&mov.to) {
             return Err(Violation::Forbidden(step));
         }
         match self.suits(guest, mov.to, &BTreeSet::new()) {

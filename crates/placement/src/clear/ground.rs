@@ -104,6 +104,11 @@ impl<'a> Ground<'a> {
         self.allowed[self.kind[guest.at()] as usize][node.at()]
     }
 
+    /// Whether the guest may be moved to the node at all.
+    pub fn may_move(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
+        self.allows(guest, node) && !self.guests[guest.at()].avoided.contains(&self.nodes[node.at()].id)
+    }
+
     /// What an amount is worth, as a share of all that was free.
     pub fn worth(&self, dimension: usize, amount: i64) -> f64 {
         self.worth[dimension] * amount as f64

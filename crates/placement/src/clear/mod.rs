@@ -9,7 +9,8 @@
 //! After every move of a [`Plan`]:
 //!
 //! - the guest moved is where there is room for it in every dimension of which it needs something, where it has
-//!   the labels that it requires, and where no guest of one of its exclusion groups is;
+//!   the labels that it requires, and where no guest of one of its exclusion groups is; and on no node that it avoids,
+//!   which matters to moves only, not to whether nodes may be lost;
 //! - nodes that are taken have received nobody since the beginning of the plan, and neither have closed ones;
 //! - of the nodes of [`NPlusOne`] any one may be lost: there are nodes among the others, not taken and not closed,
 //!   that together have room for the guests that it has then, by the rules above, but in the dimensions that

@@ -79,6 +79,8 @@ pub struct Guest {
     pub requires: BTreeSet<Label>,
     /// Whom it must not meet.
     pub exclusion: BTreeSet<ExclusionGroup>,
+    /// Nodes that no plan moves it to: that was tried without result. If its node is lost it can be started there all the same.
+    pub avoided: BTreeSet<NodeId>,
 }
 
 impl Guest {
@@ -95,6 +97,7 @@ impl Guest {
             priority: 1,
             requires: BTreeSet::new(),
             exclusion: BTreeSet::new(),
+            avoided: BTreeSet::new(),
         }
     }
 }

@@ -150,7 +150,7 @@ impl<'a> Stand<'a> {
         self.is_open(node)
             && self.receives[node.at()]
             && self.fits(guest, node)
-            && self.ground.allows(guest, node)
+            && self.ground.may_move(guest, node)
             && !self.excluded(guest, node)
     }
 

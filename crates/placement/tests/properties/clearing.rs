@@ -50,16 +50,22 @@ fn guest(nodes: usize) -> impl Strategy<Value = Guest> {
         1 => (0..2_u64).prop_map(|group| BTreeSet::from([ExclusionGroup(group)])),
     ];
     let size = (prop_oneof![Just(0), 1..5_u64], 1..5_u64);
-    (0..nodes as u64, size, prop::bool::weighted(0.95), costs, requires, exclusion).prop_map(
-        |(node, size, movable, (memory_mib, disk_gib, downtime_ms, priority), requires, exclusion)| Guest {
-            movable,
-            memory_mib,
-            disk_gib,
-            downtime_ms,
-            priority,
-            requires,
-            exclusion,
-            ..Guest::new(GuestId(0), NodeId(node), vec![size.0, size.1])
+    let avoided = prop_oneof![4 => Just(None), 1 => (0..nodes as u64).prop_map(|node| Some(NodeId(node)))];
+    let where_to = (requires, exclusion, avoided);
+    (0..nodes as u64, size, prop::bool::weighted(0.95), costs, where_to).prop_map(
+        |(node, size, movable, costs, (requires, exclusion, avoided))| {
+            let (memory_mib, disk_gib, downtime_ms, priority) = costs;
+            Guest {
+                movable,
+                memory_mib,
+                disk_gib,
+                downtime_ms,
+                priority,
+                requires,
+                exclusion,
+                avoided: avoided.into_iter().collect(),
+                ..Guest::new(GuestId(0), NodeId(node), vec![size.0, size.1])
+            }
         },
     )
 }
