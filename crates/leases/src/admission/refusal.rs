@@ -43,9 +43,7 @@ pub struct Costly {
     pub limit: u64,
     /// How many reservations there are.
     pub reservations: usize,
-    /// The largest of them, counted from 0.
-    pub position: usize,
-    /// How many hosts, instances or addresses that one wants.
+    /// How many hosts, instances or addresses the largest of them wants.
     pub number: u32,
     /// With how many values its expressions and the hints of the lease compare.
     pub values: usize,
@@ -56,10 +54,10 @@ impl Costly {
     pub fn new(asked: &[&ReservationTerms], hints: Option<&Hints>, limit: u64) -> Self {
         let of_hints = hints.map_or(0, |hints| hints.query.values());
         let size = |terms: &ReservationTerms| (terms.number(), terms.values() + of_hints);
-        let sizes = asked.iter().map(|terms| size(terms)).enumerate();
-        let largest = sizes.max_by_key(|(_, (number, values))| *number as usize + values);
-        let (position, (number, values)) = largest.unwrap_or_default();
-        Self { limit, reservations: asked.len(), position, number, values }
+        let sizes = asked.iter().map(|terms| size(terms));
+        let largest = sizes.max_by_key(|(number, values)| *number as usize + values);
+        let (number, values) = largest.unwrap_or_default();
+        Self { limit, reservations: asked.len(), number, values }
     }
 }
 
@@ -230,31 +228,25 @@ impl Refusal {
     /// What the text of the error leaves out, if there is more to say.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotEnough { position, resource, needed, found } => {
-                let reservation = position + 1;
-                Some(match resource {
-                    Resource::Hosts(report) => {
-                        let hosts = counted(*needed, "host", "hosts");
-                        format!("reservation {reservation} needs {hosts}: {report}")
-                    }
-                    Resource::Slots(report) => {
-                        let instances = counted(*needed, "instance", "instances");
-                        format!("reservation {reservation} needs {instances}, {found} fit: {report}")
-                    }
-                    Resource::FloatingIps => {
-                        let addresses = counted(*needed, "address", "addresses");
-                        format!("reservation {reservation} needs {addresses}, {found} are free")
-                    }
-                })
-            }
+            Self::NotEnough { resource, needed, found, .. } => Some(match resource {
+                Resource::Hosts(report) => {
+                    format!("{} needed: {report}", counted(*needed, "host", "hosts"))
+                }
+                Resource::Slots(report) => {
+                    let instances = counted(*needed, "instance", "instances");
+                    format!("{instances} needed, {found} fit: {report}")
+                }
+                Resource::FloatingIps => {
+                    format!("{} needed, {found} free", counted(*needed, "address", "addresses"))
+                }
+            }),
             Self::NoHunt { refusal, hunt } => {
                 let first = refusal.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
                 Some(format!("{first}{hunt}"))
             }
-            Self::TooCostly(Costly { reservations, position, number, values, .. }) => Some(format!(
-                "the largest of {} is the one in place {}: it asks for {number} and compares with {}",
+            Self::TooCostly(Costly { reservations, number, values, .. }) => Some(format!(
+                "of {} the largest asks for {number} and compares with {}",
                 counted(*reservations as u64, "reservation", "reservations"),
-                position + 1,
                 counted(*values as u64, "value", "values"),
             )),
             Self::FloatingIpTaken(address) => Some(format!("{address} is not free at that time")),

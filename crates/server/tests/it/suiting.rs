@@ -109,7 +109,7 @@ async fn cls_06_expressions_and_extra_specs_find_the_same_hosts() {
         for properties in [json!({"extra_specs": specs}), json!({"resource_properties": expression})] {
             let refused = site.post("/v1/leases", &like(5, &properties)).await;
             assert_eq!(refused.error().0, 400);
-            let left = format!("reservation 1 needs 5 hosts: {hosts} of 4 hosts left");
+            let left = format!("5 hosts needed: {hosts} of 4 hosts left");
             assert!(hint(&refused).starts_with(&left), "{properties}: {}", hint(&refused));
         }
     }
@@ -133,7 +133,7 @@ async fn cls_07_filters_are_chosen_in_the_settings_and_named_in_refusals() {
     let tenant = json!({"filter_tenant_id": "somebody"});
     site.put("/v1/os-hosts/3", &tenant).await.ok(200);
     let refused = site.post("/v1/leases", &like(2, &json!({}))).await;
-    let expected = "reservation 1 needs 2 hosts: 1 of 4 hosts left, 1 kept from leases (IsolatedHostsFilter), \
+    let expected = "2 hosts needed: 1 of 4 hosts left, 1 kept from leases (IsolatedHostsFilter), \
                     1 for other projects (AggregateMultiTenancyIsolation), \
                     1 against the operator's rules (NotTheFirst)";
     assert_eq!((refused.error().0, hint(&refused).as_str()), (400, expected));

@@ -11,7 +11,7 @@ fn a_decision_that_costs_too_much_is_refused_as_such_and_says_what_is_large() {
     let budget = Budget::new(10);
     let admission = Admission { budget: &budget, ..cloud.admission(0) };
     let refused = admission.grant(&owner().project, &terms).expect_err("too costly");
-    let large = Costly { limit: 10, reservations: 2, position: 1, number: 7, values: 0 };
+    let large = Costly { limit: 10, reservations: 2, number: 7, values: 0 };
     assert_eq!(refused, Refusal::TooCostly(large));
     assert!(refused.to_string().len() <= 200, "{refused}");
     assert!(!refused.is_lack() && !refused.negotiable(), "nothing is known of what there is");

@@ -56,7 +56,7 @@ fn cls_11_a_hints_choose_hosts_and_a_refusal_names_the_hint() {
         assert_eq!(given(&cloud, &hints, vec![hosts(1, 7)]), Ok(vec![ids(wanted.clone())]), "{name}");
         let refused = given(&cloud, &hints, vec![hosts(7, 7)]).expect_err("not all match");
         let said = refused.hint().expect("more to say");
-        assert!(said.starts_with(&format!("reservation 1 needs 7 hosts: {} of 7", wanted.len())), "{said}");
+        assert!(said.starts_with(&format!("7 hosts needed: {} of 7", wanted.len())), "{said}");
         assert!(said.ends_with(&format!("{} against the hint ({name})", 7 - wanted.len())), "{said}");
     }
     let both = Hints { query: query("rack", "r2"), different_host: Some(others(&[3])), ..none() };

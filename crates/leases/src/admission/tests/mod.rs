@@ -369,7 +369,7 @@ fn a_refusal_says_which_filter_removed_how_many_hosts() {
     let big = Requirement::compare(Operator::NotEqual, "hypervisor_hostname", "node2").expect("well formed");
     let refused = cloud.decide(window(30, 90), vec![on_hosts(2, 2, big)]).expect_err("one is left");
     assert_eq!(refused.to_string(), "Not enough hosts available");
-    let hint = "reservation 1 needs 2 hosts: 1 of 4 hosts left, 1 closed for new leases, \
+    let hint = "2 hosts needed: 1 of 4 hosts left, 1 closed for new leases, \
                 1 not matching resource_properties (JsonFilter), 1 leased at that time";
     assert_eq!(refused.hint().as_deref(), Some(hint));
 }
@@ -508,7 +508,7 @@ fn a_flavor_goes_where_its_traits_and_resources_are() {
         cloud.inventory.host_mut(HostId(id)).expect("there").traits.insert("HW_CPU_AVX".into());
     }
     let refused = cloud.decide(window(0, 60), asked()).expect_err("no dedicated CPUs");
-    let hint = "reservation 1 needs 2 instances, 0 fit: 0 of 3 hosts left, 1 without the flavor's traits, \
+    let hint = "2 instances needed, 0 fit: 0 of 3 hosts left, 1 without the flavor's traits, \
                 2 without room at that time";
     assert_eq!(refused.hint().as_deref(), Some(hint));
     let dedicated = ResourceClass("PCPU".into());

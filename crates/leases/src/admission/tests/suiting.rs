@@ -73,10 +73,7 @@ fn cls_05_each_property_is_checked_and_a_refusal_names_its_filter() {
         assert_eq!(given(&cloud, properties.clone()), hosts, "{filter}");
         let removed = 3 - hosts.len();
         let hint = complaint(&cloud, properties);
-        assert!(
-            hint.starts_with(&format!("reservation 1 needs 3 hosts: {} of 3 hosts left", hosts.len())),
-            "{hint}"
-        );
+        assert!(hint.starts_with(&format!("3 hosts needed: {} of 3 hosts left", hosts.len())), "{hint}");
         assert!(hint.contains(&format!(", {removed} ")) && hint.ends_with(&format!("({filter})")), "{hint}");
     }
     assert_eq!(given(&cloud, none()), [1, 2, 3]);
@@ -136,7 +133,7 @@ fn cls_05_hosts_that_must_be_alike_are_of_one_kind_and_stay_so() {
     let lease = cloud.lease(1, window(0, 60), vec![suiting(2, 2, alike.clone())]);
     assert_eq!(lease.reservations[0].allocation, ids([1, 2]));
     let refused = cloud.decide(window(0, 60), vec![suiting(4, 4, alike.clone())]).expect_err("three at most");
-    let hint = "reservation 1 needs 4 hosts: 3 of 7 hosts left, 2 unlike the others (HomogeneousHostsFilter), \
+    let hint = "4 hosts needed: 3 of 7 hosts left, 2 unlike the others (HomogeneousHostsFilter), \
                 2 leased at that time";
     assert_eq!(refused.hint().as_deref(), Some(hint));
     // A started lease grows by hosts like its own only.
@@ -206,7 +203,7 @@ fn cls_07_the_operator_keeps_hosts_from_leases_and_writes_filters() {
     let requirement = Requirement::compare(Operator::Equal, "stage", "live").expect("well formed");
     cloud.rules.filters.custom.push(CustomFilter { name: "LiveHosts".into(), requirement });
     assert_eq!(given(&cloud, HostProperties::default()), [2]);
-    let hint = "reservation 1 needs 4 hosts: 1 of 4 hosts left, 1 kept from leases (IsolatedHostsFilter), \
+    let hint = "4 hosts needed: 1 of 4 hosts left, 1 kept from leases (IsolatedHostsFilter), \
                 2 against the operator's rules (LiveHosts)";
     assert_eq!(complaint(&cloud, HostProperties::default()), hint);
     cloud.rules.filters.enabled.remove(&Filter::IsolatedHosts);
