@@ -66,12 +66,18 @@ describe("a request for a lease", () => {
       end_date: "2030-01-03T01:00:00.000000",
       reservations: [{ resource_type: "physical:host", min: 1, max: 2 }],
     };
-    const draft = withOffer({ ...emptyDraft(now), min: 4, max: 4 }, { lease } as unknown as Offer);
+    const draft = withOffer({ ...emptyDraft(now), min: 4, max: 4 }, { lease } as unknown as Offer, now);
     expect(draft).toMatchObject({
       min: 1,
       max: 2,
       start: Date.parse("2030-01-03T00:00:00Z"),
       end: Date.parse("2030-01-03T01:00:00Z"),
     });
+  });
+  it("has the timeout that is offered, and what it had of everything else", () => {
+    const lease = { timeout_date: new Date(now + 90_000).toISOString().replace("Z", "000") };
+    const draft: Draft = { ...emptyDraft(now), type: "BEST-EFFORT", timeout: "1m" };
+    const offer = { lease, kind: "longer_timeout" } as unknown as Offer;
+    expect(withOffer(draft, offer, now)).toEqual({ ...draft, timeout: "2m" });
   });
 });

@@ -2,7 +2,7 @@
 
 import { clock, type LeaseCreate, type Offer, period } from "./api/client";
 import { HOUR, MINUTE } from "./calendar/geometry";
-import { rfc3339 } from "./calendar/zone";
+import { parse, rfc3339 } from "./calendar/zone";
 import { t } from "./texts";
 import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
 
@@ -103,9 +103,11 @@ export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { 
   return { body };
 }
 
-/** A draft as an offer has it. */
-export function withOffer(draft: Draft, offer: Pick<Offer, "lease">): Draft {
+/** A draft as an offer has it; `now` is when it is taken over. */
+export function withOffer(draft: Draft, offer: Pick<Offer, "lease" | "kind">, now: number): Draft {
   const { start, end } = period(offer.lease);
+  if (offer.kind === "longer_timeout" && offer.lease.timeout_date)
+    return { ...draft, timeout: `${Math.ceil((parse(offer.lease.timeout_date) - now) / MINUTE)}m` };
   const reservation = offer.lease.reservations[0] as Record<string, unknown> | undefined;
   const next: Draft = { ...draft, start, end };
   if (reservation?.resource_type === "physical:host") {

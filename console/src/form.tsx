@@ -366,12 +366,12 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
             error={failure}
             busy={busy}
             use={(offer) => {
-              set(withOffer(draft, offer));
+              set(withOffer(draft, offer, clock.now()));
             }}
             accept={(offer) => void accept(offer)}
           />
         ) : (
-          <Verdict draft={draft} answer={answer} busy={busy} use={(offer) => set(withOffer(draft, offer))} />
+          <Verdict draft={draft} answer={answer} busy={busy} use={(offer) => set(withOffer(draft, offer, clock.now()))} />
         )}
         {waits !== null && (
           <p class="ok" role="status">

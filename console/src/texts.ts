@@ -295,6 +295,7 @@ export const t = {
       shorter_duration: "Shorter",
       fewer_hosts: "Fewer",
       other_pool: "In another pool",
+      longer_timeout: "With a longer timeout",
     } as Record<string, string>,
     take: "Use this",
     accept: "Accept",

@@ -1450,7 +1450,7 @@ export interface components {
             host_ids?: string[] | null;
             /** @description By which it is accepted; null if it is only said, and nothing is reserved for it. */
             id?: string | null;
-            /** @description What is different: `later_start`, `shorter_duration`, `fewer_hosts` or `other_pool`. */
+            /** @description What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`. */
             kind: string;
             /** @description The lease as it would be. A new one has the offer's identifier once it is accepted. */
             lease: components["schemas"]["Lease"];

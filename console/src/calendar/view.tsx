@@ -307,7 +307,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
                 onDraft={drafted}
                 onOffer={(index) => {
                   const offer = offers.filter((candidate) => candidate.kind === "later_start")[index];
-                  if (draft && offer) changeDraft(withOffer(draft.form, offer));
+                  if (draft && offer) changeDraft(withOffer(draft.form, offer, clock.now()));
                 }}
                 onEdge={(next) => {
                   open(next.lease);

@@ -29,11 +29,14 @@ pub enum OfferKind {
     FewerHosts,
     /// Its hosts are of another free pool.
     OtherPool,
+    /// It may wait longer for its start, so that guests of others can be moved out of its way.
+    LongerTimeout,
 }
 
 impl OfferKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::LaterStart, Self::ShorterDuration, Self::FewerHosts, Self::OtherPool];
+    pub const ALL: [Self; 5] =
+        [Self::LaterStart, Self::ShorterDuration, Self::FewerHosts, Self::OtherPool, Self::LongerTimeout];
 
     /// As it is called in requests, answers and stores.
     pub fn name(self) -> &'static str {
@@ -42,6 +45,7 @@ impl OfferKind {
             Self::ShorterDuration => "shorter_duration",
             Self::FewerHosts => "fewer_hosts",
             Self::OtherPool => "other_pool",
+            Self::LongerTimeout => "longer_timeout",
         }
     }
 

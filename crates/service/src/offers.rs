@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::Offer;
+use leases::admission::{Grant, Offer};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
@@ -151,10 +151,10 @@ impl Service {
         let admission = around.admission(self, state, &calendar, now, budget);
         let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
-        let record = |Offer { kind, terms, allocations }| {
+        let record = |Offer { kind, grant }| {
             let identity = self.identify(caller, new);
-            let wording = reworded(&identity.reservations, &new.terms, &terms, &new.wording);
-            let grant = leases::admission::Grant { terms, allocations, hunt: None };
+            let wording = reworded(&identity.reservations, &new.terms, &grant.terms, &new.wording);
+            let grant = Grant { terms: self.accepted_late(grant.terms), ..grant };
             let lease = self.lease_of(state, &identity, new.end_action, grant);
             self.offered(lease, wording, group, kind, None, now)
         };
@@ -198,6 +198,17 @@ impl Service {
         let groups: BTreeSet<_> = of_project.filter_map(|record| record.lease.standing.group()).collect();
         groups.len() < limits.at_once
             && self.progress().offers_held.count(&owner.project, now) < limits.hourly
+    }
+
+    /// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
+    fn accepted_late(&self, terms: Terms) -> Terms {
+        match terms.lease_type {
+            LeaseType::BestEffort { deadline } => {
+                let deadline = deadline.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
+                terms.of_type(LeaseType::BestEffort { deadline })
+            }
+            LeaseType::Schedule | LeaseType::Immediate { .. } => terms,
+        }
     }
 
     fn latest_offer(&self, now: Timestamp) -> Timestamp {

@@ -16,7 +16,7 @@ use super::date::date;
 pub struct Offer {
     /// By which it is accepted; null if it is only said, and nothing is reserved for it.
     pub id: Option<String>,
-    /// What is different: `later_start`, `shorter_duration`, `fewer_hosts` or `other_pool`.
+    /// What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`.
     pub kind: String,
     /// Until when it can be accepted; null if it is only said.
     pub expires_at: Option<String>,

@@ -40,7 +40,7 @@ impl Admission<'_> {
         self.remembering(|admission| admission.granted(project, terms))
     }
 
-    fn granted(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
+    pub(super) fn granted(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
         if let Some(deadline) = terms.lease_type.deadline() {
             if deadline <= self.now {
                 return Err(Refusal::DeadlineInPast);

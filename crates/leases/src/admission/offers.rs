@@ -1,4 +1,5 @@
-//! What could be had instead of what was refused (spec CLS-10): later, shorter, with fewer hosts, or elsewhere.
+//! What could be had instead of what was refused (spec CLS-10): later, shorter, with fewer hosts, elsewhere, or with more
+//! time to move guests of others away.
 //!
 //! Each offer differs from the request in one thing, and is as close to it as can be. What is offered can be had at the
 //! moment of the offer; whoever makes it sees to it that it stays so ([`crate::offer::kept_free`]).
@@ -9,9 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::earliest::Wish;
 use super::update::{HostsChange, InstancesChange, TermsChange};
-use super::{Admission, Changes, Refusal};
+use super::{Admission, Changes, Grant, Refusal};
 use crate::enforcement::EnforcementError;
 use crate::free_pool::POOL_PROPERTY;
+use crate::hunt::HuntRefusal;
 use crate::lease::{Allocation, Lease};
 use crate::lease_type::LeaseType;
 use crate::offer::OfferKind;
@@ -30,10 +32,8 @@ const MOST_POOLS: usize = 3;
 pub struct Offer {
     /// What is different.
     pub kind: OfferKind,
-    /// Its terms: scheduled, at dates of its own.
-    pub terms: Terms,
-    /// One allocation per reservation.
-    pub allocations: Vec<Allocation>,
+    /// What it would be given: scheduled, at dates of its own, unless only its timeout is different.
+    pub grant: Grant,
 }
 
 /// A change that could be had.
@@ -69,7 +69,25 @@ impl Admission<'_> {
     ///
     /// Those that cost more work than is left of the budget are not looked for.
     pub fn offers(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
-        self.remembering(|admission| admission.alternatives(project, terms, latest))
+        self.remembering(|admission| {
+            let mut offers = admission.alternatives(project, terms, latest);
+            let longer = admission.settled_or_none(admission.waiting_longer(project, terms));
+            offers.extend(longer.map(|grant| Offer { kind: OfferKind::LongerTimeout, grant }));
+            offers
+        })
+    }
+
+    /// With the timeout that a hunt needs, if the one that was asked for is all that is against it.
+    fn waiting_longer(&self, project: &ProjectId, terms: &Terms) -> Option<Grant> {
+        terms.lease_type.deadline()?;
+        let refused = self.granted(project, terms).err()?;
+        let Refusal::NoHunt { hunt: HuntRefusal::PastTimeout { takes, .. }, .. } = refused else {
+            return None;
+        };
+        (takes <= self.rules.deadlines.longest).then_some(())?;
+        let deadline = next_minute(later(self.now, takes));
+        let longer = terms.clone().of_type(LeaseType::BestEffort { deadline });
+        self.granted(project, &longer).ok().filter(|grant| grant.hunt.is_some())
     }
 
     fn alternatives(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
@@ -78,7 +96,8 @@ impl Admission<'_> {
         // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
         let admission = Self { surroundings: None, ..self.suited_to(terms.lease_type) };
         let given = |terms: &Terms| admission.given(project, terms).ok();
-        let offer = |kind, (terms, allocations)| Offer { kind, terms, allocations };
+        let offer =
+            |kind, (terms, allocations)| Offer { kind, grant: Grant { terms, allocations, hunt: None } };
         let later = self.settled_or_none(admission.started_later(project, &asked, latest));
         let shorter = self.settled_or_none(shortened(&asked, given));
         let fewer = self.settled_or_none(admission.with_fewer(project, &asked, given));

@@ -20,6 +20,17 @@ struct Offer {
     lease: Lease,
 }
 
+impl Offer {
+    /// What is different. Of a longer timeout its end as well: nothing else in the row says it.
+    fn what(&self, zone: &TimeZone) -> String {
+        let kind = self.kind.replace('_', " ");
+        match &self.lease.timeout_date {
+            Some(timeout) if self.kind == "longer_timeout" => format!("{kind}: {}", shown(timeout, zone)),
+            _ => kind,
+        }
+    }
+}
+
 /// A request that waits.
 #[derive(Clone, Debug, Deserialize)]
 struct Waiting {
@@ -161,7 +172,7 @@ fn table(offers: &[Offer], style: &Style, zone: &TimeZone) -> Result<String, Cli
     for offer in offers {
         let reserved = offer.lease.reservations.iter().map(summary);
         table.add_row([
-            offer.kind.replace('_', " "),
+            offer.what(zone),
             shown(&offer.lease.start_date, zone),
             shown(&offer.lease.end_date, zone),
             reserved.collect::<Vec<_>>().join(", "),

@@ -7,6 +7,7 @@ use crate::failure_domain::FailureDomain;
 use crate::hunt::{Hunt, Move, Surroundings, follow_moves};
 use crate::ids::GuestId;
 use crate::lease::EndAction;
+use crate::offer::OfferKind;
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
 use crate::project::{Owner, ProjectId};
 use crate::testing::lease;
@@ -134,6 +135,20 @@ fn a_hunt_that_would_take_longer_than_the_timeout_says_how_long_it_takes() {
         "{hint}"
     );
     assert!(granted(2).expect("what was said").hunt.is_some());
+    // The same as an offer.
+    let offers = |timeout: i64, longest: i64| {
+        let terms = terms.clone().of_type(LeaseType::BestEffort { deadline: at(timeout) });
+        let mut rules = pool.cloud.rules.clone();
+        rules.deadlines.longest = minutes(longest);
+        let offers = pool.with(0, |admission| {
+            Admission { rules: &rules, ..*admission }.offers(&owner().project, &terms, at(10_000))
+        });
+        offers.into_iter().filter(|offer| offer.kind == OfferKind::LongerTimeout).collect::<Vec<_>>()
+    };
+    let offered = offers(1, 60);
+    let [offer] = offered.as_slice() else { panic!("{offered:?}") };
+    assert_eq!(offer.grant, granted(2).expect("what was said"));
+    assert_eq!((offers(2, 60), offers(1, 1)), (Vec::new(), Vec::new()));
 }
 
 #[test]
@@ -272,6 +287,17 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     pool.host(1).guests.pop();
     pool.host(1).guests[0].moving_to = Some(HostId(3));
     assert_eq!(pool.replanned(&hunting), None);
+}
+
+#[test]
+fn where_a_guest_could_not_be_moved_it_can_still_be_started_if_a_host_is_lost() {
+    let mut pool = Pool::new(&[&[10], &[10], &[10]]);
+    pool.cloud.rules.hunting.n_plus_one = true;
+    let hunting = pool.hunt(1, 1);
+    let first = hunting.hunt.as_ref().expect("a hunt").moves[0];
+    (0..3).for_each(|_| pool.history.failed(first.action(), at(0), "no"));
+    let second = pool.replanned(&hunting).expect("there is one other host").hunt.expect("a hunt").moves[0];
+    assert!(second.guest == first.guest && second.to != first.to, "{second:?}");
 }
 
 #[test]

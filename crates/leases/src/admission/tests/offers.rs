@@ -21,9 +21,9 @@ impl Cloud {
     }
 
     fn shown(&self, terms: &Terms) -> Vec<Shown> {
-        let amount = |offer: &Offer| offer.allocations.iter().map(Allocation::amount).sum();
+        let amount = |offer: &Offer| offer.grant.allocations.iter().map(Allocation::amount).sum();
         let offers = self.offers(terms, 0);
-        offers.iter().map(|offer| (offer.kind, offer.terms.window(), amount(offer))).collect()
+        offers.iter().map(|offer| (offer.kind, offer.grant.terms.window(), amount(offer))).collect()
     }
 
     fn offers_of_change(&self, lease: &Lease, changes: &Changes) -> Vec<Shown> {
@@ -93,8 +93,8 @@ fn cls_10_b_who_asks_for_a_pool_is_offered_hosts_of_another() {
         let offers = cloud.offers(&terms(window(0, 60), vec![on_hosts(1, 1, requirement)]), 0);
         let other: Vec<_> = offers.iter().filter(|offer| offer.kind == OfferKind::OtherPool).collect();
         assert_eq!(other.len(), 1);
-        assert_eq!(other[0].allocations, [Allocation::Hosts([HostId(2)].into())]);
-        assert!(matches!(&other[0].terms.reservations[0], ReservationTerms::Hosts(terms)
+        assert_eq!(other[0].grant.allocations, [Allocation::Hosts([HostId(2)].into())]);
+        assert!(matches!(&other[0].grant.terms.reservations[0], ReservationTerms::Hosts(terms)
             if terms.resource.names().contains(POOL_PROPERTY)));
     }
     let anywhere = cloud.offers(&terms(window(0, 60), vec![hosts(2, 2)]), 0);
@@ -177,11 +177,11 @@ proptest! {
         }
         for offer in admission.offers(&owner().project, &asked, at(10_000)) {
             let lease = Lease::new(
-                new_lease(100, 1), offer.terms.clone(), offer.allocations.clone(), None,
+                new_lease(100, 1), offer.grant.terms.clone(), offer.grant.allocations.clone(), None,
             );
             let mut calendar = cloud.calendar.clone();
             prop_assert!(calendar.put(&lease, at(0)).is_ok(), "{offer:?} is taken");
-            let (then, given) = (offer.terms.window(), offer.allocations[0].amount());
+            let (then, given) = (offer.grant.terms.window(), offer.grant.allocations[0].amount());
             match offer.kind {
                 OfferKind::LaterStart => {
                     prop_assert!(then.start() > at(start) && then.length() == minutes(length));
@@ -197,6 +197,7 @@ proptest! {
                     prop_assert!(cloud.decide(then, vec![hosts(more, 4)]).is_err(), "not the most");
                 }
                 OfferKind::OtherPool => prop_assert!(false, "no pool was asked for"),
+                OfferKind::LongerTimeout => prop_assert!(false, "it does not wait"),
             }
         }
     }

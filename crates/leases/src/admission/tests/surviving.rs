@@ -51,8 +51,7 @@ fn fb_a_a_lease_has_so_many_more_hosts_that_enough_are_left() {
         cloud.inventory.host_mut(HostId(host)).expect("there").capabilities.clear();
     }
     let refused = cloud.decide(window(0, 60), vec![surviving(1, 1, rack())]).expect_err("in one place");
-    let hint =
-        "reservation 1 needs 1 host: 0 of 6 hosts left, 6 without the property that says where they are";
+    let hint = "1 host needed: 0 of 6 hosts left, 6 without the property that says where they are";
     assert_eq!(refused.hint().as_deref(), Some(hint));
 }
 
@@ -60,14 +59,14 @@ fn fb_a_a_lease_has_so_many_more_hosts_that_enough_are_left() {
 fn fb_b_a_refusal_says_how_many_are_needed_in_reserve() {
     let cloud = racks(&["a", "a", "a", "b", "b", ""]);
     let refused = cloud.decide(window(0, 60), vec![surviving(4, 4, rack())]).expect_err("three count");
-    let hint = "reservation 1 needs 4 hosts: 3 of 6 hosts left, 3 needed in case others fail";
+    let hint = "4 hosts needed: 3 of 6 hosts left, 3 needed in case others fail";
     assert_eq!(refused.hint().as_deref(), Some(hint));
     assert!(cloud.decide(window(0, 60), vec![surviving(3, 3, rack())]).is_ok());
     let terms = Terms::new(window(0, 60), None, vec![surviving(4, 4, rack())]).expect("terms");
     let offers = cloud.admission(0).offers(&owner().project, &terms, at(90));
     let fewer = offers.iter().find(|offer| offer.kind == crate::offer::OfferKind::FewerHosts).expect("three");
-    assert_eq!(fewer.terms.reservations[0].number(), 3);
-    assert_eq!(fewer.allocations[0].amount(), 5, "two of each rack, and that of which it is not known");
+    assert_eq!(fewer.grant.terms.reservations[0].number(), 3);
+    assert_eq!(fewer.grant.allocations[0].amount(), 5, "two of each rack, and that of which it is not known");
 }
 
 #[test]
