@@ -16,7 +16,7 @@ use leases::lease::{Lease, Reservation};
 use leases::plan::Place;
 use leases::resources::ResourceClass;
 use leases::terms::ReservationTerms;
-use leases::text::{Quoted, quoted_list};
+use leases::text::{Quoted, counted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
@@ -243,11 +243,12 @@ impl Service {
             }
             Ok((before, moved(&state, now)?, now))
         };
+        let limit = self.now().checked_add(self.settings.delete_wait).unwrap_or(Timestamp::MAX);
         for _ in 0..ATTEMPTS {
             self.update().await?;
             let (looked_at, ..) = beside_requests(removable)?;
             // Without the write lock: a fleet that is slow to answer keeps nobody waiting.
-            self.check_empty(id).await?;
+            self.empty(id, limit).await?;
             let writer = self.writer().await?;
             let (before, moved, now) = beside_requests(removable)?;
             if before.version != looked_at.version {
@@ -270,18 +271,26 @@ impl Service {
         Err(overtaken())
     }
 
-    /// A host can be removed if nothing of an earlier lease is left there.
-    async fn check_empty(&self, id: HostId) -> Result<(), ServiceError> {
-        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]))).await?;
-        let free = |host: &leases::plan::ObservedHost| {
-            host.place == Place::FreePool && host.slots.is_empty() && host.guests.is_empty()
-        };
-        if observed.hosts.get(&id).is_none_or(free) {
-            return Ok(());
+    /// Returns when nothing of an earlier lease is left on the host, if that is so by then: whoever deletes a lease
+    /// deletes its hosts next. Instances that are part of no lease are not waited for.
+    async fn empty(&self, id: HostId, limit: Timestamp) -> Result<(), ServiceError> {
+        loop {
+            let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]))).await?;
+            let Some(host) = observed.hosts.get(&id) else { return Ok(()) };
+            let taken_back = host.place == Place::FreePool && host.slots.is_empty();
+            if taken_back && host.guests.is_empty() {
+                return Ok(());
+            }
+            let why = if taken_back {
+                format!("It has {}.", counted(host.guests.len() as u64, "instance", "instances"))
+            } else if self.now() < limit {
+                self.parts.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+                continue;
+            } else {
+                "It is still being taken back from a lease that is over; try again later.".to_owned()
+            };
+            return Err(ServiceError::Conflict(format!("Can't delete host {id}. {why}")));
         }
-        Err(ServiceError::Conflict(format!(
-            "Can't delete host {id}. Something still runs there; try again later."
-        )))
     }
 
     /// Hosts that were removed and that the fleet is still to have back.

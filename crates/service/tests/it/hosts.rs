@@ -1,14 +1,17 @@
 //! Hosts, flavors and addresses.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
 
+use futures::poll;
 use leases::free_pool::FreePool;
 use leases::ids::HostId;
 use leases::plan::GuestOwner;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{FlavorSize, HostsTerms, InstanceSize, ReservationTerms};
-use service::{AllocationFilter, HostSelector, NewFloatingIp, NotFound, ServiceError};
-use simulation::operator;
+use service::{AllocationFilter, HostSelector, NewFloatingIp, NotFound, ServiceError, Settings};
+use simulation::{caller, operator};
 use store::FlavorRecord;
 
 use crate::terms::{asking, at, conflict, hosts, hosts_of, make, settings, world, world_with};
@@ -75,6 +78,31 @@ async fn a_host_that_is_reserved_or_in_use_cannot_be_removed() {
     assert!(world.service.hosts().is_empty());
     assert_eq!(hosts_of(&lease), [HostId(1)]);
     assert_eq!(world.fleet.look(HostId(1)), None, "the fleet has it back");
+}
+
+#[tokio::test]
+async fn a_host_whose_lease_was_just_deleted_is_removed_as_soon_as_it_is_taken_back() {
+    let patient = Settings { delete_wait: Duration::from_mins(10), ..settings() };
+    let mut world = world_with(2, patient, None, |fleet| fleet).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(1)).await;
+    let host = hosts_of(&lease)[0];
+    world.fleet.start_guest(host, GuestOwner::Lease(lease.lease.id), None).expect("the lease holds the host");
+    let service = world.service.clone();
+    let (operator, owner) = (operator(), caller("p"));
+    let mut deleting = pin!(service.delete_lease(&owner, lease.lease.id));
+    assert!(poll!(&mut deleting).is_pending(), "its instance is still there");
+    let mut removing = pin!(service.remove_host(&operator, host));
+    assert!(poll!(&mut removing).is_pending(), "so is the host");
+    world.touched();
+    world.run_until(at(3)).await;
+    deleting.await.expect("deleted");
+    removing.await.expect("its lease is over");
+    // An instance that is part of no lease does not go by itself.
+    let other = if host == HostId(1) { HostId(2) } else { HostId(1) };
+    world.fleet.start_guest(other, GuestOwner::Other, None).expect("there is room");
+    let refused = conflict(world.service.remove_host(&operator, other).await);
+    assert_eq!(refused, format!("Can't delete host {other}. It has 1 instance."));
 }
 
 #[tokio::test]
