@@ -10,7 +10,7 @@ use leases::plan::{GuestOwner, Observed};
 use super::HooksFleet;
 use super::call::Subject;
 use super::config::Moment;
-use super::ledger::{Handed, Part, Record, UNCERTAIN};
+use super::ledger::{Handed, Part, Record, Seen, UNCERTAIN};
 use super::reservations::Item;
 use super::shared::HostTurn;
 use crate::site::Site;
@@ -70,12 +70,20 @@ impl HooksFleet {
 #[async_trait]
 impl Inventory for HooksFleet {
     async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
-        let new: Vec<HostId> = {
+        // Hosts that may not be leased are not watched. One with guests is looked at again: they may be gone, and then it
+        // can be taken on.
+        let unknown: Vec<HostId> = {
             let ledger = self.ledger();
-            let seen = |host: &HostId| ledger.hosts.get(host).is_some_and(|record| record.seen.is_some());
-            self.machines.keys().filter(|host| !seen(host)).copied().collect()
+            let known = |host: &HostId| {
+                let record = ledger.hosts.get(host);
+                record.is_some_and(|record| {
+                    let is_empty = |seen: &Seen| seen.guests.is_empty();
+                    record.seen.as_ref().is_some_and(|seen| record.site != Site::Elsewhere || is_empty(seen))
+                })
+            };
+            self.machines.keys().filter(|host| !known(host)).copied().collect()
         };
-        self.check_all(new.into_iter()).await;
+        self.check_all(unknown.into_iter()).await;
         let ledger = self.ledger();
         let machine = |machine: &Machine| {
             let seen = ledger.hosts.get(&machine.id).and_then(|record| record.seen.as_ref());

@@ -621,3 +621,14 @@ async fn energy_h_a_rack_without_hooks_for_it_cannot_switch_hosts() {
     let fleet = HooksFleet::open(&config, clock).expect("a fleet");
     assert!(!fleet.switches_hosts());
 }
+
+#[tokio::test]
+async fn a_machine_whose_guests_have_gone_can_be_taken_on() {
+    let rack = rack();
+    rack.put_guest(HOST, GuestId(9), "other");
+    let guests = async || rack.fleet.machines().await.expect("an answer")[0].guests.len();
+    assert_eq!(guests().await, 1);
+    fs::remove_file(rack.guest_file(HOST, GuestId(9))).expect("a guest");
+    assert_eq!(guests().await, 0);
+    assert_eq!(rack.fleet.adopt(HOST).await.expect("nobody is there"), Outcome::Done);
+}
