@@ -97,7 +97,8 @@ Delivery
       --ours PATH                 what to test or to ask (default: built here)
   package [--out DIR]           a Debian package: service, unit, manual pages,
       --ours PATH                 completions, and links beside Ganeti's programs
-                                  (--check: build one and look into it)
+                                  (--check: build one and look into it;
+                                  --any-size: of a program above 32 MB as well)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's

@@ -19,21 +19,17 @@ use crate::tally::Tally;
 const LINKS: &str = "usr/lib/allot/ganeti";
 
 /// Files of the checkout, and where they go.
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 6] = [
     ("ops/systemd/allot.service", "usr/lib/systemd/system/allot.service"),
     ("ops/systemd/allot.sysusers", "usr/lib/sysusers.d/allot.conf"),
     ("ops/systemd/allot.toml", "etc/allot/allot.toml"),
     ("ops/prometheus/rules.yaml", "usr/share/allot/prometheus/rules.yaml"),
     ("ops/grafana/leasing.json", "usr/share/allot/grafana/leasing.json"),
     ("LICENSE", "usr/share/doc/allot/copyright"),
-    ("docs/serving.md", "usr/share/doc/allot/serving.md"),
-    ("docs/console.md", "usr/share/doc/allot/console.md"),
-    ("docs/operations.md", "usr/share/doc/allot/operations.md"),
-    ("docs/configuration.md", "usr/share/doc/allot/configuration.md"),
-    ("docs/limits.md", "usr/share/doc/allot/limits.md"),
-    ("docs/lease-command-line.md", "usr/share/doc/allot/lease-command-line.md"),
-    ("docs/programs.md", "usr/share/doc/allot/programs.md"),
 ];
+
+/// Where pages are, in directories as in the checkout, so that their links lead somewhere.
+const PAGES: &str = "usr/share/doc/allot";
 
 /// Completions, and where shells look for them.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -41,6 +37,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "usr/share/zsh/vendor-completions/_allot"),
     ("fish", "usr/share/fish/vendor_completions.d/allot.fish"),
 ];
+
+/// A program as users get it is refused a package if it has more bytes than that.
+const LARGEST: u64 = 32_000_000;
 
 /// What is only looked into is not compressed: for a development build that takes a minute.
 const FAST: [&str; 1] = ["-Znone"];
@@ -73,6 +72,7 @@ fi
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let only_check = arguments.switch("--check");
+    let any_size = arguments.switch("--any-size");
     let given = arguments.text("--ours")?.map(Executable::new);
     let out = arguments.text("--out")?.map_or_else(|| target().join("package"), PathBuf::from);
     arguments.finish()?;
@@ -84,10 +84,23 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         program
     } else {
         console::build()?;
-        released()?
+        let program = released()?;
+        small_enough(program.path(), if any_size { u64::MAX } else { LARGEST })?;
+        program
     };
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
     println!("{}", build(&program, &out, &[])?.display());
+    Ok(())
+}
+
+fn small_enough(program: &Path, largest: u64) -> Result<()> {
+    let size = fs::metadata(program).with_context(|| format!("cannot look at {}", program.display()))?.len();
+    eprintln!("{} has {size} bytes.", program.display());
+    ensure!(
+        size <= largest,
+        "{} may have {largest} bytes: find out what has made it grow, or package it with --any-size",
+        program.display()
+    );
     Ok(())
 }
 
@@ -115,8 +128,17 @@ pub fn check(program: &Executable) -> Result<Tally> {
         ensure!(other.is_none(), "{other:?}");
         Ok(())
     });
+    cases.check("a program that is too large gets no package", || {
+        ensure!(small_enough(program.path(), 1).is_err() && small_enough(program.path(), u64::MAX).is_ok());
+        Ok(())
+    });
     let tree = scratch.path().join("unpacked");
     must_run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&tree))?;
+    cases.check("links of its pages lead to pages that are in it", || {
+        let dead = dead_links(&tree)?;
+        ensure!(dead.is_empty(), "{dead:?}");
+        Ok(())
+    });
     cases.check("its links are Ganeti's programs", || {
         let asked = output_of(Command::new(tree.join(LINKS).join("hbal")).arg("--version"))?;
         ensure!(asked.starts_with("hbal "), "{asked}");
@@ -145,6 +167,10 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
         let content = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
         place(&tree, to, &content, 0o644)?;
     }
+    for page in pages()? {
+        let content = fs::read(root().join(&page)).with_context(|| format!("cannot read {page}"))?;
+        place(&tree, &format!("{PAGES}/{page}"), &content, 0o644)?;
+    }
     for (shell, to) in COMPLETIONS {
         let text = output_of(Command::new(&binary).args(["completions", shell]))?;
         place(&tree, to, text.as_bytes(), 0o644)?;
@@ -159,6 +185,41 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
     packing.arg("--root-owner-group").args(options).arg("--build").arg(&tree).arg(&package);
     output_of(&mut packing)?;
     Ok(package)
+}
+
+/// The documentation: paths in the checkout.
+fn pages() -> Result<Vec<String>> {
+    let mut pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut directories = vec!["docs".to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(root().join(&directory))? {
+            let entry = entry?;
+            let page = format!("{directory}/{}", entry.file_name().to_string_lossy());
+            if entry.file_type()?.is_dir() { directories.push(page) } else { pages.push(page) }
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// Links of the pages for users to files that are not there.
+fn dead_links(tree: &Path) -> Result<Vec<String>> {
+    let mut dead = Vec::new();
+    for page in pages()?.iter().filter(|page| page.starts_with("docs/") || *page == "README.md") {
+        let place = tree.join(PAGES).join(page);
+        if page.rsplit_once('.').is_none_or(|(_, ending)| ending != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&place).with_context(|| format!("cannot read {}", place.display()))?;
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let files = links.filter_map(|link| link.split('#').next()).filter(|file| !file.is_empty());
+        for file in files.filter(|file| !file.contains("://")) {
+            if !place.parent().unwrap_or(tree).join(file).exists() {
+                dead.push(format!("{page}: {file}"));
+            }
+        }
+    }
+    Ok(dead)
 }
 
 fn place(tree: &Path, to: &str, content: &[u8], mode: u32) -> Result<()> {
