@@ -48,10 +48,16 @@ pub fn ours() -> Result<Executable> {
     Ok(Executable::new(development_build()))
 }
 
-/// The same for somebody who looks on: what is built is shown.
-pub fn ours_in_sight() -> Result<Executable> {
+/// The same for somebody who looks on: what is built is shown, and these crates are not optimized, although development
+/// builds do that for tests which compute for minutes. Dependencies are those that this program was built with.
+pub fn ours_in_sight(unoptimized: &[&str]) -> Result<Executable> {
     eprintln!("Building allot; the first time this takes some minutes.");
-    must_run(cargo().args(["build", "--bin", "allot", "--features", "xtask/as-in-tests"]))?;
+    let mut build = cargo();
+    build.args(["build", "--bin", "allot", "--features", "xtask/as-in-tests"]);
+    for name in unoptimized {
+        build.args(["--config", &format!("profile.dev.package.{name}.opt-level=0")]);
+    }
+    must_run(&mut build)?;
     Ok(Executable::new(development_build()))
 }
 
