@@ -32,6 +32,7 @@ use leases::instance::Instance;
 use leases::plan::{Action, GuestSize, Observed};
 use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
+use leases::text::{Quoted, quoted_list};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -69,6 +70,15 @@ pub struct Machine {
     pub health: Health,
     /// Guests that run there now, with their names.
     pub guests: Vec<(GuestId, String)>,
+}
+
+impl Machine {
+    /// That guests run there, in Blazar's words and Python's notation (spec §1.12).
+    pub fn occupied(&self) -> String {
+        let guest = |(id, name): &(GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
+        let guests: Vec<String> = self.guests.iter().map(guest).collect();
+        format!("Servers [[{}]] found for host {}", quoted_list(&guests, ", "), Quoted(&self.name))
+    }
 }
 
 /// A network that floating IPs may come from.

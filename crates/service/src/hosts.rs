@@ -69,7 +69,7 @@ impl Service {
             return Err(self.known_already(&machine, pool));
         }
         if !machine.guests.is_empty() {
-            return Err(ServiceError::Conflict(occupied(&machine)));
+            return Err(ServiceError::Conflict(machine.occupied()));
         }
         let mut host = Host { pool, ..Host::new(machine.id, &machine.name, 0, 0, 0) };
         refresh(&mut host, &machine);
@@ -492,13 +492,6 @@ fn starts_there(state: &State, id: HostId) -> bool {
 
 fn reserved(id: HostId) -> ServiceError {
     ServiceError::Conflict(format!("Can't delete host {id}. The host is reserved."))
-}
-
-/// Blazar's words, in Python's notation (spec §1.12).
-fn occupied(machine: &Machine) -> String {
-    let guest = |(id, name): &(leases::ids::GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
-    let guests: Vec<String> = machine.guests.iter().map(guest).collect();
-    format!("Servers [[{}]] found for host {}", quoted_list(&guests, ", "), Quoted(&machine.name))
 }
 
 /// The hosts as they are now, if anything is different from what is on record.

@@ -87,9 +87,7 @@ impl Inventory for HooksFleet {
         let ledger = self.ledger();
         let machine = |machine: &Machine| {
             let seen = ledger.hosts.get(&machine.id).and_then(|record| record.seen.as_ref());
-            let Some(seen) = seen else { return machine.clone() };
-            let guests = seen.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
-            Machine { health: seen.health, guests, ..machine.clone() }
+            seen.map_or_else(|| machine.clone(), |seen| seen.on(machine))
         };
         Ok(self.machines.values().map(machine).collect())
     }
@@ -130,8 +128,9 @@ impl Isolation for HooksFleet {
         if self.site(host) != Site::Elsewhere {
             return Ok(Outcome::Done);
         }
-        if !self.check(host).await?.guests.is_empty() {
-            return Err(FleetError::Refused(format!("a guest runs on host {host}")));
+        let seen = self.check(host).await?;
+        if let Some(machine) = self.machines.get(&host).filter(|_| !seen.guests.is_empty()) {
+            return Err(FleetError::Refused(seen.on(machine).occupied()));
         }
         self.write_host(&turn, |record| record.begun_adopt = true).await?;
         self.hooks.call(Moment::OnAdopt, &self.subject(host)).await?;

@@ -11,10 +11,10 @@ use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Place, 
 use leases::project::ProjectId;
 use serde::{Deserialize, Serialize};
 
-use crate::Keeper;
 use crate::late::Fences;
 use crate::saved::{by_id, id, id_or_none};
 use crate::site::Site;
+use crate::{Keeper, Machine};
 
 /// Stands for a reservation where an address may or may not have been handed out: the planner, which does not
 /// know it, has the address taken back before it is handed out again.
@@ -136,6 +136,14 @@ pub(super) struct Seen {
     pub(super) guests: BTreeMap<GuestId, SeenGuest>,
     /// Whether it has power, if the check says so.
     pub(super) powered: Option<Powered>,
+}
+
+impl Seen {
+    /// The machine as it was seen.
+    pub(super) fn on(&self, machine: &Machine) -> Machine {
+        let guests = self.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
+        Machine { health: self.health, guests, ..machine.clone() }
+    }
 }
 
 /// A guest that was seen.

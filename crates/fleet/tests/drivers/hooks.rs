@@ -630,5 +630,14 @@ async fn a_machine_whose_guests_have_gone_can_be_taken_on() {
     assert_eq!(guests().await, 1);
     fs::remove_file(rack.guest_file(HOST, GuestId(9))).expect("a guest");
     assert_eq!(guests().await, 0);
+    // One that has come since the last look is named as well.
+    rack.put_guest(HOST, GuestId(8), "other");
+    let refused = rack.fleet.adopt(HOST).await.expect_err("a guest").to_string();
+    let uuid = GuestId(8);
+    assert!(
+        refused.ends_with(&format!("[[{{'name': '', 'uuid': '{uuid}'}}]] found for host node1")),
+        "{refused}"
+    );
+    fs::remove_file(rack.guest_file(HOST, uuid)).expect("a guest");
     assert_eq!(rack.fleet.adopt(HOST).await.expect("nobody is there"), Outcome::Done);
 }
