@@ -95,10 +95,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 
 fn small_enough(program: &Path, largest: u64) -> Result<()> {
     let size = fs::metadata(program).with_context(|| format!("cannot look at {}", program.display()))?.len();
-    eprintln!("{} has {size} bytes.", program.display());
     ensure!(
         size <= largest,
-        "{} may have {largest} bytes: find out what has made it grow, or package it with --any-size",
+        "{} has {size} bytes and may have {largest}: find out what has made it grow, or package it with --any-size",
         program.display()
     );
     Ok(())
